@@ -14,6 +14,7 @@ from cepbook.engine.contained import compile_trigger
 from cepbook.engine.contexts.forms import TreeForm, compile_tree, correlation
 from cepbook.engine.contexts.keyed import Locators, compile_locators
 from cepbook.engine.cycles.compile import compile_cycles, in_sql
+from cepbook.engine.lots import in_lots
 from cepbook.engine.merge import compile_merge, compile_rows
 from cepbook.engine.onset import compile_create_variable, compile_on_set
 from cepbook.engine.parcels import compile_parcels
@@ -83,6 +84,15 @@ def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]
     return rewrite(translated(epl, catalog, names, options_of(config)))
 
 
+def _rules(statement: StatementPlan, scope_in: ScopeIn) -> ScopeIn:
+    """How the expressions of `statement` are calculated."""
+    if isinstance(statement, CycleStatement):
+        return partial(in_sql, scope_in)
+    if isinstance(statement, SelectStatement) and statement.lots:
+        return partial(in_lots, scope_in)
+    return scope_in
+
+
 @not_too_deep()
 def compile_plan(
     plan: ModulePlan,
@@ -105,7 +115,7 @@ def compile_plan(
     scope_in = partial(scope_of, clock, config, dict(functions), cells)
     for statement in plan.statements:
         with _refusals(statement, plan):
-            rules = partial(in_sql, scope_in) if isinstance(statement, CycleStatement) else scope_in
+            rules = _rules(statement, scope_in)
             inner = compile_subqueries(statement, rules)
         own = scope_with(inner, rules)
         if isinstance(statement, CreateSchemaStatement):

@@ -13,7 +13,14 @@ from typing import Any
 from cepbook.engine.activation import Activations
 from cepbook.engine.part import Owner, TakingPart
 from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.expr import Scope, ScopeIn
+from cepbook.engine.rows.source import Source
 from cepbook.engine.schedule import Schedule
+
+
+def in_lots(scope_in: ScopeIn, source: Source) -> Scope:
+    """A scope in which sums are those of what a window holds, whatever it held before (an infinity, say)."""
+    return scope_in(source).at(compensated_sums=True)
 
 
 class Lots(TakingPart):

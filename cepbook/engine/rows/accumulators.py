@@ -37,6 +37,7 @@ class Spread(State):
     """Running count, sum and sum of squares as whole multiples of ``2 ** -bits``, therefore exact.
 
     Neither rounding errors nor the traces of large values that have left add up, however long events enter and leave.
+    A value that is infinite or no number is felt until there are none (recorded).
     """
 
     __slots__ = ("bits", "count", "odd", "squares", "total")
@@ -46,7 +47,7 @@ class Spread(State):
         self.total = 0
         self.squares = 0
         self.bits = 0
-        self.odd = False  # whether one of the values was infinite or no number, also if it has left (recorded)
+        self.odd = 0  # how many of the values that are felt are infinite or no number
 
     def enter(self, value: float) -> None:
         self._add(value, 1)
@@ -55,12 +56,12 @@ class Spread(State):
         self._add(value, -1)
         if not self.count:
             self.bits = self.total = self.squares = 0
-            self.odd = False
+            self.odd = 0
 
     def _add(self, value: float, sign: int) -> None:
         self.count += sign
         if value - value != 0.0:
-            self.odd = True
+            self.odd += self._felt(sign)
             return
         whole, bits = whole_and_bits(value)
         if bits > self.bits:
@@ -71,6 +72,10 @@ class Spread(State):
             whole <<= self.bits - bits
         self.total += sign * whole
         self.squares += sign * whole * whole
+
+    def _felt(self, sign: int) -> int:
+        """How many more values are felt when one that is infinite or no number enters or leaves."""
+        return 1
 
     def sample(self) -> float | None:
         """The standard deviation of a sample; None below two values."""
@@ -88,6 +93,15 @@ class Spread(State):
             return math.sqrt(square / (self.count * degrees << 2 * self.bits))
         except OverflowError:
             return math.inf
+
+
+class RecoveringSpread(Spread):
+    """A `Spread` in which a value that is infinite or no number is felt until it leaves, as in compensated sums."""
+
+    __slots__ = ()
+
+    def _felt(self, sign: int) -> int:
+        return sign
 
 
 class Deviations(State):

@@ -289,7 +289,8 @@ class Aggregates:
         return f"{self.source.bind('_median', accumulators.median_of)}({name}, {nans or 0})"
 
     def _spread(self, call: AggregateCall, argument: Argument, *, of: Literal["sample", "population"]) -> str:
-        return f"{self._made(argument, 'spread', accumulators.Spread)}.{of}()"
+        made = accumulators.RecoveringSpread if self.scope.compensated_sums else accumulators.Spread
+        return f"{self._made(argument, 'spread', made)}.{of}()"
 
     def _accumulated(self, call: AggregateCall, argument: Argument) -> str:
         options = ", ".join(f"{name}={self.source.const(value)}" for name, value in call.options)

@@ -8,7 +8,6 @@ from typing import Protocol
 from cepbook.lang import ast
 from cepbook.lang import types as t
 from cepbook.lang.bind.names import Module, describe, did_you_mean
-from cepbook.lang.bind.typing import comparable
 from cepbook.lang.catalog import StoreType
 from cepbook.lang.cycles import Correlation, Pattern
 from cepbook.lang.types import Type
@@ -52,7 +51,7 @@ def bind_alert(
 
 
 def _ids(sources: Sequence[ast.Correlated], relations: Mapping[str, Partitioned], module: Module) -> tuple[str, ...]:
-    """The columns that hold the ids, of types that compare."""
+    """The columns that hold the ids, all of one type ("Multi-Stream Correlation": "of the same Data Type")."""
     first: Type | None = None
     for each in sources:
         relation = relations.get(each.source.alias or "")
@@ -61,9 +60,10 @@ def _ids(sources: Sequence[ast.Correlated], relations: Mapping[str, Partitioned]
             continue
         if type_.name in _UNKEYED:
             module.problems.add("type-mismatch", f"{describe(type_)} tells no events apart", each.column.span)
-        elif first is not None and not comparable(first, type_):
+        elif first is not None and type_ not in (first, t.NULL) and first != t.NULL:
             fact = f"ids of type {describe(type_)} are correlated with ids of type {describe(first)}"
-            module.problems.add("type-mismatch", fact, each.column.span)
+            hint = "ids are of the same type in all sources"
+            module.problems.add("type-mismatch", fact, each.column.span, hint)
         first = type_ if first is None else first
     return tuple(each.column.text for each in sources)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from cepbook.lang import ast
 from cepbook.lang import expr as x
@@ -10,7 +10,7 @@ from cepbook.lang import types as t
 from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.bind.aggregate import bind_aggregate
 from cepbook.lang.bind.arguments import Binder, how_many
-from cepbook.lang.bind.names import ERROR, Scope, describe, did_you_mean, error_at
+from cepbook.lang.bind.names import ERROR, Module, Scope, describe, did_you_mean, error_at
 from cepbook.lang.bind.row_functions import ROW_FUNCTIONS, bind_row_function
 from cepbook.lang.bind.supplied import bind_supplied
 from cepbook.lang.bind.typing import TEXTUAL, coerce, common
@@ -49,6 +49,7 @@ SYNONYMS = {
     "upper": "touppercase",
     "lower": "tolowercase",
     "len": "length",
+    "now": "current_timestamp",
 }
 
 
@@ -73,15 +74,19 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
         return bind_supplied(step, function, scope, bind)
     if step.name in scope.module.dropped:
         return error_at(step.span)
-    hint = _hint(SYNONYMS.get(lower, lower), scope.module.catalog.functions)
+    hint = _hint(SYNONYMS.get(lower, lower), scope.module)
     hint = ELSEWHERE.get(lower, hint)
     if step.name in scope.module.catalog.variables:
         hint = f"it is a variable: write {step.name}"
     scope.problems.fail("unknown-function", f"no function `{step.name}`", step.span, hint)
 
 
-def _hint(name: str, registered: Iterable[str]) -> str | None:
+def _hint(name: str, module: Module) -> str | None:
     """What an unknown function called `name` was probably meant to be: also ``Math.abs``, ``text.length()``."""
+    registered = module.catalog.functions
+    if module.only_functions:
+        near = did_you_mean(name, [*BUILT_IN, *registered])
+        return near or "write one in Python and register it: `cep.register_function(name, function)`"
     for known in (*FUNCTIONS, *METHODS):
         owner, _, short = known.rpartition(".")
         if owner and short.lower() == name:

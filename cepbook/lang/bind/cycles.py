@@ -12,7 +12,9 @@ from typing import Any
 
 from cepbook.errors import Span, UsageError, hint_line
 from cepbook.lang import ast
+from cepbook.lang import expr as x
 from cepbook.lang import types as t
+from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.ast.node import replaced, walk
 from cepbook.lang.bind.alerts import bind_alert
 from cepbook.lang.bind.annotations import Heading
@@ -20,9 +22,9 @@ from cepbook.lang.bind.names import Module, did_you_mean
 from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.stages import bind_stages
 from cepbook.lang.catalog import EventType, StoreType
-from cepbook.lang.chains import Source
+from cepbook.lang.chains import Aggregation, Having, Source
 from cepbook.lang.cycles import DEAD, NEW, STATUS, Partition
-from cepbook.lang.plan import CycleStatement
+from cepbook.lang.plan import CycleStatement, SelectStatement
 from cepbook.lang.types import Type
 
 _WITHIN = "alert"  # the name of the relation of what an alert makes
@@ -69,6 +71,8 @@ def bind_running_query(
 ) -> CycleStatement | None:
     """The statement; None when the report says why not. Errors: UsageError for a setting that makes no sense."""
     query = _Query(module, settings)
+    module.only_functions = True
+    before = len(module.problems.found)
     streams = [each for each in _sources(node.select) if isinstance(each.stream, ast.PartitionStream)]
     for source in sorted(streams, key=lambda each: each.stream.span.start):
         _partition(source, query)
@@ -83,6 +87,9 @@ def bind_running_query(
                 module.catalog.event_types[store.name] = EventType(store.name, columns or {})
                 module.catalog.stores[store.name] = store
             query.relations[source.stream.span.start] = Relation("", store.name, columns)
+    if any(each.code == "duplicate-name" for each in module.problems.found[before:]):
+        return None  # whose columns are meant is not known
+    _refuse_nested(node.select, module)
     select = _Reads(query, node.select, None).rewritten()
     found = bind_select(select, name, heading, module)
     for each in query.internal:
@@ -90,7 +97,7 @@ def bind_running_query(
     every = _every(settings, module)
     if found is None or len(query.partitions) < len(streams) or module.problems.found:
         return None
-    _check_kind(found.kind, node.select.group_by is not None, node.select.span, module)
+    _check_kind(found, module)
     return CycleStatement(
         name,
         heading.name is not None,
@@ -107,13 +114,46 @@ def bind_running_query(
     )
 
 
-def _check_kind(kind: str, grouped: bool, span: Span, module: Module) -> None:
+def _check_kind(found: SelectStatement, module: Module) -> None:
     """As SQL has it, rows of groups have nothing but keys and aggregates."""
-    if kind in ("aggregated", "aggregated_grouped"):
-        hint = "add it to group by, or take an aggregate of it" if grouped else "add group by"
-        module.problems.add(
-            "invalid-group-by", "a column is selected that is neither grouped nor aggregated", span, hint
-        )
+    if found.kind not in ("aggregated", "aggregated_grouped"):
+        return
+    rows = found.root.input.input if isinstance(found.root.input, Having) else found.root.input
+    keys = rows.keys if isinstance(rows, Aggregation) else ()
+    clauses = {
+        "a column is selected that": [each.value for each in found.root.columns],
+        "having names a column that": [found.root.input.predicate] if isinstance(found.root.input, Having) else [],
+        "order by names a column that": [each for each, _ in found.root.order_by],
+    }
+    places = ((clause, at) for clause, values in clauses.items() for each in values for at in _outside(each, keys))
+    clause, span = next(places, ("a column is selected that", found.span))
+    hint = "add it to group by, or take an aggregate of it" if keys else "add group by"
+    module.problems.add("invalid-group-by", f"{clause} is neither grouped nor aggregated", span, hint)
+
+
+def _outside(value: x.Expr, keys: Sequence[x.Expr]) -> Iterator[Span]:
+    """Where `value` reads a row beside the keys of its group; what is inside of an aggregate is no part of it."""
+    if isinstance(value, x.Prop) and value not in keys:
+        yield value.span
+    elif value not in keys:
+        for inner in x.children(value):
+            yield from _outside(inner, keys)
+
+
+def _refuse_nested(node: ast.Select, module: Module) -> None:
+    """As SQL has it, there are no aggregates in aggregates."""
+    for outer in _aggregates(node):
+        inner = next((each for arg in outer.args or () for each in _aggregates(arg)), None)
+        if inner is not None:
+            fact = f"`{inner.name}` inside the aggregate `{outer.name}`"
+            hint = "aggregate in a partition first: (partition … with …)"
+            module.problems.add("nested-aggregate", fact, inner.span, hint)
+
+
+def _aggregates(node: object) -> Iterator[ast.NameStep]:
+    """The calls of aggregates in a tree; of two values and more, min and max are functions."""
+    calls = (each for each in walk(node) if isinstance(each, ast.NameStep) and each.args is not None)
+    return (each for each in calls if each.name.lower() in AGGREGATES and len(each.args or ()) < 2)
 
 
 def _sources(node: object) -> Iterator[ast.StreamSource]:
@@ -182,8 +222,8 @@ class _Reads:
         self.around = around
         self.relations = [self._relation(source) for source in node.sources]
         aliases = [each.alias for each in self.relations]
-        for source, alias in zip(node.sources, aliases, strict=True):
-            if alias and aliases.count(alias) > 1:
+        for number, (source, alias) in enumerate(zip(node.sources, aliases, strict=True)):
+            if alias and alias in aliases[:number]:
                 self.module.problems.add("duplicate-name", f"`{alias}` names two sources", source.span)
 
     def _relation(self, source: ast.StreamSource) -> Relation:

@@ -109,6 +109,7 @@ def _operation(node: ast.Binary, left: x.Expr, right: x.Expr, scope: Scope) -> x
         hint = "cast it: cast(…, double)" if t.OBJECT in (left.type, right.type) else hint
         if node.op in "&|^" and t.is_integral(left.type) and t.is_integral(right.type):
             hint = "both sides need the same type: cast one of them (a literal is long with an L behind it)"
+        hint = None if scope.module.only_functions else hint
         scope.problems.fail(
             "type-mismatch",
             f"`{node.op}` is not defined for {describe(left.type)} and {describe(right.type)}",

@@ -66,7 +66,8 @@ class Module:
     """State of one module's binding. `dropped` holds names that refused statements would have declared.
 
     `subqueries` are those of the statement in hand so far, which `subquery` adds to: it binds one, where it stands.
-    `declared` are the expressions of that statement's own, `expanding` those in whose bodies a name stands.
+    `declared` are the expressions of that statement's own, `expanding` those in whose bodies a name stands. In a
+    language of `only_functions` there are no methods, casts and ``||`` that a hint could propose.
     """
 
     catalog: Catalog
@@ -76,6 +77,7 @@ class Module:
     taken: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
     statement: str = ""  # the name of the one that is being bound
+    only_functions: bool = False
     requires: dict[tuple[str, str], None] = field(default_factory=dict)
     provides: dict[tuple[str, str], None] = field(default_factory=dict)
     subqueries: list[Subquery] = field(default_factory=list)

@@ -85,8 +85,12 @@ def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: d
         return "write with update group and the columns"
     if here == "*" and before == "(" and _word(tokens, at - 2) == "count":
         return "aggregates of partitions take a column, such as count(id)"
-    if before == ROW_STATUS and "IS" in accepted:
+    if (before == ROW_STATUS and "IS" in accepted) or ("DEAD" in accepted and "NULL" not in accepted):
         return f"write {ROW_STATUS} is new, is dead or is not dead"
+    if here in ("store", "by") and before == "partition":
+        return "a partition stands in brackets: (partition store last 5) as w"
+    if here.isdigit() and before == "top":
+        return f"write first {here}"
     if _word(tokens, at - 2) == ROW_STATUS[1:] and here in ("new", "dead"):
         return f"did you mean `{ROW_STATUS}`?"
     if here == "or" and _word(tokens, at - 2) in ("(", "and", "not") and "AND" in accepted and "OR" not in accepted:

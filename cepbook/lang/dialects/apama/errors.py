@@ -94,6 +94,8 @@ def _known(found: str, before: list[str], after: str) -> tuple[str | None, str |
         return f"`{found}` stands behind `with unique`", _WINDOW
     if found == "every" and before[-2:] == ["retain", "all"]:
         return "`retain all` cannot be batched", "write retain n every m"
+    if found == "every" and clause == "every":
+        return "`every` twice", _WINDOW
     if found == "every":
         return (
             "`every` without `within` or `retain` before it",
@@ -160,6 +162,18 @@ def _of_habit(found: str, before: list[str], clause: str) -> tuple[str | None, s
         return "the keys of a join are compared with `equals`", "write on left key equals right key"
     if clause == "by" and before[_last(before, "by") - 1] == "partition" and found in _BEHIND:
         return "`partition by` without a window", "write within or retain behind it"
+    if found in ("from", "stream", "event") and last == ";" and "select" in before:
+        return "a second query", "a text has one query; run others by themselves, or name them: stream<type> name := …;"
+    if found == ">" and last == "<":
+        return "`<>` is no operator", "write !="
+    if last == "distinct" and before[-2:-1] in (["select"], ["rstream"]):
+        return "a query has no `distinct`", "write with unique key behind the window"
+    if last == "istream" and before[-2:-1] == ["select"]:
+        return "`istream` is not written", "select gives what enters the window, select rstream what leaves it"
+    if found == "limit":
+        return "a query has no `limit`", "write retain n for the last n items"
+    if found in ("in", "between") and clause in ("where", "having", "and", "or", "not", "xor", "select"):
+        return f"`{found}` is no operator", "write two comparisons: x >= low and x <= high"
     if found in ("retain", "within") and clause == found:
         return f"`{found}` twice", _WINDOW
     return None, None

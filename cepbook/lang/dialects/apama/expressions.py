@@ -126,6 +126,7 @@ def _name(node: a.Name, scope: Scope) -> x.Expr:
             scope.problems.fail("unknown-name", fact, node.span, hint)
         fields = [f"{n}.{node.name}" for n, i in scope.items.items() if i.scalar is None and _has(i, node.name)]
         hint = f"did you mean `{fields[0]}`?" if fields else did_you_mean(node.name, known)
+        hint = "values are never null; only NaN is no number" if node.name.lower() == "null" else hint
         scope.problems.fail("unknown-name", f"no item `{node.name}`", node.span, hint)
     if item.scalar is not None:
         return x.Prop(item.scalar, item.number, VALUE, span=node.span)

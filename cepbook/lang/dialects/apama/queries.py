@@ -78,16 +78,20 @@ class _Binder:
     provides: dict[tuple[str, str], None] = field(default_factory=dict)
     name: str = ""
     nested: int = 0
+    refused: set[str] = field(default_factory=set)  # what declarations would have declared, were they not wrong
+    later: set[str] = field(default_factory=set)  # streams whose declarations are still to come
 
     # ------------------------------------------------------------ the whole
     def bound(self) -> plan.ModulePlan:
         program = parse(self.text)
         self.name = self._statement_name(program.span)
+        self.later = {each.name for each in program.declarations if isinstance(each, a.StreamDeclaration)}
         for declaration in program.declarations:
             try:
                 self._declare(declaration)
             except Refused:
-                continue
+                self.refused.add(declaration.name)
+            self.later.discard(declaration.name)
         try:
             self._result(program.result)
         except Refused:
@@ -201,17 +205,25 @@ class _Binder:
                     return self.streams[node.name]
                 if node.name in self.catalog.event_types:
                     return _Stream(self._event_type(node.name, node.span))
-                known = (*self.streams, *self.catalog.event_types)
-                hint = did_you_mean(node.name, known)
+                self._pass_over(node.name)
+                hint = did_you_mean(node.name, (*self.streams, *self.catalog.event_types))
+                if node.name in self.later:
+                    hint = "a stream is declared before it is read"
                 self.problems.fail("unknown-stream", f"no stream or event type `{node.name}`", node.span, hint)
             case a.Template():
                 return self._template(node)
             case a.Query():
                 return self._query(node, name, f"{name}")
 
+    def _pass_over(self, name: str) -> None:
+        """Leave what reads `name` if its declaration is wrong, which was reported. Errors: Refused."""
+        if name in self.refused:
+            raise Refused(name)
+
     def _event_type(self, name: str, span: Span) -> EventType:
         found = self.catalog.event_types.get(name)
         if found is None:
+            self._pass_over(name)
             hint = did_you_mean(name, self.catalog.event_types)
             self.problems.fail("unknown-type", f"no event type `{name}`", span, hint)
         if ("event type", name) not in self.provides:
@@ -377,9 +389,15 @@ class _Binder:
         found = constant(node, what, Scope(self.problems, self.catalog)).value
         assert isinstance(found, (int, float))
         unit = 1_000_000 if self.options.microseconds else 1000
-        if not 0 < found < 1e15 or round(found * unit) < 1:
-            fact = f"{what} must be above 0 seconds, found {found}"
-            self.problems.fail("wrong-parameter", fact, node.span)
+        bounds = None
+        if found <= 0:
+            bounds = "above 0"
+        elif not found < 1e15:
+            bounds = "below 1e15"
+        elif round(found * unit) < 1:
+            bounds = f"at least {1 / unit:.6f}".rstrip("0")
+        if bounds is not None:
+            self.problems.fail("wrong-parameter", f"{what} must be {bounds} seconds, found {found}", node.span)
         return x.Period(t.LONG, None, x.Const(t.LONG, round(found * unit)), span=node.span)
 
     # ------------------------------------------------------------ select
@@ -388,6 +406,8 @@ class _Binder:
     ) -> tuple[tuple[plan.Column, ...], Type | None]:
         """The columns of a row, and the type of its one value; None where it is an event."""
         select = node.select
+        if isinstance(select, a.Call):
+            self._pass_over(select.name)
         if isinstance(select, a.Call) and select.name not in AGGREGATES and select.name in self.catalog.event_types:
             return self._constructed(select, scope), None
         bound = bind(select, scope)
