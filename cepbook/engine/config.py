@@ -11,6 +11,7 @@ from cepbook.lang.plan import Selector
 @dataclass(frozen=True, slots=True)
 class Config:
     """`integer_division`: ``/`` of whole numbers truncates. `division_by_zero_null`: it gives null, not Infinity.
+
     `iterable_unbound`: statements without a window iterate over their groups. `default_stream_selector`: what a
     select without istream, rstream or irstream delivers. `prioritized`: statements take an event by ``@Priority``
     and deployment, and ``@Drop`` counts; without it they take it in the order of the filter index

@@ -106,7 +106,8 @@ class Query:
 
     def __post_init__(self) -> None:
         self.content: list[Item] = []
-        self.appeared: dict[Any, int] = {}
+        self.appeared: dict[Any, int] = {}  # when each live group did, in groups
+        self.groups = 0
         self.number = 0
 
     def step(self, now: int, lots: Sequence[Sequence[Any]]) -> list[Any]:
@@ -145,7 +146,8 @@ class Query:
             return [row] if self.having(row) else []
         changed = dict.fromkeys(self.group(*item.value) for item in (*entered, *left))
         for key in changed:
-            self.appeared.setdefault(key, len(self.appeared) + self.number * 1000)
+            self.groups += 1
+            self.appeared.setdefault(key, self.groups)
         found = []
         for key in sorted(changed, key=lambda key: self.appeared[key]):
             members = [item.value for item in self.content if self.group(*item.value) == key]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.whole import restored
 from cepbook.engine.soundness import flaws
@@ -163,13 +164,14 @@ def network(rng: random.Random) -> tuple[str, Network]:
 
 
 def history(rng: random.Random) -> Iterator[tuple[int, list[tuple[str, dict[str, Any]]]]]:
-    """Times of the clock with events that arrive together there."""
+    """Times of the clock with events that arrive together there; prices are infinite in some."""
     now = 0
+    prices = [1.0, 2.0, 3.0, math.inf, -math.inf] if rng.random() < 0.2 else [float(n) for n in range(7)]
     for _ in range(rng.randint(5, 40)):
         now += rng.choice(GAPS)
         together = rng.choice((0, 1, 1, 1, 1, 2, 3))
         made = [
-            (rng.choice("AAB"), {"s": rng.choice("xyz"), "p": float(rng.randint(0, 6)), "n": rng.randint(0, 2)})
+            (rng.choice("AAB"), {"s": rng.choice("xyz"), "p": rng.choice(prices), "n": rng.randint(0, 2)})
             for _ in range(together)
         ]
         yield now, made
@@ -259,7 +261,7 @@ def test_nearest_epl_gives_the_same(window: str) -> None:
         if window == "retain all" and "rstream" in select:
             continue
         text = Text(f"from x in all A() {window} {select}", "apama", {"name": "out"})
-        apama, epl = Runtime(), Runtime()
+        apama, epl = Runtime(), Runtime(config=Config(compensated_sums=True))
         for runtime in (apama, epl):
             runtime.deploy(SCHEMA)
         apama.deploy(text)
