@@ -137,6 +137,7 @@ def test_selecting_level_by_level() -> None:
         (True, "selects no context partitions"),
         (ByCategory("x"), "ByCategory is for category contexts, this one is keyed"),
         (Nested(Inner=ById(1)), "no level `Inner`"),
+        (ByKey(("ann", "x")), r"(?s)keys of this context have 1 value, found 2: 'ann', 'x'"),
     ],
 )
 def test_what_selects_nothing_is_refused(selector: Any, message: str) -> None:

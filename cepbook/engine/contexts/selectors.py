@@ -86,6 +86,13 @@ class ByKey(_ByKey):
         object.__setattr__(self, "keys", tuple(key if isinstance(key, tuple) else (key,) for key in keys))
 
     def has(self, key: Any) -> bool:
+        for each in self.keys:
+            if len(each) != len(key):
+                values = "1 value" if len(key) == 1 else f"{len(key)} values"
+                raise UsageError(
+                    f"keys of this context have {values}, found {len(each)}: {', '.join(map(repr, each))}\n"
+                    "  hint: a key of several values is a tuple: ByKey((a, b))"
+                )
         return key in self.keys
 
 

@@ -178,7 +178,7 @@ class Ranked(State):
     """The `size` rows with the highest (or lowest) values of `column`; among equals what came first goes first.
 
     A row replaces the one that has the same values of `group`, and then competes as any other. What comes and goes in
-    one cycle is neither new nor dead.
+    one cycle is neither new nor dead. Rows are dead in the order in which they are expelled.
     """
 
     __slots__ = ("_by_group", "_count", "_held", "_order", "column", "group", "lowest", "size")

@@ -25,10 +25,12 @@ class Leaf:
     def step(self, now: int, incoming: list[Row]) -> tuple[list[Row], list[Row]]:
         before = list(self.held)
         self.waiting += incoming
+        self.expelled: list[Row] = []
         getattr(self, self.window["kind"])(now, self.window["n"])
         new = [row for row in self.held if row not in before]
         self.ever += new
-        return new, [row for row in before if row not in self.held]
+        gone = [row for row in before if row not in self.held]  # ranked ones in the order in which they are expelled
+        return new, sorted(gone, key=lambda row: self.expelled.index(row) if row in self.expelled else -1)
 
     def sliding(self, now: int, n: int) -> None:
         takes = 1
@@ -58,12 +60,16 @@ class Leaf:
         column, group = self.window["by"], self.window.get("group", ())
         for row in self.waiting:
             if group:
-                self.held = [each for each in self.held if any(each[g] != row[g] for g in group)]
+                self.expel([each for each in self.held if all(each[g] == row[g] for g in group)])
             self.held.append(row)
         self.waiting = []
         while len(self.held) > n:
             worst = min(sign * row[column] for row in self.held)
-            self.held.remove(next(row for row in self.held if sign * row[column] == worst))
+            self.expel([next(row for row in self.held if sign * row[column] == worst)])
+
+    def expel(self, rows: list[Row]) -> None:
+        self.expelled += rows
+        self.held = [each for each in self.held if each not in rows]
 
     def lowest(self, now: int, n: int) -> None:
         self.highest(now, n, -1)
