@@ -96,6 +96,8 @@ SLICES = (
     "select irstream price from Tick#length(4)",
     "select irstream sum(price) as s, first(volume) as f, last(volume) as l, window(price) as w from Tick(price > 3)#length(3)",
     "select price, prior(2, volume) as p from Tick(volume > 2)",
+    "select irstream price, prior(2, volume) as p from Tick(volume > 2)#time(300 msec)",
+    "select irstream price, prior(1, volume) as p, prior(3, price) as q from Tick#length(2)",
     "select irstream price from Tick#time_batch(2 sec, 0L)",
     "select irstream count(*) as n, sum(price) as s from Tick#time_batch(2 sec, 500L)",
     "select price * 2 as p, count(*) as n from Tick#time(2 sec) group by price * 2",
