@@ -52,6 +52,14 @@ class Inspection:
         """How often each statement failed at run time since the workbench began."""
         return dict(self._stage.failed)
 
+    @property
+    def failed(self) -> Mapping[str, int]:
+        """How often each statement and context failed since it was deployed, also after `clear_errors`: each failure may
+
+        have cost rows.
+        """
+        return dict(self._stage.failed_since)
+
     def clear_errors(self) -> None:
         """Forget the errors of statements that are told by `errors` and `failures`."""
         with self._lock:

@@ -53,6 +53,8 @@ class Stage:
         self.failures = 0
         self.acts = 0  # what was done by hand, beside replays
         self.failed: Counter[str] = Counter()
+        self.failed_since: Counter[str] = Counter()  # since the statement, or context, was deployed
+        self._contexts: Mapping[str, object] = {}
         self.arrivals = Arrivals()
         self.lives = Lives()
         self.sampler = Sampler(lambda: self.runtime.statements, self.event_counts)
@@ -158,11 +160,17 @@ class Stage:
         """Attach feeds and listeners to statements that are new, and let go of those that are gone."""
         self.version += 1
         self.arrivals.deployed(self.runtime.deployments, self.runtime.now)
-        self.lives.keep(self.runtime.catalog.contexts)
+        contexts = dict(self.runtime.catalog.contexts)
+        self.lives.keep(contexts)
+        for name, context in self._contexts.items():
+            if contexts.get(name) is not context:
+                del self.failed_since[name]
+        self._contexts = contexts
         live = self.runtime.statements
         for name, (statement, feed) in list(self._feeds.items()):
             if live.get(name) is not statement:
                 del self._feeds[name]
+                del self.failed_since[name]
                 feed.wake()  # whoever shows it looks for its successor
                 for _, successor in self._sinks.get(name, [])[:]:
                     successor(live.get(name))
@@ -182,7 +190,7 @@ class Stage:
         self.runtime.remove_partition_listener(None, self.lives.take)
         self.runtime = runtime
         self.failures = 0
-        self.failed = Counter()
+        self.failed, self.failed_since = Counter(), Counter()
         self.arrivals = Arrivals()
         self.lives = Lives()
         self._attend(runtime)
@@ -283,3 +291,4 @@ class Stage:
     def _count_failure(self, error: StatementError) -> None:
         self.failures += 1
         self.failed[error.statement] += 1
+        self.failed_since[error.statement] += 1

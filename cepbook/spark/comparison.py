@@ -4,7 +4,7 @@ Rows are matched inside blocks of one time and one kind (insert, remove): first 
 in any order. What is left over on both sides of a block is paired as "different values", the rest is "only here" or
 "only there". A workbench keeps what its feeds drop in a log on disk, so that all rows are compared. A comparison is
 "equal" only when it saw everything: rows that are lost (the log is full, feeds were loaded from a file), and failures
-of a statement, make it "incomplete".
+of a statement or of what feeds it, make it "incomplete".
 
 Floats agree when ``|a - b| <= max(absolute, tolerance * max(|a|, |b|))``, whole numbers when they are equal; NaN equals
 NaN; null equals null only, except that a pandas frame cannot tell null and NaN apart. Columns of whole numbers on one
@@ -14,7 +14,7 @@ side and of floats on the other are a difference, whatever the values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from cepbook.arguments import checked
 from cepbook.errors import UsageError
 from cepbook.shown import Table, captioned, time_text
 from cepbook.spark.match import Difference, Rules, Tally
-from cepbook.spark.rows import Rows, failures_of, rows_of, statements_of
+from cepbook.spark.rows import Rows, failures_of, feeders_of, queries_of, rows_of, statements_of
 from cepbook.spark.shift import unshifted
 
 _SIGNS = {"equal": "✓ equal", "incomplete": "? incomplete", "different": "✗ different"}
@@ -36,7 +36,8 @@ class Verdict:
     """The comparison of one statement, in rows. `reordered` rows are among the equal ones, unless order counts.
 
     `by_column` counts the different values; `uncompared` rows are lost on one side at least, `failures`
-    are those of the statement on each side (here, there): each may have cost rows. `notes` say what could not be
+    are those of the statement on each side (here, there): each may have cost rows, as may those of what feeds it and is
+    not compared itself (`fed`, by name). `notes` say what could not be
     compared and what holds for all rows; with `uneven` that is a difference: columns of one side only or of another
     kind, times that are shifted, another number of lost rows. `approximate` values agree within the tolerance only,
     at most `apart` from one another, relative to their size. `moved` are the first of the reordered rows.
@@ -58,13 +59,14 @@ class Verdict:
     apart: float = 0.0
     moved: tuple[Difference, ...] = ()
     key: tuple[str, ...] = ()
+    fed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
         """``"different"``, ``"incomplete"`` (no difference in what could be compared) or ``"equal"``."""
         if self.only_here or self.only_there or self.different or self.uneven:
             return "different"
-        return "incomplete" if self.uncompared or any(self.failures) else "equal"
+        return "incomplete" if self.uncompared or any(self.failures) or self.fed else "equal"
 
     @property
     def same(self) -> bool:
@@ -74,9 +76,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What `compare` found; prints as a report."""
+    """What `compare` found; prints as a report. Nobody asked for the statements `left_out`, which only one side has."""
 
     statements: Mapping[str, Verdict]
+    left_out: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -126,7 +129,7 @@ class Comparison:
             lines.append(f"  {v.statement:<{width}}  {_summary(v)}")
             lines += [f"  {'':<{width}}  {note}" for note in v.notes]
             lines += [f"  {'':<{width}}    {sentence}" for sentence in _sentences(v)]
-        return "\n".join(lines)
+        return "\n".join([*lines, *_left_out(self)])
 
     __repr__ = __str__
 
@@ -135,7 +138,8 @@ class Comparison:
         for v in self.statements.values():
             more = (*v.notes, *_sentences(v))
             rows.append((v.statement, _SIGNS[v.verdict], "\n".join((_summary(v), *more))))
-        return captioned(_headline(self), Table(("statement", "verdict", "rows"), (False,) * 3, tuple(rows)))
+        table = Table(("statement", "verdict", "rows"), (False,) * 3, tuple(rows))
+        return captioned(_headline(self), table, tuple(map(str.strip, _left_out(self))))
 
 
 @checked
@@ -160,6 +164,8 @@ def compare(
     """
     here, there = statements_of(interactive), statements_of(batch)
     names = list(there) if statements is None else list(statements)
+    if not names:
+        raise UsageError("there is nothing to compare: no statement was named, or the batch has none")
     for name in names:
         if name not in here or name not in there:
             side, known = ("interactive", here) if name not in here else ("batch", there)
@@ -169,13 +175,19 @@ def compare(
     rules = Rules(tolerance, order, absolute=absolute, key=(key,) if isinstance(key, str) else tuple(key))
     sides = {name: (rows_of(interactive, name), rows_of(batch, name)) for name in names}
     failed = failures_of(interactive), failures_of(batch)  # known by now: they came with the rows
+    both = {name: (failed[0].get(name, 0), failed[1].get(name, 0)) for name in (*failed[0], *failed[1])}
+    left_out = [name for name in queries_of(interactive) if name not in there] if statements is None else []
     found = {}
     for name, (mine, theirs) in sides.items():
-        found[name] = _judge(name, mine, theirs, rules, (failed[0].get(name, 0), failed[1].get(name, 0)))
-    return Comparison(found)
+        feeders = dict.fromkeys((*feeders_of(interactive, name), *feeders_of(batch, name)))
+        fed = {each: both[each] for each in feeders if each in both and each not in sides}
+        found[name] = _judge(name, mine, theirs, rules, both.get(name, (0, 0)), fed)
+    return Comparison(found, tuple(left_out))
 
 
-def _judge(name: str, here: Rows, there: Rows, rules: Rules, failures: tuple[int, int]) -> Verdict:
+def _judge(
+    name: str, here: Rows, there: Rows, rules: Rules, failures: tuple[int, int], fed: Mapping[str, tuple[int, int]]
+) -> Verdict:
     rules = replace(rules, nan_is_null=here.nan_is_null or there.nan_is_null)
     notes, columns = [], [c for c in here.columns if c in there.columns]
     for side, own, other in (("here", here, there), ("there", there, here)):
@@ -193,9 +205,10 @@ def _judge(name: str, here: Rows, there: Rows, rules: Rules, failures: tuple[int
     here, there, note, left = _complete(here, there)
     if note:
         notes.append(note)
-    if any(failures):
-        times = [_many(number, "time") for number in failures]
-        notes.append(f"failed {times[0]} here, {times[1]} there: rows may be missing")
+    for who, numbers in (("", failures), *((f"{each}, which feeds it, ", own) for each, own in fed.items())):
+        if any(numbers):
+            times = [_many(number, "time") for number in numbers]
+            notes.append(f"{who}failed {times[0]} here, {times[1]} there: rows may be missing")
     tally = Tally(here, there, columns, rules)
     shifted = unshifted(here, there, columns, rules, tally)
     if shifted is not None:
@@ -229,6 +242,7 @@ def _judge(name: str, here: Rows, there: Rows, rules: Rules, failures: tuple[int
         tally.apart,
         tuple(tally.moved),
         rules.key,
+        fed,
     )
 
 
@@ -263,7 +277,9 @@ def _headline(comparison: Comparison) -> str:
         return f"equal: {many}, {_many(sum(v.equal for v in verdicts), 'row')}"
     wrong = [v.statement for v in verdicts if v.verdict == comparison.verdict]
     found = [f"{comparison.verdict}: {len(wrong)} of {many} ({', '.join(wrong)})"]
-    uncompared, failures = sum(v.uncompared for v in verdicts), sum(sum(v.failures) for v in verdicts)
+    uncompared = sum(v.uncompared for v in verdicts)
+    fed = {each: own for v in verdicts for each, own in v.fed.items()}  # one may feed several
+    failures = sum(map(sum, (*(v.failures for v in verdicts), *fed.values())))
     if uncompared:
         found.append(f"{_many(uncompared, 'row')} not compared")
     if failures:
@@ -271,6 +287,11 @@ def _headline(comparison: Comparison) -> str:
     if comparison.verdict == "incomplete":
         found.append(f"{_many(sum(v.equal for v in verdicts), 'row')} equal")
     return ", ".join(found)
+
+
+def _left_out(comparison: Comparison) -> list[str]:
+    names = ", ".join(comparison.left_out)
+    return [f"  not compared: {names} (only here)"] if names else []
 
 
 def _many(number: int, what: str) -> str:

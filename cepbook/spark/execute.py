@@ -36,11 +36,15 @@ from cepbook.spark.wanted import Alternatives, dropped, wanted
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Statements that run together: the program of each task, and the events that the tasks are given, in order."""
+    """Statements that run together: the program of each task, the events that the tasks are given, in order, and by
+
+    statement the names of all that feeds it.
+    """
 
     program: Program
     events: Derived
     placement: Placement
+    feeders: Mapping[str, tuple[str, ...]]
 
     @property
     def stream(self) -> DataFrame:
@@ -61,7 +65,7 @@ class Job:
 
 def _in_full(program: Program, found: Derived) -> Derived:
     """What tasks deliver with `META` in place of `BRIEF`."""
-    name, *others = (text(name) for name, _ in program.outputs)
+    name, *others = map(text, program.names)
     several = " ".join(f"WHEN what >> 2 = {number} THEN {other}" for number, other in enumerate(others, 1))
     values = {
         "statement": f"CASE {several} ELSE {name} END" if others else name,
@@ -97,7 +101,8 @@ def execute(
     jobs, placements, tagged, session = planned(runtime, frames, time, sequence, statements, start, until, session)
     warn_of_order(placements)
     made = [(job.program, job.output) for job in jobs]
-    given = Given(dict(frames), time, sequence, until)
+    feeders = {name: own for job in jobs for name, own in job.feeders.items()}
+    given = Given(dict(frames), time, sequence, until, feeders)
     return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=persist, given=given)
 
 
@@ -149,7 +154,7 @@ def planned(
         tagged = upto(tagged, until)
     by_key = streams is None and tasks_in(session) > 1 and any(p.path == "by key" for p in placements.values())
     even = by_key and is_large(session, frames.values())
-    jobs = []
+    jobs, told = [], set(lines)
     for group in _alike(placements):
         together = [lines[name] for name in group]
         placement = replace(placements[group[0]], ticks=any(placements[name].ticks for name in group))
@@ -158,8 +163,12 @@ def planned(
             program = _with_times(program, types, time)
         if placement.form is not None:
             program = _of_form(program, placement)
-        others = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
-        stops = streams is None and placement.ticks and (placement.path == "by key" or others)
+        elif placement.path != "native":  # which nothing feeds
+            others = dict.fromkeys(name for line in together for name in line.feeders if name not in told)
+            program = replace(program, others=tuple(others))
+            told |= set(others)
+        unread = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
+        stops = streams is None and placement.ticks and (placement.path == "by key" or unread)
         program, tasks = replace(program, stops=stops), tasks_in(session) if streams is None else DIVISIONS
         slices: list[Slice] = []
         if placement.parts is not None:
@@ -174,7 +183,7 @@ def planned(
             if placement.path != "native" and (stops or not placement.ticks):
                 events = dropped(events, _wanted(together, runtime.catalog, placement), program.inputs)
             events = _stream(tagged, events, program, placement, until, tasks, slices, even)
-        jobs.append(Job(program, events, placement))
+        jobs.append(Job(program, events, placement, {name: lines[name].feeders for name in group}))
     check_arrival(session, {name: f for job in jobs for name, f in job.program.functions.items()})
     return jobs, placements, tagged, session
 
@@ -223,7 +232,8 @@ def program_alone(runtime: Runtime, target: str) -> tuple[Program, str]:
         raise UsageError(f"`{name}` reads {' and '.join(kinds) or 'no events'}, but a table holds events of one type")
     line = replace(line, inputs=(kinds[0],))
     read = _read_by_any([line], {kinds[0]: None}, catalog)
-    return _program([line], runtime, {kinds[0]: None}, read, runtime.now), kinds[0]
+    program = _program([line], runtime, {kinds[0]: None}, read, runtime.now)
+    return replace(program, others=line.feeders), kinds[0]
 
 
 def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:

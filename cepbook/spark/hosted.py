@@ -45,7 +45,7 @@ class Step:
 class Program:
     """Everything that a task needs. `inputs` are (type name, properties, stream columns) by tag; a property that is the
     event's time may have the column `TIME`. `outputs` are the
-    columns of the collected statements, `types` the event types that no step creates, `functions` the registered ones
+    columns of the collected statements, `others` what feeds these and has its failures told of here, `types` the event types that no step creates, `functions` the registered ones
     with their types, `variables` what `Runtime.define_variable` takes, with the values at the start. With `stops` the
     rows of `TICK` hold all times at which the clock of the whole stream stops. Tasks may differ: of the steps at the
     places in `shares` each has a module of its own, and with `begins` it delivers what has its time or a later one
@@ -68,6 +68,12 @@ class Program:
     begins: tuple[int | None, ...] = ()
     form: Form | None = None
     mark: str = ""
+    others: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of what rows, or failures, are told, by the numbers that `BRIEF` has."""
+        return (*(name for name, _ in self.outputs), *self.others)
 
     @property
     def numbered(self) -> bool:
@@ -273,7 +279,7 @@ class Task:
 
     def _failed(self, error: StatementError) -> None:
         """Failures of statements at run time are rows of their own: as in a notebook they end nothing."""
-        if error.statement not in self._collectors:  # what only feeds others reports in its own job
+        if error.statement not in self._program.names:  # its own job reports it, or another that it feeds
             return
         place, phase = self._batch.cause[:2]
         trigger, time, order = EVENT, self.runtime.now, self._order
@@ -318,7 +324,7 @@ class ByColumns:
 def failures(program: Program, found: Sequence[tuple[Any, ...]], brief: bool = False) -> pa.RecordBatch:
     """Rows of `META` alone, or as `BRIEF` has them."""
     if brief:
-        numbers = {name: number for number, (name, _) in enumerate(program.outputs)}
+        numbers = {name: number for number, name in enumerate(program.names)}
         found = [
             (4 * numbers[name] + (trigger == EVENT), time, sequence, delivery, row, error)
             for name, time, sequence, trigger, delivery, _, row, error in found

@@ -248,8 +248,8 @@ def _batch(given: argparse.Namespace) -> int:
         lines.append((name, run.coverage[name].path, f"{found['rows']:,} rows", path))
         failed += found["failures"]
         if found["failures"]:
-            many = f"{found['failures']:,} time{'' if found['failures'] == 1 else 's'}"
-            _told(FAILED_SOME, f"{name} failed {many}, first at {found['at']}: {found['first']}")
+            many = f"{found['failures']:,} failures" if found["failures"] > 1 else "a failure"
+            _told(FAILED_SOME, f"{name}: {many}, first at {found['at']}: {found['first']}")
     run.close()
     _summary(lines)
     return FAILED_SOME if failed else DONE

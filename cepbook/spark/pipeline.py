@@ -38,6 +38,12 @@ class Pipeline:
         """The statements that read streams."""
         return (*self.triggers, *self.selects)
 
+    @property
+    def feeders(self) -> tuple[str, ...]:
+        """The names of all that feeds the target and may fail: statements, and the contexts of any of them."""
+        statements = (s.name for s in (*self.readers, *self.stores) if s.name != self.target)
+        return tuple(dict.fromkeys((*statements, *(c.context.name for c in self.contexts))))
+
 
 def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Catalog, given: Iterable[str]) -> Pipeline:
     """What `target` needs: all statements that insert into a stream that it reads or assign a variable that it reads,

@@ -35,12 +35,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a batch ran over; see `cepbook.spark.run`."""
+    """What a batch ran over, see `cepbook.spark.run`, and by statement the names of all that feeds it."""
 
     frames: Mapping[str, Any]
     time: str | Mapping[str, str] | None
     sequence: str | Mapping[str, str] | None
     until: int | None
+    feeders: Mapping[str, tuple[str, ...]]
 
 
 class SparkRun:
@@ -123,12 +124,14 @@ class SparkRun:
     def frame(self, name: str, observed: str | Observation | None = None) -> DataFrame:
         """The rows of one statement, in no particular order (sort by sequence, trigger, delivery).
 
-        Who writes them may have Spark count them, and the statement's failures, on the way: as the metrics `observed`,
-        which are rows, failures, the first of these, and its time (ms).
+        Who writes them may have Spark count them, and the failures, on the way: as the metrics `observed`, which are
+        rows, failures, the first of these, and its time (ms). Those of what only feeds statements are among the
+        failures of one of these.
         """
-        output, number, _, _ = self._find(name)
+        output, number, _, job = self._find(name)
         if observed is not None:
-            mine = F.col("statement") == F.lit(name)
+            others = () if number else self._jobs[job][0].others
+            mine = F.col("statement").isin(name, *others)
             error = F.when(mine, F.col("error"))
             at = F.when(error.isNotNull(), F.col("time"))
             counts = F.count_if(F.expr(_rows_of(name))).alias("rows"), F.count(error).alias("failures")
@@ -150,7 +153,9 @@ class SparkRun:
         return union(parts)
 
     def failures(self) -> DataFrame:
-        """Failures of statements at run time, and events that came too late, as a DataFrame: statement, time, …"""
+        """Failures of statements at run time, of what feeds them, and events that came too late, as a DataFrame:
+        statement, time, …
+        """
         return union([_failed(output) for _, output in self._jobs])
 
     def to_arrow(self, name: str) -> pa.Table:
@@ -171,7 +176,10 @@ class SparkRun:
         return frame
 
     def errors(self) -> pd.DataFrame:
-        """Failures of statements at run time: statement, time, sequence, error. They end nothing, as in a notebook."""
+        """Failures of statements at run time, and of what feeds them: statement, time, sequence, error.
+
+        They end nothing, as in a notebook.
+        """
         for number, (_, output) in enumerate(self._jobs):
             if number not in self._failures:
                 self._failures[number] = acting(_failed(output).toArrow, self.session)

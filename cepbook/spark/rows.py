@@ -16,6 +16,7 @@ import pandas as pd
 
 from cepbook.errors import UsageError
 from cepbook.lang.types import BITS, Type
+from cepbook.spark.pipeline import Query, pipeline
 from cepbook.spark.schema import TEXTUAL
 
 if TYPE_CHECKING:
@@ -136,14 +137,35 @@ def statements_of(source: Any) -> list[str]:
     )
 
 
+def queries_of(source: Any) -> list[str]:
+    """Of `statements_of` those that a run on Spark can have."""
+    names = statements_of(source)
+    if isinstance(source, Mapping) or hasattr(source, "to_arrow"):
+        return names
+    deployed = source.runtime.deployments.values()
+    queries = {s.name for each in deployed for s in each.plan.statements if isinstance(s, Query)}
+    return [name for name in names if name in queries]
+
+
 def failures_of(source: Any) -> Mapping[str, int]:
-    """How often the statements of `source` failed at run time, as far as it knows."""
+    """How often what `source` has now failed at run time, as far as it knows."""
     if isinstance(source, Mapping):
         return {}
     if hasattr(source, "to_arrow"):
         return Counter(source.errors()["statement"].tolist())
-    failures: Mapping[str, int] = source.failures
-    return failures
+    failed: Mapping[str, int] = source.failed
+    return failed
+
+
+def feeders_of(source: Any, name: str) -> Sequence[str]:
+    """The names of all that feeds the statement `name` of `source`, as far as it knows."""
+    if isinstance(source, Mapping):
+        return ()
+    if hasattr(source, "to_arrow"):
+        return () if source.given is None else source.given.feeders.get(name, ())
+    runtime = source.runtime
+    plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
+    return pipeline(name, plans, runtime.catalog, ()).feeders
 
 
 def rows_of(source: Any, name: str) -> Rows:

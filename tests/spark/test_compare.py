@@ -6,14 +6,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
+from cepbook import Workbench
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
-from cepbook.lang.catalog import EventType
+from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.types import DOUBLE, STRING
 from cepbook.spark import compare
 from cepbook.spark.match import Rules, same_value
+from cepbook.spark.rows import rows_of
 
 NAN = float("nan")
 
@@ -173,6 +176,9 @@ def test_unknown_statements() -> None:
     with pytest.raises(UsageError, match="the interactive side has no statement r; it has q"):
         compare({"q": BASE}, {"q": BASE, "r": BASE})
     assert compare({"q": BASE}, {"q": BASE, "r": BASE}, statements=["q"]).verdict == "equal"
+    for nothing in ({}, {"statements": []}):
+        with pytest.raises(UsageError, match="there is nothing to compare"):
+            compare({"q": BASE}, {"q": BASE} if nothing else {}, **nothing)
     with pytest.raises(UsageError, match="cannot compare int"):
         compare(1, {"q": BASE})
     with pytest.raises(UsageError, match="no column kind"):
@@ -182,8 +188,9 @@ def test_unknown_statements() -> None:
 def bench(feed: Feed, failures: int = 0) -> Any:
     """As much of a workbench as `compare` looks at."""
     output_type = EventType("q", {"s": STRING, "x": DOUBLE})
-    runtime = SimpleNamespace(statements={"q": SimpleNamespace(output_type=output_type)})
-    return SimpleNamespace(feed=lambda name: feed, runtime=runtime, failures={"q": failures})
+    statements = {"q": SimpleNamespace(output_type=output_type)}
+    runtime = SimpleNamespace(statements=statements, deployments={}, catalog=Catalog())
+    return SimpleNamespace(feed=lambda name: feed, runtime=runtime, failed={"q": failures})
 
 
 def fill(feed: Feed, events: int) -> pd.DataFrame:
@@ -234,3 +241,51 @@ def test_a_statement_that_failed_is_not_called_equal() -> None:
     assert str(found).startswith("incomplete: 1 of 1 statement (q), 1 failure of statements, 14 rows equal")
     assert "failed 1 time here, 0 times there: rows may be missing" in str(found)
     assert compare(bench(feed, failures=1), {"q": expected[1:]}).verdict == "different"
+
+
+def test_what_only_one_side_has_is_named() -> None:
+    found = compare({"q": BASE, "new": BASE}, {"q": BASE})
+    assert found.verdict == "equal" and str(found).splitlines()[-1] == "  not compared: new (only here)"
+    assert "not compared: new (only here)" in found._repr_html_()
+    assert "not compared" not in str(compare({"q": BASE, "new": BASE}, {"q": BASE}, statements=["q"]))
+
+
+def failing(x: int) -> int:
+    if x % 10 == 7:
+        raise ValueError(x)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("epl", "who"),
+    [
+        ("@name('f') insert into S select failing(n) as n from T; @name('q') select n from S", "f"),
+        ("@name('f') update istream T set n = failing(n); @name('q') select n from T", "f"),
+        ("create variable long V; @name('f') on T set V = failing(n); @name('q') select V as v from T", "f"),
+        ("create context C partition by n from T(failing(n) > 0); @name('q') context C select n from T", "C"),
+    ],
+)
+def test_failures_of_what_feeds_a_statement_are_in_the_headline(epl: str, who: str) -> None:
+    """Of statements that are not compared themselves, and of contexts; also on both sides, where each lost a row."""
+    frame = pd.DataFrame({"at": range(20), "n": range(20)})
+
+    def replayed() -> Workbench:
+        cep = Workbench()
+        cep.define("T", frame, time="at")
+        cep.register_function("failing", failing, returns="long")
+        cep.run(epl)
+        cep.replay({"T": frame}).run()
+        return cep
+
+    cep = replayed()
+    theirs = rows_of(replayed(), "q")
+    columns = {name: column.plain() for name, column in theirs.columns.items()}
+    batch = {"q": pa.table({"time": theirs.time, "kind": ["insert"] * len(theirs.time), **columns})}
+    for clear in (False, True):  # what is no longer listed has cost rows as well
+        if clear:
+            cep.clear_errors()
+        found = compare(cep, batch, statements=["q"])
+        assert found.verdict == "incomplete" and "2 failures of statements" in str(found).splitlines()[0]
+        assert f"{who}, which feeds it, failed 2 times here, 0 times there: rows may be missing" in str(found)
+    cep.run(epl.replace("failing(n)", "n"))  # deployed anew, as the rows that are compared
+    assert compare(cep, {"q": batch["q"].slice(0, 0)}).verdict == "equal"

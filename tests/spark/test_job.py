@@ -145,7 +145,7 @@ def test_a_job_tells_what_failed(spark: SparkSession, folder: Path, capsys: Any)
     assert len(named) < len(frame)
     shown = capsys.readouterr()
     (line,) = (line for line in shown.err.splitlines() if "failed" in line)  # of what runs in one job with another
-    assert line.startswith(f"q failed {len(named)} times, first at {named['ts'].iloc[0]}: ")
+    assert line.startswith(f"q: {len(named)} failures, first at {named['ts'].iloc[0]}: statement `q` failed on ")
     assert [line.split()[-3] for line in shown.out.splitlines()] == [f"{len(frame) - len(named)}", f"{len(frame)}"]
 
 
