@@ -314,13 +314,26 @@ def _need_of_join(statement: plan.SelectStatement, join: plan.Join, line: Pipeli
     aggregation = aggregation_of(statement)
     if aggregation is not None:
         keys = {(e.stream, e.name) for e in aggregation.keys if isinstance(e, expr.Prop)}
-        groups = [g for g in groups if any((stream, p) in keys for stream, props in g.items() for p in props)]
+        sides = [{stream for stream, props in g.items() if any((stream, p) in keys for p in props)} for g in groups]
+        made_of = _combinations(join)  # of those without any of the sides all keys are in the group of null
+        groups = [g for g, own in zip(groups, sides, strict=True) if all(own & each for each in made_of)]
     ways = tuple(
         tuple((names[stream], group[stream]) for stream in range(len(join.inputs)))
         for group in groups
         if all(group.values())
     )
     return (ways,) if ways else "its streams are not all joined by keys that are equal and divide them"
+
+
+def _combinations(join: plan.Join) -> set[frozenset[int]]:
+    """The streams of whose events rows may be made, together."""
+    found = {frozenset({0})}
+    for number, each in enumerate(join.inputs[1:], 1):
+        own = frozenset({number})
+        joined = {before | own for before in found}
+        without = found if each.kind in ("left", "full") else set()
+        found = joined | without | ({own} if each.kind in ("right", "full") else set())
+    return found
 
 
 def _equal_properties(parts: Iterable[expr.Expr], count: int) -> list[list[tuple[int, frozenset[str]]]]:

@@ -121,6 +121,8 @@ def _own_steps(statement: plan.SelectStatement, fed: bool, stamps: Stamps) -> tu
         if aggregation.reclaim is not None:
             raise _Unbounded
         _check_calls(aggregation.calls)
+        if statement.join is not None and any(each.kind != "inner" for each in statement.join.inputs):
+            raise _Unbounded("rows that had no partner stay in its aggregates for ever")
     chains = [(chain, True) for chain in plan.streams(statement.root)]
     one_sided = set()
     if statement.join is not None:

@@ -19,7 +19,7 @@ from cepbook.lang.patterns import EVENT, Pattern, begins_undecided
 from cepbook.lang.reads import expressions, types_read
 from cepbook.spark.names import TAG
 from cepbook.spark.native import as_sql, is_expressible
-from cepbook.spark.pipeline import Pipeline
+from cepbook.spark.pipeline import Context, Pipeline
 
 if TYPE_CHECKING:
     from cepbook.spark.derived import Derived
@@ -39,7 +39,8 @@ def wanted(lines: Sequence[Pipeline], catalog: Catalog, ticks: bool) -> Mapping[
         return {}
     if any(line.stores or line.triggers or line.variables for line in lines) or any(map(_is_odd, statements)):
         return {}
-    if any(not isinstance(c, plan.CreateContextStatement) for line in lines for c in line.contexts):
+    contexts = {c.context.name: c for line in lines for c in line.contexts}
+    if not all(_opens_unseen(s, contexts[s.context], catalog) for s in statements if s.context is not None):
         return {}
     found: dict[str, Alternatives] = {}
     for name in dict.fromkeys(name for line in lines for name in line.inputs):
@@ -67,6 +68,17 @@ def _is_odd(statement: plan.Reader) -> bool:
     if not set(types_read(statement)) <= {kind for kind, _ in _filters(statement)}:
         return True
     return any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions(statement))
+
+
+def _opens_unseen(statement: plan.Reader, context: Context, catalog: Catalog) -> bool:
+    """Whether it is the same to a statement if a partition is there before an event of its own comes.
+
+    Not where it reads what the context does not divide: that goes to all partitions that there are.
+    """
+    if not isinstance(context, plan.CreateContextStatement):
+        return False
+    divided = [stream.event_type for stream in context.spec.streams]
+    return all(any(catalog.is_a(name, each) for each in divided) for name in types_read(statement))
 
 
 def _filters(statement: plan.Reader) -> Iterator[tuple[str, expr.Expr | None]]:

@@ -61,6 +61,8 @@ KEYED = (
     "select t.price as a, b.price as b from Tick#time(1 sec) as t left outer join Bid#time(2 sec) as b on t.symbol = b.symbol",
     "select t.price as a, b.price as b from Tick#groupwin(symbol)#length(2) as t full outer join Bid#time(2 sec) as b on t.symbol = b.symbol",
     "select t.symbol as s, sum(b.price) as p from Tick#time(2 sec) as t right outer join Bid#groupwin(symbol)#length(2) as b on t.symbol = b.symbol group by t.symbol, b.symbol",
+    "select t.symbol as s, count(*) as n from Tick#keepall as t left outer join Bid#time(2 sec) as b on t.symbol = b.symbol group by t.symbol",
+    "select count(*) as n from Tick#keepall as t full outer join Bid#time(2 sec) as b on t.symbol = b.symbol group by t.symbol, b.symbol",
     "select t.price as a, b.price as b from Tick as t unidirectional, Bid#time(2 sec) as b where t.symbol = b.symbol",
     "select a.price as a, b.price as b from pattern [every a=Tick -> b=Bid(symbol = a.symbol)]",
     "select a.price as a, b.price as b, c.n as n from pattern [every a=Tick(price > 3) -> (b=Bid(symbol = a.symbol) and not Tick(symbol = a.symbol, price > 7)) -> c=Bid(a.symbol = symbol, n > b.n) where timer:within(2 sec)]",

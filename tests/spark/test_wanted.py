@@ -25,6 +25,7 @@ SCHEMA = """
 create schema Tick(ts long, symbol string, price int, volume int);
 create schema Quote(ts long, symbol string, bid int);
 create context PerSymbol partition by symbol from Tick, symbol from Quote;
+create context PerTick partition by symbol from Tick;
 """
 DROPPING = (
     "context PerSymbol select a.ts as t from pattern [every a=Tick(price > 7) -> b=Tick(price < 2 or price is null)]",
@@ -50,6 +51,7 @@ KEEPING = (
     "context PerSymbol select a.ts as t from pattern [every a=Tick(price > 7) -> b=Tick(price < a.price)]",
     "context PerSymbol select count(*) as n from pattern [not Tick(price > 7)]",
     "context PerSymbol select context.id as id from Tick(price > 7)",
+    "context PerTick select a.bid as b, t.price as p from pattern [every a=Quote(bid > 3) -> t=Tick(price > 7)]",
     "select t.price as p from Tick(price > 7)#length(3) as t, Quote(bid > 4)#length(3) as q where t.symbol = q.symbol",
     "select (select max(bid) from Quote(bid > 3)#length(4)) as top from Tick(price > 7)",
     "select count(*) as n from Tick#length(3) where price > 7",
