@@ -54,9 +54,9 @@ class Inspection:
 
     @property
     def failed(self) -> Mapping[str, int]:
-        """How often each statement and context failed since it was deployed, also after `clear_errors`: each failure may
+        """How often each statement and context failed since it was deployed, which may have cost rows.
 
-        have cost rows.
+        `clear_errors` does not change it.
         """
         return dict(self._stage.failed_since)
 

@@ -144,7 +144,7 @@ def _own_steps(statement: plan.SelectStatement, fed: bool, stamps: Stamps) -> tu
     if counts:
         if statement.join is not None or statement.subqueries or fed:
             raise _Unbounded
-        return together(found) + ((_last(statement.source, max(counts) + 1),),)  # before any that the window holds
+        return (*together(found), (_last(statement.source, max(counts) + 1),))  # before any that the window holds
     return together(found)
 
 
