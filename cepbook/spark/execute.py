@@ -360,7 +360,7 @@ def of_program(tagged: Tagged, program: Program) -> Derived:
     tags = [tag for tag, _, _, _ in program.inputs]
     if len(tags) == len(tagged.read):
         return tagged.events
-    return tagged.events.where(f"{TAG} IN ({', '.join(map(str, tags))})")
+    return tagged.events.where(f"{TAG} IN ({', '.join(map(str, tags))})" if tags else "FALSE")
 
 
 def divided(

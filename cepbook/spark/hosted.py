@@ -44,11 +44,11 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Program:
     """Everything that a task needs. `inputs` are (type name, properties, stream columns) by tag; a property that is the
-    event's time may have the column `TIME`. `outputs` are the columns of the collected statements, `others` what feeds
+    event's time may have the column `TIME`. `outputs` are the columns of collected statements, `others` what feeds
     these and has its failures told of here, `types` the event types that no step creates, `functions` the registered
-    ones with their types, `variables` what `Runtime.define_variable` takes, with the values at the start. With `stops` the
-    rows of `TICK` hold all times at which the clock of the whole stream stops. Tasks may differ: of the steps at the
-    places in `shares` each has a module of its own, and with `begins` it delivers what has its time or a later one
+    ones with their types, `variables` what `Runtime.define_variable` takes, with the values at the start. With `stops`
+    the rows of `TICK` hold all times at which the clock of the whole stream stops. Tasks may differ: of the steps at
+    the places in `shares` each has a module of its own, and with `begins` it delivers what has its time or a later one
     (None: all).
     With a `form` there is one statement of one input, whose events pass its filter, and it needs no engine (`columns`).
     What a stream keeps bears the `mark`.

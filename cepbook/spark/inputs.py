@@ -40,8 +40,10 @@ FRAME_ORDER = "events of one time are ordered by type (order of the mapping), th
 FILE_ORDER = "events of one time are ordered by type (order of the mapping), then by file name and row in the file"
 UNCERTAIN = (
     "events of one time are in no certain order: {0} has no order of its own and no sequence column; "
-    "give sequence='column'"
+    "give {1}"
 )
+_LENGTH = r"(\d+(\.\d+)?\s*(year|month|week|day|hour|minute|second|millisecond|microsecond)s?\s*)+"
+SEQUENCE = "sequence='column'"
 _TYPE_BITS = 58  # a made sequence: the type above, below 2**25 partitions or files of 2**33 rows
 _ROW_BITS = 33
 _IN_ORDER = frozenset(
@@ -109,6 +111,12 @@ def check_path(given: str | os.PathLike[str]) -> None:
         raise UsageError(f"there is no file {path!r}")
     if not path.lower().rstrip("/").endswith((".parquet", ".pq")) and not os.path.isdir(path):
         raise UsageError(f"{path!r} is no Parquet file (.parquet, .pq) or directory; read it into a frame first")
+
+
+def check_delay(delay: str) -> None:
+    """Raise `UsageError` for what is no length of time as Spark reads them."""
+    if re.fullmatch(_LENGTH, delay.strip(), re.IGNORECASE) is None:
+        raise UsageError(f"a delay is a length of time such as '10 minutes', not {delay!r}")
 
 
 def check_once(columns: Sequence[str], name: str) -> None:
@@ -235,7 +243,7 @@ def _order_of(sequence: str | Mapping[str, str] | None, orders: Sequence[str]) -
         return GIVEN.format(shown), True
     uncertain = [order for order in orders if order not in (FRAME_ORDER, FILE_ORDER)]
     if uncertain:
-        return UNCERTAIN.format(", ".join(uncertain)), False
+        return UNCERTAIN.format(", ".join(uncertain), SEQUENCE), False
     return next((order for order in orders if order == FILE_ORDER), FRAME_ORDER), True
 
 

@@ -27,12 +27,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import CepbookError, UsageError
 from cepbook.lang.reading import declared
-from cepbook.shown import progress_line
+from cepbook.shown import progress_line, time_text
 from cepbook.spark.execute import execute
-from cepbook.spark.inputs import loaded
+from cepbook.spark.inputs import SEQUENCE, check_delay, loaded
 from cepbook.spark.mark import check
 from cepbook.spark.module import runtime_of
-from cepbook.spark.result import acting, caused
+from cepbook.spark.result import SparkRun, acting, caused
 from cepbook.spark.session import local_session, quiet_pandas_warning, submitted
 
 FORMATS = ("parquet", "csv", "json", "orc")
@@ -82,9 +82,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--stream", action="store_true", help="take new files as they come")
     add("--once", action="store_true", help="with --stream: end when all that is there has been taken")
     add("--checkpoint", metavar="DIR", help="of a stream: where its state is kept, from which it goes on")
-    add("--delay", default="0 seconds", help="of a stream: how much out of order events may come, as '10 minutes'")
+    add("--delay", default="0 seconds", type=_delay,
+        help="of a stream: how much out of order events may come, as '10 minutes'")  # fmt: skip
     add("--initial", metavar="FILE", help="of a stream: what a workbench saved, to begin with at its first start")
-    add("--files", type=int, metavar="N", help="of a stream: the most files that one batch takes")
+    add("--files", type=_count, metavar="N", help="of a stream: the most files that one batch takes")
     add("--quiet", action="store_true", help="no progress line")
     return parser
 
@@ -105,6 +106,20 @@ def _column(text: str) -> str:
 def _local(text: str) -> str:
     if re.fullmatch(r"local(\[([0-9]+|\*)(,[0-9]+)?\])?", text) is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no local session such as local[4]; clusters take spark-submit")
+    return text
+
+
+def _count(text: str) -> int:
+    if re.fullmatch("0*[1-9][0-9]{0,8}", text, re.ASCII) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of files from 1 on")
+    return int(text)
+
+
+def _delay(text: str) -> str:
+    try:
+        check_delay(text)
+    except UsageError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
     return text
 
 
@@ -224,6 +239,11 @@ def _opened(given: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str,
     for name, _ in given.outputs:
         if name not in known:
             raise UsageError(f"there is no statement {name}; the module has: {', '.join(known) or 'none'}")
+    for name in frames:
+        column = time if isinstance(time, str) else (time or {}).get(name)
+        of = runtime.catalog.event_types.get(name)
+        if of is not None and column is None and of.time_property is None:
+            raise UsageError(f"which column holds the time of {name}? say --time COLUMN, or --time {name}=COLUMN")
     if not given.outputs:
         raise UsageError(f"where do the rows go? say --out STATEMENT=DIRECTORY (statements: {', '.join(known)})")
     return session, runtime, frames, time, sequence
@@ -236,7 +256,7 @@ def _batch(given: argparse.Namespace) -> int:
     wanted = [name for name, _ in given.outputs]
     run = execute(runtime, frames, time, sequence, wanted, 0, given.until, session, None)
     if not run.certain:
-        _told(DONE, f"warning: {run.order}")
+        _warn_of_ties(run)
     lines, failed = [], 0
     for name, path in given.outputs:
         seen = Observation(f"rows of {name}")
@@ -249,7 +269,8 @@ def _batch(given: argparse.Namespace) -> int:
         failed += found["failures"]
         if found["failures"]:
             many = f"{found['failures']:,} failures" if found["failures"] > 1 else "a failure"
-            _told(FAILED_SOME, f"{name}: {many}, first at {found['at']}: {found['first']}")
+            at = time_text(found["at"], millis=True)
+            _told(FAILED_SOME, f"{name}: {many}, first at {at}: {found['first']}")
     run.close()
     _summary(lines)
     return FAILED_SOME if failed else DONE
@@ -268,7 +289,7 @@ def _stream(given: argparse.Namespace) -> int:
     wanted = [name for name, _ in given.outputs]
     run = stream(runtime, frames, time, sequence, wanted, 0, given.delay, session, given.initial)
     if not run.certain:
-        _told(DONE, f"warning: {run.order}")
+        _warn_of_ties(run)
     for name in wanted:
         _check_state(given.checkpoint, name, run.mark(name))
     queries: dict[str, StreamingQuery] = {}
@@ -367,6 +388,10 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
     _told(DONE, f"warning: {message}")
 
 
+def _warn_of_ties(run: SparkRun) -> None:
+    _warn(run.order.replace(SEQUENCE, "--sequence COLUMN"))
+
+
 def _told(code: int, text: str) -> int:
     sys.stderr.write(f"{text}\n")
     return code
@@ -380,4 +405,7 @@ def _summary(lines: Sequence[tuple[str, ...]]) -> None:
 
 
 def _first_lines(failure: Exception) -> str:
-    return "\n".join(str(failure).splitlines()[:5])
+    """What went wrong, without where in Java."""
+    places = re.compile(r"\s+at |An error occurred while calling")
+    lines = [line.removeprefix(": ") for line in str(failure).splitlines() if not places.match(line)]
+    return "\n".join(lines[:5])

@@ -65,6 +65,11 @@ def place(line: Pipeline, catalog: Catalog, clocks: Mapping[str, str] | None = N
     ticks = any(is_timed(s) for s in (*line.readers, *created)) or any(
         isinstance(c, plan.CreateContextTreeStatement) for c in line.contexts
     )
+    if not line.inputs:
+        reason = "no frame has events that it reads"
+        if ticks:
+            return Placement("ordered", (), ticks, f"{reason}: only the clock moves it")
+        return Placement("row by row", (), ticks, f"{reason}, so that it delivers nothing")
     if any(s.assigned for s in line.readers):
         names = ", ".join(s.name for s in line.readers if s.assigned)
         return Placement("ordered", (), ticks, f"it reads variables that {names} assigns event by event")

@@ -21,6 +21,7 @@ from cepbook.spark.derived import Derived
 from cepbook.spark.execute import DIVISIONS, Job, planned, warn_of_order
 from cepbook.spark.hosted import output_schema
 from cepbook.spark.initial import Initial, placed, states, whole
+from cepbook.spark.inputs import check_delay
 from cepbook.spark.mark import mark_of
 from cepbook.spark.names import TASK, TIME
 from cepbook.spark.processor import DELIVERED, PACKED, Hosted, pack, unpack
@@ -45,6 +46,7 @@ def stream(
     """See `cepbook.spark.stream`."""
     if runtime.config.second != 1000:
         raise UsageError("a stream's watermark counts milliseconds, but the engine's clock microseconds")
+    check_delay(delay)
     begun = partial(placed, catalog=runtime.catalog, initial=initial)
     jobs, placements, tagged, session = planned(
         runtime, frames, time, sequence, statements, start, None, session, begun

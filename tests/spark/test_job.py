@@ -21,9 +21,10 @@ import cepbook
 from cepbook import Workbench
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
+from cepbook.shown import time_text
 from cepbook.spark import sql, stream
 from cepbook.spark.java import find_java
-from cepbook.spark.job import DONE, FAILED_SOME, WRONG, main
+from cepbook.spark.job import BROKEN, DONE, FAILED_SOME, WRONG, main
 
 from .histories import trades
 
@@ -145,7 +146,8 @@ def test_a_job_tells_what_failed(spark: SparkSession, folder: Path, capsys: Any)
     assert len(named) < len(frame)
     shown = capsys.readouterr()
     (line,) = (line for line in shown.err.splitlines() if "failed" in line)  # of what runs in one job with another
-    assert line.startswith(f"q: {len(named)} failures, first at {named['ts'].iloc[0]}: statement `q` failed on ")
+    at = time_text(int(named["ts"].iloc[0]), millis=True)
+    assert line.startswith(f"q: {len(named)} failures, first at {at}: statement `q` failed on ")
     assert [line.split()[-3] for line in shown.out.splitlines()] == [f"{len(frame) - len(named)}", f"{len(frame)}"]
 
 
@@ -155,6 +157,7 @@ def test_a_job_tells_what_failed(spark: SparkSession, folder: Path, capsys: Any)
         (["--time", "tss", "--out", "big=x"], "has no column `tss`"),
         (["--time", "ts", "--out", "bug=x"], "there is no statement bug; the module has: big, sums"),
         (["--time", "ts"], "where do the rows go?"),
+        (["--out", "big=x"], "which column holds the time of Trade? say --time COLUMN, or --time Trade=COLUMN"),
         (["--time", "ts", "--stream", "--out", "big=x"], "a stream needs a place for its state"),
         (["--time", "ts", "--out", "big=x", "--initial", "desk.cep"], "a batch begins with nothing"),
         (["--time", "ts", "--in", "Rate=rate:5", "--out", "big=x"], "a rate has no end"),
@@ -168,6 +171,44 @@ def test_wrong_arguments(spark: SparkSession, folder: Path, capsys: Any, words: 
     assert main([str(folder / "job.epl"), "--in", f"Trade={folder}/in", *words]) == WRONG
     assert message in capsys.readouterr().err
     assert not (folder / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--files", "0"], "'0' is no number of files from 1 on"),
+        (["--delay", "10 parsecs"], "a delay is a length of time such as '10 minutes', not '10 parsecs'"),
+        (["--delay", ""], "a delay is a length of time such as '10 minutes', not ''"),
+        (["--delay=-5 seconds"], "not '-5 seconds'"),
+    ],
+)
+def test_arguments_that_are_wrong_whatever_the_others(capsys: Any, words: list[str], message: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["job.epl", "--in", "A=x", *words])
+    assert ended.value.code == WRONG and message in capsys.readouterr().err
+
+
+def test_a_directory_that_cannot_be_written(spark: SparkSession, folder: Path, capsys: Any) -> None:
+    (folder / "file").write_text("")
+    words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--out", f"big={folder}/file/x"]
+    assert main(words) == BROKEN
+    told = capsys.readouterr().err
+    assert "is not a directory" in told and "\tat " not in told and "An error occurred" not in told
+
+
+def test_failures_of_what_only_feeds_a_statement_are_told(spark: SparkSession, folder: Path, capsys: Any) -> None:
+    """With the first of the statements that it feeds."""
+    epl = (
+        "@name('f') update istream Trade set symbol = cast(cast(symbol, int), string) where size > 500;"
+        "@name('q') select symbol from Trade; @name('r') select size + 1 as n from Trade"
+    )
+    (folder / "fed.epl").write_text(epl)
+    words = [str(folder / "fed.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--sequence", "number"]
+    assert main([*words, "--out", f"q={folder}/q", "--out", f"r={folder}/r"]) == FAILED_SOME
+    frame = trades(1)
+    wrong = int((frame["symbol"].notna() & (frame["size"] > 500)).sum())
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "failures" in line)
+    assert line.startswith(f"q: {wrong} failures, first at ") and "statement `f` failed on an event" in line
 
 
 def test_a_missing_module(spark: SparkSession, capsys: Any) -> None:

@@ -374,6 +374,25 @@ def test_only_the_wanted_statements_run(spark: SparkSession) -> None:
         cep.spark(frames, statements=["c"], session=spark)
 
 
+@pytest.mark.parametrize(
+    ("epl", "reason"),
+    [
+        ("select symbol from Other", "no frame has events that it reads, so that it delivers nothing"),
+        ("select count(*) as n from Other#time(3 sec)", "no frame has events that it reads: only the clock moves it"),
+        ("select count(*) as n from pattern [every timer:interval(3 sec)]", "only the clock moves it"),
+        ("create context Per partition by symbol from Other; context Per select symbol from Other", "nothing"),
+        ("create window W#keepall as Other", "nothing"),
+    ],
+)
+def test_types_of_which_there_is_no_frame_have_no_events(spark: SparkSession, epl: str, reason: str) -> None:
+    frames = {"Trade": trades(1)}
+    cep = bench_of(f"create schema Other(symbol string); {epl}; @name('a') select symbol from Trade", frames)
+    run = cep.spark(frames, session=spark, until=UNTIL)
+    assert run.coverage[run.statements[0]].reason.endswith(reason)
+    found = cep.compare(run)
+    assert found.verdict == "equal" and len(found.statements) == 2
+
+
 def test_coverage_is_readable(spark: SparkSession) -> None:
     frames = {"Trade": trades(1)}
     cep = bench_of("@name('a<') select count(*) as n from Trade; @name('b') select symbol from Trade", frames)
