@@ -87,14 +87,13 @@ def on_spark(host: Host, rest: list[str]) -> object:
 def compare(host: Host, rest: list[str]) -> object:
     """``%epl compare``: what the workbench delivered, and what a run on Spark or another program has."""
     options = COMPARE_OPTIONS.parse_words(rest)
-    other = getattr(options, "with")
+    other, statements = getattr(options, "with"), options.statements or None
     if other is not None:
         if options.frames is not None or getattr(options, "from") is not None:
             raise UsageError("%epl compare takes --with a variable, or --frames or --from to run on Spark first")
-        batch, statements = host.variable(other), options.statements or None
+        batch = host.variable(other)
     else:
         batch = run_over(host, options, "%epl compare")(host.workbench, options.statements)
-        statements = None
     key = tuple(name.strip() for name in (options.key or "").split(",") if name.strip())
     found = host.workbench.compare(
         batch, statements=statements, key=key, tolerance=options.tolerance, order=options.order

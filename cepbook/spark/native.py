@@ -21,12 +21,17 @@ from cepbook.spark.names import EVENT, META, SEQ, TIME, text
 
 if TYPE_CHECKING:
     from cepbook.lang.catalog import EventType
+    from cepbook.lang.types import Type
     from cepbook.spark.casts import Sql
     from cepbook.spark.derived import Derived
     from cepbook.spark.hosted import Program
 
 _WHOLE = frozenset({"byte", "short", "int", "long"})
 _EXACT = 2**53  # all whole numbers up to it are doubles
+_AS_THEY_ARE = _WHOLE | {
+    *("boolean", "float", "double", "string", "char", "biginteger", "bigdecimal"),
+    *("timestamp", "calendar", "localdatetime", "localdate"),
+}
 _ORDERS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
@@ -48,10 +53,28 @@ def is_native(statement: plan.SelectStatement, types: Mapping[str, EventType]) -
         return False
     types_out = statement.output_type.properties
     columns = all(
-        isinstance(c.value, expr.Prop) and c.value.stream == 0 and types_out.get(c.name) == c.value.type
+        isinstance(c.value, expr.Prop)
+        and c.value.stream == 0
+        and types_out.get(c.name) == c.value.type
+        and _goes_out_as_it_came(c.value.type, types)
         for c in root.columns
     )
     return columns and all(map(is_expressible, conditions(statement))) and source.event_type in types
+
+
+def _goes_out_as_it_came(of: Type, types: Mapping[str, EventType], inside: tuple[str, ...] = ()) -> bool:
+    """Whether tasks would change nothing of a value: of one without a fixed shape they make JSON, some texts they read.
+
+    `inside` lists the event types around it.
+    """
+    if of.of is not None:
+        return _goes_out_as_it_came(of.of, types, inside)
+    nested = types.get(of.event) if of.event is not None else None
+    if nested is None:
+        return of.event is None and of.name in _AS_THEY_ARE
+    parts = nested.properties.values()
+    around = (*inside, nested.name)
+    return bool(parts) and nested.name not in inside and all(_goes_out_as_it_came(p, types, around) for p in parts)
 
 
 def conditions(statement: plan.SelectStatement) -> list[expr.Expr]:

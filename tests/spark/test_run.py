@@ -11,7 +11,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
-from cepbook.spark import sql
+from cepbook.spark import compare, sql
 from cepbook.spark.result import acting
 
 from .histories import SPAN, quotes, trades
@@ -391,6 +391,28 @@ def test_types_of_which_there_is_no_frame_have_no_events(spark: SparkSession, ep
     assert run.coverage[run.statements[0]].reason.endswith(reason)
     found = cep.compare(run)
     assert found.verdict == "equal" and len(found.statements) == 2
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "shown"),
+    [
+        ("map", "map('a', 1)", '{"a": 1}'),
+        ("map", "named_struct('a', 1)", '{"a": 1}'),
+        ("object", "'a'", '"a"'),
+        ("object", "5", "5"),
+        ("Nested", "named_struct('m', map('a', 1))", {"m": '{"a": 1}'}),
+        ("localtime", "'10:20:00'", "10:20"),
+    ],
+)
+def test_values_come_out_alike_on_all_paths(spark: SparkSession, declared: str, given: str, shown: Any) -> None:
+    """What tasks would make something else of is not left to Spark."""
+    cep = Workbench()
+    cep.run(f"create schema Nested(m map); create schema A(ts long, x {declared})")
+    cep.run("@name('plain') select x from A; @name('last') select last(x) as x from A#length(2)")
+    run = cep.spark({"A": spark.sql(f"SELECT 1L AS ts, {given} AS x")}, time="ts", session=spark)
+    assert run.coverage["plain"].path == "row by row"
+    assert [run.to_arrow(name).column("x").to_pylist() for name in run.statements] == [[shown]] * 2
+    compare(run, run).assert_same()
 
 
 def test_coverage_is_readable(spark: SparkSession) -> None:
