@@ -161,6 +161,7 @@ class SparkRun:
     def to_arrow(self, name: str) -> pa.Table:
         """The rows of one statement in the order of delivery. Null and NaN are kept apart."""
         number = self._find(name)[3]
+        self._check_end()
         rows, row, error = self._rows(name, failures=number not in self._failures)
         table = acting(rows.toArrow, self.session)
         if number not in self._failures:  # they came along, so that nothing is computed twice for them
@@ -180,6 +181,7 @@ class SparkRun:
 
         They end nothing, as in a notebook.
         """
+        self._check_end()
         for number, (_, output) in enumerate(self._jobs):
             if number not in self._failures:
                 self._failures[number] = acting(_failed(output).toArrow, self.session)
@@ -199,6 +201,14 @@ class SparkRun:
     def _repr_html_(self) -> str:
         rows = tuple((name, p.path, p.reason) for name, p in self.coverage.items())
         return captioned("", Table(("statement", "on Spark", "because"), (False,) * 3, rows), (self.order,))
+
+    def _check_end(self) -> None:
+        """Raise `UsageError` where rows can only be written as they come."""
+        if self.given is None:
+            raise UsageError(
+                "the rows of a stream have no end\n"
+                "  hint: write them with `frame(name).writeStream` (failures: `failures()`), and read what was written"
+            )
 
     def _find(self, name: str) -> tuple[Derived, int, tuple[str, ...], int]:
         """The output that holds the statement's rows, their place in it, the columns, and the number of the job."""

@@ -217,6 +217,8 @@ def _of_run(run: SparkRun, name: str) -> Rows:
 
 def _of_given(given: Any, name: str) -> Rows:
     """A frame or table with ``time``, ``kind`` and the statement's columns."""
+    if getattr(given, "isStreaming", False) is True:
+        raise UsageError(f"{name}: a streaming DataFrame has no end; compare what it wrote")
     if hasattr(given, "toArrow"):
         given = given.toArrow()
     if hasattr(given, "column_names") and hasattr(given, "to_pylist"):

@@ -354,6 +354,20 @@ def test_the_rate_source(spark: SparkSession, tmp_path: Path) -> None:
     assert rows == [(n, n - 1 if n else None) for n in range(len(rows))]
 
 
+def test_a_stream_has_no_rows_to_read_or_to_compare(spark: SparkSession, folder: Path) -> None:
+    cep = Workbench()
+    cep.define("Trade", trades(1), time="ts")
+    cep.run(EPL)
+    frame = spark.read.parquet(str(folder / "in"))
+    events = spark.readStream.schema(frame.schema).parquet(str(folder / "in"))
+    run = stream(runtime=cep.runtime, frames={"Trade": events}, time="ts", session=spark)
+    for read in (lambda: run.to_pandas("big"), run.errors, lambda: cep.compare(run)):
+        with pytest.raises(UsageError, match="the rows of a stream have no end"):
+            read()
+    with pytest.raises(UsageError, match="big: a streaming DataFrame has no end; compare what it wrote"):
+        cep.compare({"big": run.frame("big")})
+
+
 def test_a_frame_that_is_no_stream(spark: SparkSession, folder: Path) -> None:
     runtime = Runtime()
     runtime.deploy("create schema Trade(ts long, symbol string); select symbol from Trade")
