@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--out", dest="outputs", action="append", default=[], metavar="STATEMENT=DIRECTORY", type=_pair,
         help="where the rows of a statement go")  # fmt: skip
     add("--format", choices=FORMATS, help="of the files, where their names do not tell; parquet if not given")
+    add("--start", type=_moment, help="ISO 8601 or ms: the clock begins here, at 1970 if not given")
     add("--until", type=_moment, help="ISO 8601 or ms: the clock goes there at the end, and later events are left out")
     add("--overwrite", action="store_true", help="replace what is in the directories")
     add("--master", type=_local, help="of a local session, such as local[4]")
@@ -254,7 +255,7 @@ def _batch(given: argparse.Namespace) -> int:
         raise UsageError("a batch begins with nothing: --initial is for --stream")
     session, runtime, frames, time, sequence = _opened(given)
     wanted = [name for name, _ in given.outputs]
-    run = execute(runtime, frames, time, sequence, wanted, 0, given.until, session, None)
+    run = execute(runtime, frames, time, sequence, wanted, given.start or 0, given.until, session, None)
     if not run.certain:
         _warn_of_ties(run)
     lines, failed = [], 0
@@ -285,9 +286,11 @@ def _stream(given: argparse.Namespace) -> int:
         raise UsageError("a stream has no --until: it goes on with what comes")
     if given.overwrite:
         raise UsageError("a stream adds to what it wrote: --overwrite is for batches")
+    if given.start is not None and given.initial is not None:
+        raise UsageError("--start and --initial: the clock begins where the saved one was")
     session, runtime, frames, time, sequence = _opened(given)
     wanted = [name for name, _ in given.outputs]
-    run = stream(runtime, frames, time, sequence, wanted, 0, given.delay, session, given.initial)
+    run = stream(runtime, frames, time, sequence, wanted, given.start or 0, given.delay, session, given.initial)
     if not run.certain:
         _warn_of_ties(run)
     for name in wanted:

@@ -165,6 +165,10 @@ def test_a_job_tells_what_failed(spark: SparkSession, folder: Path, capsys: Any)
         (["--time", "ts", "--in", "Quote=nowhere/*.csv", "--out", "big=x"], "nowhere/*.csv cannot be read: Path"),
         (["--time", "ts", "--out", "big=x", "--out", "sums=./x"], "the rows of big and sums cannot both go to ./x"),
         (["--time", "ts", "--stream", "--checkpoint", "s", "--overwrite", "--out", "big=x"], "a stream adds to what"),
+        (
+            ["--time", "ts", "--stream", "--checkpoint", "s", "--start", "0", "--initial", "a.cep", "--out", "big=x"],
+            "--start and --initial: the clock begins where the saved one was",
+        ),
     ],
 )
 def test_wrong_arguments(spark: SparkSession, folder: Path, capsys: Any, words: list[str], message: str) -> None:
@@ -194,6 +198,22 @@ def test_a_directory_that_cannot_be_written(spark: SparkSession, folder: Path, c
     assert main(words) == BROKEN
     told = capsys.readouterr().err
     assert "is not a directory" in told and "\tat " not in told and "An error occurred" not in told
+
+
+def test_the_clock_of_a_job_begins_where_it_is_told_to(spark: SparkSession, tmp_path: Path, capsys: Any) -> None:
+    begin = 1_700_000_000_000
+    (tmp_path / "job.epl").write_text(
+        "@name('ticks') select current_timestamp as at from pattern [every timer:interval(8 sec)]; "
+        "@name('seen') select v from A"
+    )
+    frame = pd.DataFrame({"ts": [begin + 1_000, begin + 20_000], "v": [1, 2]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    words = [str(tmp_path / "job.epl"), "--in", f"A={tmp_path}/a.parquet", "--time", "ts", "--quiet"]
+    words += ["--out", f"ticks={tmp_path}/ticks", "--out", f"seen={tmp_path}/seen", "--start"]
+    assert main([*words, "2023-11-14T22:13:20Z"]) == DONE
+    assert pq.read_table(tmp_path / "ticks").column("at").to_pylist() == [begin + 20_000]  # the clock leaps there
+    assert main([*words, str(begin + 5_000), "--overwrite"]) != DONE
+    assert f"has the time {begin + 1_000}, but the clock starts at {begin + 5_000}" in capsys.readouterr().err
 
 
 def test_failures_of_what_only_feeds_a_statement_are_told(spark: SparkSession, folder: Path, capsys: Any) -> None:
