@@ -25,6 +25,12 @@ def types_read(value: object) -> Iterator[str]:
             yield name
 
 
+def variables_read(value: object) -> set[str]:
+    """The variables that a plan reads, at any depth. Who assigns a part of one (``set v.x = 1``) reads its rest."""
+    read = {e.name for e in expressions(value) if isinstance(e, x.Variable)}
+    return read | {each.variable for each in walk(value) if isinstance(each, plan.Assignment) and each.path}
+
+
 def stores_in(value: object) -> set[str]:
     """The names of the named windows and tables that a plan has in it, at any depth."""
     read = {e.table for e in expressions(value) if isinstance(e, x.TableRead)}

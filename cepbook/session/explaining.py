@@ -11,7 +11,8 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.session.arrivals import Happening, Recorder
 from cepbook.session.clock import Moment
-from cepbook.session.fallen import Judged, known_events, readers_of, supposed_event, why_not
+from cepbook.session.courses import Judged
+from cepbook.session.fallen import known_events, readers_of, supposed_event, why_not
 from cepbook.session.stage import Stage
 from cepbook.session.validate import EventCheck, find_type
 from cepbook.session.watched import Place

@@ -7,16 +7,16 @@ known any more or because a Python function would be called, is judged by its fi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from cepbook.engine.asking import Unknown, ask
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import Row
 from cepbook.engine.patterns.code import shown_atom
+from cepbook.engine.rows.arrived import Arrived
 from cepbook.engine.rows.support import copied
 from cepbook.engine.runtime import Runtime
-from cepbook.lang import contexts as c
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.patterns import EVENT as TAKEN
@@ -25,6 +25,9 @@ from cepbook.lang.windows import WINDOWS
 from cepbook.session.acting import TRIED, Acting, Stage
 from cepbook.session.arrivals import Arrivals, Happening
 from cepbook.session.clock import show
+from cepbook.session.closed import why_closed
+from cepbook.session.courses import ROWS, Course, Judged
+from cepbook.session.inside import taken_out, where_of_each
 from cepbook.session.made import Piece, stream_name
 from cepbook.session.partials import Partial, partials_of, tags_of
 from cepbook.session.unmatched import left_out, no_row, values_of
@@ -33,40 +36,6 @@ from cepbook.session.why import called, described_partition, written
 
 AGAIN = 30  # statements that run again for one question,
 HAPPENING = 30_000  # and what happens to them all together
-ROWS = 20  # delivered rows that are told
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """What became of the event at one statement: `delivered`, `kept` (it is held, or counts, and nothing is delivered),
-    ``fell out`` or ``not known``. `rows` are the first `ROWS` of those delivered: (``+`` or ``−``, row).
-    """
-
-    statement: str
-    outcome: str
-    stages: tuple[Stage, ...]
-    rows: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def fell_at(self) -> Stage | None:
-        """The first stage that it did not pass."""
-        return next((stage for stage in self.stages if stage.passed is False), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What became of `event`: one course for each statement that reads events of its type. `supposed`: it was not sent,
-    but handed in, and would come now."""
-
-    event: Piece
-    courses: tuple[Course, ...]
-    supposed: bool = False
-    second: int = 1000
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
 
 
 def why_not(
@@ -151,6 +120,8 @@ def _outcome(stages: Sequence[Stage], judge: _Judge, run: Watched | None) -> str
         return "delivered"
     if any(stage.passed is False for stage in stages):
         return "kept" if judge.kept else "fell out"
+    if run is not None and judge.kept:
+        return "kept"
     return "not known" if run is None or any(stage.passed is None for stage in stages) else "kept"
 
 
@@ -174,6 +145,7 @@ class _Judge:
         self._partials: list[Partial] = []
         self._stored: dict[str, list[Row]] = {}
         self._ids: list[int] = []
+        self._held: dict[int, int] = {}  # how many events windows held before, by stream
         self._streams = [0]  # those that the event passes the filters of
 
     # ---- sending
@@ -182,6 +154,7 @@ class _Judge:
         run = self._run
         assert run is not None
         self._partials, self._stored = self._waiting(), run.stored()
+        self._held = {n: len(run.held(n) or []) for n in self._contained()}
         run.let(self._stimulus)
         of_type = [s for s in run.sent.values() if s.type_name == self._happening.type_name]
         last = of_type[-len(self._stimulus) :]
@@ -193,6 +166,11 @@ class _Judge:
             self._event = copies[0] if copies else self._event  # `update istream` has changed it
         mine = [row for row in run.told.reached if row[EVENT] is self._event]
         self._ids = list(dict.fromkeys(row[PARTITION] for row in mine if PARTITION in row))
+
+    def _contained(self) -> list[int]:
+        """The streams of windows that are made of events within events."""
+        sources = self.plan.sources if isinstance(self.plan, plan.SelectStatement) else ()
+        return [n for n, source in enumerate(sources) if source.contained]
 
     def _waiting(self) -> list[Partial]:
         runtime = self._runtime
@@ -278,6 +256,7 @@ class _Judge:
     def _tested(self, name: str, condition: x.Expr, events: Mapping[int, Any], note: str = "") -> Stage:
         """A condition on the event, with the values that it compares."""
         given = {"partition": self._partition, "calls": self._calls}
+        events = self._typed(events)
         value = ask(self._runtime, condition, events, **given)  # type: ignore[arg-type]
         values = []
         for leaf in leaves_of(condition):
@@ -287,6 +266,11 @@ class _Judge:
         if isinstance(value, Unknown):
             return Stage(name, None, self._text(condition), tuple(values), note or value.reason)
         return Stage(name, value is True, self._text(condition), tuple(values), note)
+
+    def _typed(self, events: Mapping[int, Any]) -> Mapping[int, Any]:
+        """The event with its type, for ``typeof``: outside of statements that ask, a dict tells nothing of it."""
+        known = Arrived(self._happening.type_name or "", self._event)
+        return {number: known if event is self._event else event for number, event in events.items()}
 
     def _text(self, e: Any) -> str:
         return written(self._origin, self._name, e)
@@ -299,7 +283,8 @@ class _Judge:
             return Stage("context", None, kind, note="which partitions there were is not known")
         rows = {row["id"]: row for row in self._runtime.partitions(context.name)} if self._living(context.name) else {}
         if not self._ids:
-            return Stage("context", False, kind, note=self._opening())
+            note = why_closed(self._origin, context.name, self._happening.type_name or "")
+            return Stage("context", False, kind, note=note)
         named = described_partition(self._runtime, context.name, rows.get(self._ids[0]))
         values = tuple((key, value) for key, value in (named or {}).items() if key != "id")
         ids = ", ".join(map(str, self._ids))
@@ -307,36 +292,6 @@ class _Judge:
 
     def _living(self, context: str) -> bool:
         return context in self._runtime.contexts
-
-    def _opening(self) -> str:
-        """Why no partition takes the event."""
-        spec = self._origin.context(self._context or "").plan.spec
-        found = list(self._opens(spec))
-        return "; ".join(found) or "no partition takes it"
-
-    def _opens(self, spec: object) -> Iterator[str]:
-        deployments = self._origin.deployments.values()
-        source = next((d.source for d in deployments if self._context in d.contexts), "")
-
-        def text(node: Any) -> str:
-            return " ".join(source[node.span.start : node.span.end].split())
-
-        match spec:
-            case c.Nested():
-                for level, inner in spec.levels:
-                    yield from (f"{level}: {each}" for each in self._opens(inner))
-            case c.NonOverlapping():
-                yield f"no partition is open: one starts with `{text(spec.start)}`"
-            case c.Overlapping():
-                yield f"no partition is open: one is initiated by `{text(spec.initiated)}`"
-            case c.Category():
-                named = ", ".join(f"{label}: `{text(condition)}`" for label, condition in spec.categories)
-                yield f"it is of no category ({named})"
-            case plan.KeyedContextSpec() | c.Keyed() | c.Hash():
-                streams = spec.streams.streams if isinstance(spec, c.Keyed) else spec.streams
-                filters = [each.filter for each in streams if self._takes(each.event_type) and each.filter is not None]
-                said = ", ".join(f"`{text(each)}`" for each in filters)
-                yield f"the context's filter {said} rejects it" if said else "no partition of its key is open"
 
     # ---- filters
     def _filters(self) -> Iterator[Stage]:
@@ -436,6 +391,7 @@ class _Judge:
             if target.join is None and not run.told.reached:
                 yield Stage("stream", False, target.source.event_type, note="another statement takes it away (@Drop)")
                 return
+            yield from self._within_stages(target)
             yield from self._window_stages(target)
         if target.root.distinct and self.delivered:
             columns = tuple(run.runtime.statement(self._name).output_type.properties)
@@ -447,7 +403,10 @@ class _Judge:
         elif self._pattern() is None:
             where = next((n for n in plan.chain(target.root) if isinstance(n, plan.Selection)), None)
             derived = any(isinstance(n, plan.Derived | plan.Recognize) for n in plan.chain(target.root))
-            if not derived:
+            if not derived and target.source.contained:
+                parts = x.conjuncts(None if where is None else where.predicate)
+                yield from where_of_each(parts, self._own(run.told.within.get(0, ())), self._tested)
+            elif not derived:
                 yield from self._where(None if where is None else where.predicate)
         if tags_of(self._runtime, self._name) is not None and self._pattern() is None and not self.delivered:
             after = self._waiting()
@@ -462,6 +421,20 @@ class _Judge:
         if not self.delivered:
             yield from self._row_stages(target)
 
+    def _own(self, rows: Sequence[Row]) -> list[Row]:
+        """The events of rows of a shadow that are of the partitions of this event."""
+        return [row[EVENT] for row in rows if PARTITION not in row or row[PARTITION] in self._ids]
+
+    def _within_stages(self, target: plan.SelectStatement) -> Iterator[Stage]:
+        """Whether there are events within it, of streams that are made of these."""
+        run = self._run
+        assert run is not None
+        for number, source in enumerate(target.sources):
+            if source.contained and number in self._streams:
+                inside, within = (self._own(rows.get(number, ())) for rows in (run.told.inside, run.told.within))
+                text = "".join(map(self._text, source.contained)) or source.event_type
+                yield taken_out(source, self._event, inside, len(within), self._tested, text)
+
     def _window_stages(self, target: plan.SelectStatement) -> Iterator[Stage]:
         run = self._run
         assert run is not None
@@ -474,8 +447,11 @@ class _Judge:
             now = [row for row in run.held(number) or [] if PARTITION not in row or row[PARTITION] in self._ids]
             entered = [row for delta in run.told.moved.get(number, ()) for row in delta.insert or ()]
             batch = any(WINDOWS[w.name].batch for w in windowed[-1].windows if w.name in WINDOWS)
-            holds = any(row[EVENT] is self._event for row in now)
-            enters = any(row[EVENT] is self._event for row in entered)
+            if target.sources[number].contained:  # it is not the event itself that is held
+                enters, holds = bool(entered), len(now) > self._held.get(number, 0)
+            else:
+                holds = any(row[EVENT] is self._event for row in now)
+                enters = any(row[EVENT] is self._event for row in entered)
             self.kept = self.kept or holds
             if enters:
                 said = f"its batch of {len(entered):,} is released" if batch else f"it enters: {len(now):,} held"
@@ -507,7 +483,7 @@ class _Judge:
             streams = {leaf.stream for leaf in x.walk(part) if isinstance(leaf, x.Prop | x.EventOf)}
             for mine in [n for n in own if n in streams][:1]:
                 others = sorted(streams - {mine})
-                if not others:
+                if not others and not target.sources[mine].contained:
                     yield self._tested("where", part, {mine: self._event})
                 elif len(others) == 1 and self._others(others[0]) is not None:
                     yield self._tried(target, part, mine, others[0], left)
@@ -525,15 +501,17 @@ class _Judge:
         self, target: plan.SelectStatement, part: x.Expr, mine: int, other: int, left: dict[int, list[Row]]
     ) -> Stage:
         """A condition between two streams, tried on those events of the other with which the ones before are true."""
+        if target.sources[mine].contained:
+            return Stage("join", None, self._text(part), note="it is for each of the events within")
         every = (self._others(other) or [])[-TRIED:]
         rows = left.get(other, every)
-        said = [ask(self._runtime, part, {mine: self._event, other: row}, calls=self._calls) for row in rows]
+        said = [self._asked(part, {mine: self._event, other: row}) for row in rows]
         unknown = next((each for each in said if isinstance(each, Unknown)), None)
         if unknown is not None:
             return Stage("join", None, self._text(part), note=unknown.reason)
         fits = sum(each is True for each in said)
         leaves = [leaf for leaf in leaves_of(part) if isinstance(leaf, x.Prop) and leaf.stream == mine]
-        values = tuple((self._text(leaf), ask(self._runtime, leaf, {mine: self._event})) for leaf in leaves)
+        values = tuple((self._text(leaf), self._asked(leaf, {mine: self._event})) for leaf in leaves)
         left[other] = [row for row, each in zip(rows, said, strict=True) if each is True]
         note = f"true of {fits:,} of {len(rows):,} events of `{stream_name(target, other)}`"
         if len(rows) < len(every):
@@ -543,7 +521,7 @@ class _Judge:
         return Stage("join", fits > 0, self._text(part), values, note)
 
     def _asked(self, e: x.Expr, events: Mapping[int, Any]) -> Any:
-        return ask(self._runtime, e, events, self._partition, calls=self._calls)
+        return ask(self._runtime, e, self._typed(events), self._partition, calls=self._calls)
 
     def _row_stages(self, target: plan.SelectStatement) -> Iterator[Stage]:
         """Having, the output clause, and what the select-clause leaves out."""

@@ -7,7 +7,7 @@ that is aggregated, one of rows before having and output. What cannot have such 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
@@ -57,6 +57,8 @@ class Told:
     before_output: list[Delta] = field(default_factory=list)
     reached: list[Row] = field(default_factory=list)
     moved: dict[int, list[Delta]] = field(default_factory=dict)
+    within: dict[int, list[Row]] = field(default_factory=dict)  # by stream, events within events: what it is shown
+    inside: dict[int, list[Row]] = field(default_factory=dict)  # and what there was before its last where
     combined: list[Delta] = field(default_factory=list)
     matches: list[Mapping[str, Any]] = field(default_factory=list)
 
@@ -142,6 +144,14 @@ class Watched(Relived):
         """The Python functions that are called by it."""
         line = self._line
         return functions_of((*line.readers, *line.contexts, *line.stores))
+
+    def stimuli(self) -> Iterator[list[Happening]]:
+        """As they came. What is due before an event comes, by the clock that goes to its time, is one of its own."""
+        for happenings in super().stimuli():
+            first, due = happenings[0], self.runtime.next_due
+            if first.type_name is not None and due is not None and self.runtime.now < first.time and due <= first.time:
+                yield [Happening((0, 0), first.time)]
+            yield happenings
 
     def let(self, happenings: list[Happening]) -> None:
         self._number += 1
@@ -243,6 +253,7 @@ class Watched(Relived):
                         self._attach("unlimited", made, self._unlimited, always=True)
                     break
         for number, stream in enumerate(plan.streams(root)):
+            self._attach_within(number, plan.source_of(stream), partition)
             self._attach_window(number, stream, partition)
         for number, each in enumerate(target.subqueries, len(target.sources)):
             self._attach_window(number, plan.streams(each.root)[0], partition)
@@ -255,6 +266,20 @@ class Watched(Relived):
                 self.combinations = statement, statement.outlet.layout.event
         if target.into is None and (self.conditions or target.output is not None):
             self._attach_before_output(target.root, extra, alike)
+
+    def _attach_within(self, number: int, source: plan.Source, partition: tuple[plan.Column, ...]) -> None:
+        """Shadows of the events within events that a stream is made of."""
+        if not source.contained:
+            return
+        *outer, last = source.contained
+        every = replace(source, contained=(*outer, replace(last, columns=(), wildcard=True, where=None)))
+        event = plan.Column(EVENT, x.EventOf(OBJECT, 0))
+        for name, shown in (("within", source), ("inside", every)):
+
+            def noted(delta: Delta, name: str = name) -> None:
+                getattr(self.told, name).setdefault(number, []).extend(delta.insert or ())
+
+            self._attach(f"{name}{number}", self._like(plan.Projection(shown, (*partition, event))), noted)
 
     def _attach_window(self, number: int, stream: plan.StreamNode, partition: tuple[plan.Column, ...]) -> None:
         """A shadow of what a window holds; of a stream without one all that came."""
@@ -387,4 +412,7 @@ def leaves_of(e: x.Expr) -> list[x.Expr]:
     return list(found)
 
 
-_LEAVES = (x.Prop, x.Variable, x.AggregateRef, x.KeyRef, x.ContextProp, x.SubqueryRef, x.TableRead, x.Prev, x.Prior)
+_LEAVES = (
+    x.Prop, x.EventType, x.Variable, x.AggregateRef, x.KeyRef, x.ContextProp, x.SubqueryRef, x.TableRead, x.Prev,
+    x.Prior,
+)  # fmt: skip

@@ -141,7 +141,7 @@ def _again(
     if origin is None:
         return _explained(runtime, run, at, at.time, cause, before, run.told.rows)
     run, before, _ = _run_to(runtime, record, target, origin.number)  # then the row was made, and held back until now
-    return _explained(runtime, run, at, origin.time, cause, before, run.told.unlimited)
+    return _explained(runtime, run, at, origin.time, cause, before, run.told.unlimited, held_back=True)
 
 
 def _run_to(
@@ -196,9 +196,19 @@ def _delivery(told: Told, before: int, at: Place, *, by_number: bool) -> Delta |
 
 
 def _explained(
-    origin: Runtime, run: Watched, at: Place, time: int, cause: Sequence[Happening], before: Held, rows: Sequence[Delta]
+    origin: Runtime,
+    run: Watched,
+    at: Place,
+    time: int,
+    cause: Sequence[Happening],
+    before: Held,
+    rows: Sequence[Delta],
+    *,
+    held_back: bool = False,
 ) -> Fired:
-    """`time` is when the row was made, `rows` are those of the shadow with hidden columns of then."""
+    """`time` is when the row was made, `rows` are those of the shadow with hidden columns of then. `held_back`: it was
+    made by an earlier stimulus than the one that delivered it.
+    """
     target, runtime, second = run.target, run.runtime, at_second(run.runtime)
     shadow = shadow_row(run, rows, at._replace(time=time))
     partition = None if shadow is None else shadow.get(PARTITION)
@@ -210,8 +220,14 @@ def _explained(
         group = {written(origin, target.name, key): shadow[key_column(i)] for i, key in enumerate(keys)}
     made = made_of(run, at, shadow, held_then, before, partition, cause)
     notes = []
-    if time != at.time:
+    if held_back and time == at.time:
+        notes.append("it was made by an earlier event of the same time, and the output clause held it back until then")
+    elif held_back:
         notes.append(f"it was made at {show(time, second)}, and the output clause held it back until then")
+    window = isinstance(target, plan.CreateWindowStatement)
+    if shadow is None and (keys or target.context is not None) and run.select is not None and not window:
+        made = None  # it would be of all groups and partitions, as the windows are
+        notes.append("which earlier row of its group or partition it repeats is not known; windows are shown whole")
     if run.lost:
         notes.append(f"what came before {show(run.begin, second)} is not known: windows may have held more")
     described = None
@@ -248,8 +264,19 @@ def _held_then(run: Watched, at: Place, partition: int | None, before: Held, aft
     if not at.insert or (run.select is not None and run.select.selector == "rstream"):
         return looks[number - 1] if number else before
     if ended and number is not None and partition not in looks[number].partitions:
-        return before
+        return replace(before, unbound=looks[number].unbound, windows=_moved_on(run, before))
     return looks[number] if number is not None and (ended or len(looks) > 1) else after
+
+
+def _moved_on(run: Watched, before: Held) -> dict[int, list[Row]]:
+    """What windows held after the stimulus, where a partition ended with it: the event that ended it may count, too."""
+    found = {}
+    for number, rows in before.windows.items():
+        moved = run.told.moved.get(number, ())
+        gone = {id(row[EVENT]) for delta in moved for row in delta.remove or ()}
+        came = [row for delta in moved for row in delta.insert or ()]
+        found[number] = [row for row in (*rows, *came) if id(row[EVENT]) not in gone]
+    return found
 
 
 def at_second(runtime: Runtime) -> int:

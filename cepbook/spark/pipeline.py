@@ -9,7 +9,7 @@ from cepbook.engine.rows.lowering import lowered
 from cepbook.lang import expr, plan, trees
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.patterns import At, Every, Interval, Pattern, Schedule, Within, walk
-from cepbook.lang.reads import expressions, stores_changed, stores_in, types_read
+from cepbook.lang.reads import expressions, stores_changed, stores_in, types_read, variables_read
 
 KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})
 Context = plan.CreateContextStatement | plan.CreateContextTreeStatement
@@ -62,7 +62,7 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
         reader = waiting.pop()
         context, touched = declared.get(reader.context or ""), stores_in(reader) | changed[reader.name]
         types = set(types_read((reader, context)))
-        variables = {e.name for e in expressions((reader, context)) if isinstance(e, expr.Variable)}
+        variables = variables_read((reader, context))
         for other in readers:
             if other.name in needed:
                 continue

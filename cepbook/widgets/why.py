@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cepbook.session.acting import Stage
-from cepbook.session.fallen import Course, Judged
+from cepbook.session.courses import Course, Judged
 from cepbook.session.made import Piece
 from cepbook.session.why import Fired
 from cepbook.shown import Table, counted, heading_html, prose, table_html, table_text, time_text

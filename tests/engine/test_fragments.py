@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cepbook.engine.looking import held
 from cepbook.engine.rows.pipeline import Pipeline
 from cepbook.engine.rows.steps import Steps
 from cepbook.engine.rows.windows import WINDOW_FORMS
@@ -48,3 +49,15 @@ def test_a_fragment_stands_in_the_statement(name: str) -> None:
     program = Runtime().deploy(WRITTEN.format(window)).statements[0].program
     assert program.notes[-1] == "arrivals are written into the statement"
     assert ".arrive(" not in program.text
+
+
+@pytest.mark.parametrize("window", ["length(2)", "lastevent", "unique(k)", "ext_timed(at, 2 sec)", "time(2 sec)"])
+@pytest.mark.parametrize("columns", ["count(*) as n", "irstream count(*) as n", "count(*) as n, sum(x) as s"])
+def test_what_leaves_is_let_go_where_only_its_number_shows(window: str, columns: str) -> None:
+    runtime = Runtime()
+    runtime.deploy(f"create schema E(k string, x double, at long); @name('s') select {columns} from E#{window}")
+    for at in range(0, 20_000, 500):
+        runtime.advance(at)
+        runtime.send("E", {"k": "a", "x": 1.0, "at": at})
+    (row,) = runtime.iterate("s")
+    assert held(runtime.statement("s"), 50).total == row["n"] <= 4

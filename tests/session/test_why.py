@@ -8,7 +8,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
-from cepbook.session.fallen import Course
+from cepbook.session.courses import Course
 from cepbook.session.why import Fired
 
 TYPES = """create schema Tick(symbol string, price double);

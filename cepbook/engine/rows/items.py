@@ -55,9 +55,11 @@ class Items:
         return codes[0] if self.bare else f"({', '.join(codes)}{',' * (len(codes) == 1)})"
 
     def unpack(self, source: Source, item: str) -> None:
-        """Write what takes `item` apart into the ``q`` locals."""
+        """Write what takes `item` apart into the ``q`` locals; of one without parts its code runs all the same."""
         if self.parts:
             source.line(self.unpacking(item))
+        elif not item.isidentifier():
+            source.line(item)
 
     def unpacking(self, item: str) -> str:
         """The line that takes `item` apart."""
