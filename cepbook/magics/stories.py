@@ -53,8 +53,12 @@ def add_case(file: str, workbench: Workbench, title: str) -> Frozen:
     """What happened in a workbench, added to the scenario file. Raises UsageError when that cannot be."""
     before = cases_of(file)
     case = scenario_of(workbench, title)
-    _write(file, f"{before}\n\n{case}" if before else case)
-    return text(f"recorded {title} in {file}")
+    _write(file, f"{before}\n\n{case.text}" if before else case.text)
+    told = f"recorded {title} in {file}"
+    if case.otherwise:
+        names = ", ".join(f"`{name}`" for name in case.otherwise)
+        told += f"\nnot as it was: {names} delivered other rows: what was dropped or deployed anew is not recorded"
+    return text(told)
 
 
 def cases_of(file: str) -> str:

@@ -19,7 +19,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import ast
 from cepbook.lang.dialects import epl as dialect
-from cepbook.session.arrivals import Happening
+from cepbook.session.arrivals import Born, Happening
 from cepbook.session.parameters import Given
 from cepbook.session.relived import Again, stimuli
 from cepbook.session.stage import Stage
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 class Past:
     """What happened from clock time `start` to `now`, oldest first; `complete`: nothing has been forgotten.
 
-    `assignments` are the values that variables were given from outside.
+    `assignments` are the values that variables were given from outside, `deployments` what is deployed, in the order
+    in which it was.
     """
 
     happenings: tuple[Happening, ...]
@@ -40,6 +41,7 @@ class Past:
     start: int
     now: int
     complete: bool
+    deployments: tuple[Born, ...] = ()
 
     @property
     def events(self) -> int:
@@ -55,7 +57,8 @@ def past_of(stage: Stage, start: int) -> Past:
     types = stage.runtime.catalog.event_types
     happenings = stage.arrivals.since((0, 0), set(types), types)
     complete = stage.arrivals.lost(set(types)) is None
-    return Past(tuple(happenings), tuple(stage.arrivals.assignments), start, stage.now, complete)
+    born = sorted(map(stage.arrivals.born, stage.runtime.deployments.values()), key=lambda each: each.place)
+    return Past(tuple(happenings), tuple(stage.arrivals.assignments), start, stage.now, complete, tuple(born))
 
 
 class Twin(Again):

@@ -30,7 +30,8 @@ Deed = Callable[[Runtime], object]  # something done by hand, to be done to anot
 class Happening:
     """At engine time `time` an event of `type_name`, `variable` is given a value or a `deed` done; else a clock stop.
 
-    `stepping`: the clock visited every due time on the way. `lot`: several events came with one call, as one change.
+    `query` is the text of the query that the deed is, where that says all; else it says `what` it is. `stepping`: the
+    clock visited every due time on the way. `lot`: several events came with one call, as one change.
     """
 
     place: Place
@@ -42,6 +43,8 @@ class Happening:
     stepping: bool = False
     lot: bool = False
     deed: Deed | None = None
+    query: str | None = None
+    what: str = ""
 
 
 class Recorder(Protocol):
@@ -146,9 +149,9 @@ class Arrivals:
         """Note that a variable was given a value from outside."""
         self._assigned.append(Happening((self._number(), 0), time, variable=variable, value=value))
 
-    def done(self, time: int, deed: Deed) -> None:
+    def done(self, time: int, deed: Deed, query: str | None, what: str) -> None:
         """Note that somebody changes a store or a context by hand."""
-        self._done.append(Happening((self._number(), 0), time, deed=deed))
+        self._done.append(Happening((self._number(), 0), time, deed=deed, query=query, what=what))
 
     def deployed(self, deployments: Mapping[str, Deployment], now: int) -> None:
         """Note which deployments there are now, and since when."""

@@ -67,7 +67,8 @@ class FromPython:
         """
         with self._lock, self._stage.undisturbed():
             replaced_rows(self.runtime, name, rows)
-            self._stage.done(lambda runtime: replaced_rows(runtime, name, rows))
+            done = f"the rows of `{name}` were replaced by hand"
+            self._stage.done(lambda runtime: replaced_rows(runtime, name, rows), what=done)
 
     def register_function(self, name: str, fn: Callable[..., Any], *, returns: Any = OBJECT) -> None:
         """Make a Python function callable from EPL; `returns` is its EPL type, its name (``"long"``) or an annotation.

@@ -96,10 +96,10 @@ class Stage:
         """Somebody does something by hand."""
         self.acts += 1
 
-    def done(self, deed: Deed) -> None:
-        """Somebody changes a store or a context by hand, as `deed` does to another runtime."""
+    def done(self, deed: Deed, *, query: str | None = None, what: str = "") -> None:
+        """Somebody changes a store or a context by hand, as `deed` does to another runtime: by a `query`, or `what`."""
         self.act()
-        self.arrivals.done(self.now, deed)
+        self.arrivals.done(self.now, deed, query, what)
 
     def due_after(self, time: int) -> int | None:
         """When the next timer behind `time` is due."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -429,7 +430,10 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
         with self._lock, self._stage.raising():
             stage = self._stage
-            return query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=stage.done)
+            text = epl.epl if isinstance(epl, Prepared) else epl
+            alone = text if selector is None and parameters is None else None
+            acted = partial(stage.done, query=alone, what="a query changed rows that parameters or a selector chose")
+            return query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=acted)
 
     def prepare(self, epl: str) -> Prepared:
         """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, then
@@ -445,7 +449,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """
         with self._lock, self._stage.undisturbed(), self._stage.raising():
             self.runtime.context(context)
-            self._stage.done(lambda runtime: runtime.end_partition(context, partition))
+            done = f"a partition of `{context}` was ended by hand"
+            self._stage.done(lambda runtime: runtime.end_partition(context, partition), what=done)
             self.runtime.end_partition(context, partition)
 
     def on_partition(self, context: str, fn: PartitionListener) -> Callable[[], None]:

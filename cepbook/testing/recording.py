@@ -1,13 +1,14 @@
 """What happened in a workbench as a scenario file that passes: its modules, its latest events, and what they cause.
 
-The statements are deployed at the beginning, whenever they were deployed in the workbench; the reactions are those of
-the engine to just this file. Named statements are observed (``@name``).
+Modules stand where they were deployed, queries that changed rows where they were asked; what was dropped since is not
+there. The reactions are those of the engine to just this file. Named statements are observed (``@name``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -15,25 +16,36 @@ from pathlib import Path
 from cepbook.engine.config import Config
 from cepbook.errors import UsageError
 from cepbook.lang.dialects import epl
+from cepbook.lang.dialects.epl_lexer import RESERVED, scan
 from cepbook.lang.dialects.parameters import uses
 from cepbook.lang.text import EPL, dialect_of, settings_of
 from cepbook.session import Workbench
+from cepbook.session.again import Past
 from cepbook.session.arrivals import Happening
 from cepbook.testing import record, report
 from cepbook.testing.engines import ENGINES
-from cepbook.testing.runner import Outcome, run
+from cepbook.testing.runner import Outcome, Result, run
 from cepbook.testing.scenario import case_sections, parse_case
+from cepbook.testing.trace import Delivery
 from cepbook.testing.values import format_name, format_row, format_value
 
 ENGINE = "rows"
 _HERE = Path("recorded.md")
 
 
-def scenario_of(workbench: Workbench, title: str) -> str:
-    """The text of a scenario file with one case called `title`.
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A scenario file of one case, and the statements that deliver other rows there than they did."""
 
-    Raises UsageError for what a file cannot have: Python functions, parameters, settings of a dialect, and when the
-    past is not known from the beginning on.
+    text: str
+    otherwise: tuple[str, ...]
+
+
+def scenario_of(workbench: Workbench, title: str) -> Recorded:
+    """What happened as a scenario file with one case called `title`.
+
+    Raises UsageError for what a file cannot have: Python functions, parameters, settings of a dialect, what was done by
+    hand and is no query, and when the past is not known from the beginning on.
     """
     source = "\n".join(_text(workbench, title))
     (section,) = case_sections(source)
@@ -42,7 +54,25 @@ def scenario_of(workbench: Workbench, title: str) -> str:
     result = run(parse_case(section, _HERE), ENGINES[ENGINE], ENGINE)
     if result.outcome is not Outcome.PASSED:
         raise UsageError(f"this cannot be recorded: {report.first_difference(result)}")
-    return source
+    return Recorded(source, tuple(_otherwise(workbench, result)))
+
+
+def _otherwise(workbench: Workbench, result: Result) -> Iterator[str]:
+    """Observed statements whose deliveries in the case have other numbers of rows; of feeds that have them all."""
+    told: dict[str, list[tuple[int, int]]] = {}
+    for step in result.steps:
+        for each in step.actual:
+            if isinstance(each, Delivery):
+                told.setdefault(each.statement, []).append((len(each.insert), len(each.remove)))
+    for name, statement in workbench.runtime.statements.items():
+        source = workbench.runtime.deployments[statement.deployment_id].source
+        observed = statement.plan.named and settings_of(source).get("name", name) == name
+        if name not in told and not observed:
+            continue
+        kept = workbench.feed(name).snapshot()
+        rows = [(len(each.insert or ()), len(each.remove or ())) for each in kept]
+        if (not kept or kept[0].number == 0) and [each for each in rows if any(each)] != told.get(name, []):
+            yield name
 
 
 def _text(workbench: Workbench, title: str) -> Iterator[str]:
@@ -62,28 +92,62 @@ def _text(workbench: Workbench, title: str) -> Iterator[str]:
         yield "```epl types"
         for of in defined:
             columns = ", ".join(f"{_quoted(name)} {kind}" for name, kind in of.properties.items())
-            inherits = f" inherits {', '.join(of.supertypes)}" if of.supertypes else ""
-            yield f"create schema {of.name}({columns}){inherits};"
+            inherits = f" inherits {', '.join(map(_quoted, of.supertypes))}" if of.supertypes else ""
+            yield f"create schema {_quoted(of.name)}({columns}){inherits};"
         yield from ("```", "")
-    for number, deployment in enumerate(runtime.deployments.values(), 1):
-        yield from _module(deployment.source, number)
-    yield "```trace"
-    now = past.start
+    yield from _story(past)
+
+
+def _story(past: Past) -> Iterator[str]:
+    """Modules, and between them traces of what happened from one to the next."""
+    waiting, number, now = deque(past.deployments), 0, past.start
     happenings = sorted((*past.happenings, *past.assignments), key=attrgetter("place"))
+    trace: list[str] = []
     for _, several in groupby(happenings, key=lambda each: each.place[0] if each.lot else each.place):
         lot = list(several)
-        time = max(now, lot[0].time)
-        if time > now:
-            now = time
-            yield f"@{now}{' stepping' if lot[0].stepping else ''}"
-        line = " ;; ".join(_event(each) for each in lot if each.type_name is not None)
-        if line:
-            yield f"together {line}" if lot[0].lot else line
-        elif lot[0].variable is not None:
-            yield f"set {lot[0].variable} = {format_value(lot[0].value)}"
-    if past.now > now:
-        yield f"@{past.now}"
-    yield from ("```", "")
+        while waiting and waiting[0].place < lot[0].place:
+            number += 1
+            yield from _fence(trace)
+            yield from _module(waiting.popleft().deployment.source, number)
+            trace = []
+        trace += _lines(lot, now)
+        now = max(now, lot[0].time)
+    for born in waiting:
+        number += 1
+        yield from _fence(trace)
+        yield from _module(born.deployment.source, number)
+        trace = []
+    yield from _fence([*trace, *([f"@{past.now}"] if past.now > now else ())] or [f"@{now}"])
+
+
+def _fence(trace: Sequence[str]) -> Iterator[str]:
+    if trace:
+        yield from ("```trace", *trace, "```", "")
+
+
+def _lines(lot: Sequence[Happening], now: int) -> Iterator[str]:
+    """The lines of what came with one call."""
+    first = lot[0]
+    line = " ;; ".join(_event(each) for each in lot if each.type_name is not None)
+    if first.time > now or not (line or first.variable is not None or first.deed is not None):
+        yield f"@{max(now, first.time)}{' stepping' if first.stepping else ''}"
+    if line:
+        yield f"together {line}" if first.lot else line
+    elif first.variable is not None:
+        yield f"set {first.variable} = {format_value(first.value)}"
+    elif first.deed is not None:
+        yield f"query {_one_line(first)}"
+
+
+def _one_line(deed: Happening) -> str:
+    """The text of a query that changed rows."""
+    if deed.query is None:
+        raise UsageError(f"this cannot be recorded: {deed.what}, which a scenario file has no words for")
+    found, at = "", 0
+    for token in (token for piece in scan(deed.query)[0] for token in piece.tokens):
+        found += " " * (token.start > at) + deed.query[token.start : token.end]
+        at = token.end
+    return found.strip()
 
 
 def _config(config: Config) -> Iterator[str]:
@@ -119,4 +183,4 @@ def _event(happening: Happening) -> str:
 
 
 def _quoted(name: str) -> str:
-    return name if name.isidentifier() else f"`{name}`"
+    return name if name.isidentifier() and name.lower() not in RESERVED else f"`{name}`"

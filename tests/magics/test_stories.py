@@ -45,6 +45,52 @@ def test_what_happened_is_a_case_that_passes(played: Notebook, capsys: pytest.Ca
     assert "passed story.md::Another\n2 passed" in capsys.readouterr().out
 
 
+def test_statements_and_queries_stand_where_they_came(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cep = notebook.cep
+    cep.define("T", {"by": str, "select": int})  # names that are keywords
+    cep.run("create window W#keepall as T; insert into W select * from T; @name('first') select * from T")
+    cep.send("T", {"by": "a", "select": 1})
+    cep.query("insert into W(`by`)\n  values ('b // c')  // a comment")
+    cep.run("@name('late') select count(*) as n from W")
+    cep.send("T", {"by": "d", "select": 2})
+    assert notebook.run("%epl record story.md") == "recorded recorded in story.md"
+    written = Path("story.md").read_text()
+    assert "create schema T(`by` string, `select` long);" in written
+    assert "query insert into W(`by`) values ('b // c')\n" in written
+    assert "late + n=3" in written and "late + n=1" not in written
+    assert main(["test", "story.md"]) == 0
+
+
+def test_a_case_that_is_not_what_happened_says_so(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cep = notebook.cep
+    cep.run("create schema A(x int)", cell="types")
+    cep.run("create schema B(x int); @name('q') select x from B", cell="q")
+    cep.run("@name('feeds') insert into B select x from A", cell="feeds")
+    cep.send("A", x=1)
+    cep.drop("feeds")
+    told = "not as it was: `q` delivered other rows: what was dropped or deployed anew is not recorded"
+    assert notebook.run("%epl record story.md") == f"recorded recorded in story.md\n{told}"
+
+
+def test_what_is_done_by_hand_and_is_no_query_is_not_left_out(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    notebook.run(
+        "%%epl\ncreate schema A(k string);\ncreate context C partition by k from A;\n"
+        "@name('q') context C select count(*) as n from A"
+    )
+    notebook.cep.send("A", k="a")
+    notebook.cep.end_partition("C", 0)
+    assert "cannot be recorded: a partition of `C` was ended by hand" in notebook.error("%epl record story.md")
+
+
 def test_what_cannot_be_recorded_is_told(played: Notebook) -> None:
     assert "scenario files are Markdown files" in played.error("%epl record story.txt")
     played.run("least = 3")

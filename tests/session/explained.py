@@ -69,11 +69,12 @@ class Noting(RowsEngine):
         self.stage.arrivals.assigned(self.stage.now, name, self.runtime.variables[name].given)
 
     def replace_table(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.stage.done(lambda runtime: replace_rows(runtime, name, rows))
+        self.stage.done(lambda runtime: replace_rows(runtime, name, rows), what="rows replaced")
         super().replace_table(name, rows)
 
     def query(self, epl: str) -> list[Row]:
-        answer = Query(self.runtime, epl).ask(acts=lambda: self.stage.done(lambda runtime: ask(runtime, epl)))
+        acts = lambda: self.stage.done(lambda runtime: ask(runtime, epl), query=epl)  # noqa: E731
+        answer = Query(self.runtime, epl).ask(acts=acts)
         return self._shown(answer.rows, answer.properties)
 
 
