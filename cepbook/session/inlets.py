@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ from cepbook.session.files import json_object
 Event = Mapping[str, Any]
 Sleep = Callable[[float], Awaitable[object]]
 LONGEST = 16 * 1024 * 1024  # bytes of a line
+CHUNK = 65_536  # bytes of a file in which the end of a line is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +118,16 @@ async def websocket(
 ) -> AsyncIterator[Item]:
     """A websocket whose messages are JSON objects; `subscribe` is sent first. Needs tornado, which Jupyter brings."""
     try:
-        from tornado.websocket import websocket_connect  # optional: only websockets need it
+        from tornado.httpclient import HTTPError  # optional: only websockets need it
+        from tornado.websocket import websocket_connect
     except ImportError:
         raise UsageError("websockets need tornado: pip install tornado") from None
 
     async def once() -> AsyncIterator[Item]:
-        connection = await websocket_connect(url, max_message_size=LONGEST)
+        try:
+            connection = await websocket_connect(url, max_message_size=LONGEST)
+        except HTTPError as error:  # as of a proxy before a server that is down
+            raise ConnectionError(f"{url}: {error}") from error
         try:
             if subscribe is not None:
                 await connection.write_message(subscribe)
@@ -147,30 +152,98 @@ async def tail(
     """The lines that are appended to a JSON-lines or CSV file; with `begin` those that are there already, too.
 
     A line counts when it is ended. Of a CSV file the first line names the columns; all values are texts, which
-    `Workbench.live` reads as numbers where the type wants them. A file that becomes shorter is read from its start.
-    Raises UsageError when there is no such file.
+    `Workbench.live` reads as numbers where the type wants them. A file that becomes shorter is read from its start, and
+    so is one that takes its place (as logs are rotated), when all of the former one is read. Raises UsageError when
+    there is no such file.
     """
     name = os.fspath(path)
     if not os.path.isfile(name):
         raise UsageError(f"there is no file {name!r}")
-    columns: list[str] | None = None
-    as_csv = name.lower().endswith(".csv")
     pause = _seconds(every) or 0.0
-    with open(name, "rb") as file:
-        if as_csv:
-            columns = _fields(file.readline().decode("utf-8"))
+    file = _File(name, name.lower().endswith(".csv"))
+    try:
         if not begin:
-            file.seek(0, os.SEEK_END)
+            file.to_end()
         while True:
-            for line in _whole_lines(file):
-                item = _decoded(line) if columns is None else _csv_row(line, columns)
-                if item is not None:
-                    yield item
+            for item in file.items():
+                yield item
             await sleep(pause)
-            if os.fstat(file.fileno()).st_size < file.tell():
-                file.seek(0)
-                if as_csv:
-                    columns = _fields(file.readline().decode("utf-8"))
+            unended = file.follow()
+            if unended:
+                yield Malformed(repr(unended[:100]), "the file was replaced in this line")
+    finally:
+        file.close()
+
+
+class _File:
+    """A file that grows, and the columns that it names if it is one of CSV."""
+
+    def __init__(self, name: str, as_csv: bool) -> None:
+        self._name, self._as_csv = name, as_csv
+        self._columns: list[str] | None = None
+        self._file: IO[bytes] = open(name, "rb")  # noqa: SIM115  until `close`
+
+    def to_end(self) -> None:
+        """Behind the last line that is ended; of a CSV file its first line is read."""
+        if self._as_csv:
+            self._named()
+        at = self._file.seek(0, os.SEEK_END)
+        while at:
+            begin = max(0, at - CHUNK)
+            self._file.seek(begin)
+            ended = self._file.read(at - begin).rfind(b"\n") + 1
+            at = begin + ended
+            if ended:
+                break
+        self._file.seek(at)
+
+    def _named(self) -> bool:
+        """Whether the first line, which names the columns, is there."""
+        if self._columns is None:
+            line = self._file.readline()
+            if not line.endswith(b"\n"):
+                self._file.seek(0)
+                return False
+            self._columns = _fields(line.decode("utf-8-sig"))
+        return True
+
+    def items(self) -> Iterator[Item]:
+        """Those of the lines that came since, and are ended."""
+        if self._as_csv and not self._named():
+            return
+        for line in _whole_lines(self._file):
+            item = _decoded(line) if self._columns is None else _csv_row(line, self._columns)
+            if item is not None:
+                yield item
+
+    def follow(self) -> bytes:
+        """From its start on where the file has become shorter, or where another has its name and this one is read.
+
+        What is returned is the beginning of a line that the former file did not end.
+        """
+        mine = os.fstat(self._file.fileno())
+        if mine.st_size < self._file.tell():
+            self._file.seek(0)
+            self._columns = None
+            return b""
+        try:
+            there = os.stat(self._name)
+            if (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino):
+                return b""
+            other = open(self._name, "rb")  # noqa: SIM115  until `close`
+        except OSError:
+            return b""  # until it is there again
+        at, rest = self._file.tell(), self._file.readline()
+        if rest.endswith(b"\n"):  # first all of this one
+            other.close()
+            self._file.seek(at)
+            return b""
+        self._file.close()
+        self._file, self._columns = other, None
+        return rest
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _whole_lines(file: IO[bytes]) -> list[bytes]:

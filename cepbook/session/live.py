@@ -207,9 +207,12 @@ class Live:
         except Exception as error:  # noqa: BLE001  the user's source; kept, told in repr, raised by whoever awaits
             self.failures[name] = error
         finally:
-            closing = getattr(items, "aclose", None)
-            if closing is not None:
-                await closing()
+            try:
+                closing = getattr(items, "aclose", None)
+                if closing is not None:
+                    await closing()
+            except Exception as error:  # noqa: BLE001  as above
+                self.failures.setdefault(name, error)
 
     def _take(self, name: str, item: object) -> None:
         if isinstance(item, Malformed):

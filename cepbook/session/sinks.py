@@ -8,12 +8,16 @@ columns.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import sqlite3
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import RLock
 from typing import Any
+from weakref import WeakSet
 
 from cepbook.engine.runtime import Statement
 from cepbook.errors import CepbookError, UsageError
@@ -21,7 +25,7 @@ from cepbook.feeds import Columns, Delivery, Feed, Segment
 from cepbook.lang.types import LONG, STRING, Type
 from cepbook.session.stage import Stage
 from cepbook.session.tables import free_name
-from cepbook.session.writers import Writer, check_kind, open_writer
+from cepbook.session.writers import Writer, check_kind, is_replaced, open_writer
 
 BATCH = 8_192  # rows that wait for being written together
 
@@ -74,8 +78,10 @@ class Tap(Feed):
 class FileSink:
     """Writes all rows of one statement, from now on, into a file: Parquet, CSV, JSON lines or a table of SQLite.
 
-    ``with cep.sink("alerts", "alerts.parquet"): …`` closes it at the end; `flush` writes what waits. A row that cannot
-    be written ends the writing, not the statement: `error` says why, `lost` counts what came since, `close` raises.
+    ``with cep.sink("alerts", "alerts.parquet"): …`` closes it at the end, at the latest the end of the program does;
+    `flush` writes what waits. A row that cannot be written ends the writing, not the statement: `error` says why,
+    `lost` counts what came since, `close` raises. A further sink of the same statement and file (a cell that is run
+    again) closes this one; UsageError where the file is one of another statement.
     """
 
     def __init__(self, stage: Stage, lock: RLock, name: str, path: str | os.PathLike[str], table: str | None) -> None:
@@ -87,9 +93,21 @@ class FileSink:
         self.error: Exception | None = None
         self._lock = lock
         self._types: dict[str, Type] = dict(stage.statement(name).output_type.properties)
-        self._writer: Writer | None = open_writer(path, changed_columns(self._types), table or name)
+        self._writer: Writer | None = None
+        for other in [each for each in _OPEN if each.is_open and is_same_file(each.path, self.path)]:
+            if other.name != name:
+                raise UsageError(f"{self.path!r} is written by a sink of `{other.name}`: close that first")
+            other.close()
+        self._writer = open_writer(path, changed_columns(self._types), table or name)
+        self._place = _place_of(self.path)
         self._tap = Tap(self._when_full)
         self._leave = stage.attach(name, self._tap, self._successor)
+        _OPEN.add(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still writes."""
+        return self._writer is not None
 
     def _successor(self, statement: Statement | None) -> None:
         self._write()
@@ -138,7 +156,13 @@ class FileSink:
                     writer.close()
                 except (OSError, ValueError, sqlite3.Error) as error:
                     self.error = self.error or error
+            if self.error is None and _place_of(self.path) != self._place:
+                self.error = UsageError("the file was taken away, or is another one, meanwhile")
+                self.lost = self.rows
         self._raise()
+
+    def __del__(self) -> None:
+        _end(self)
 
     def _raise(self) -> None:
         if self.error is not None:
@@ -154,6 +178,38 @@ class FileSink:
     def __repr__(self) -> str:
         state = "closed" if self._writer is None else "open" if self.error is None else f"failed: {self.error}"
         return f"{self.name} → {self.path}: {self.rows:,} rows, {state}"
+
+
+_OPEN: WeakSet[FileSink] = WeakSet()
+
+
+def _end(sink: FileSink) -> None:
+    """Close a sink that nobody has closed: what waits is written, what cannot be is told."""
+    try:
+        if getattr(sink, "_writer", None) is not None:
+            sink.close()
+    except SinkError as error:
+        sys.stderr.write(f"cepbook: {error}\n")
+
+
+@atexit.register
+def _end_all() -> None:
+    for sink in list(_OPEN):
+        _end(sink)
+
+
+def is_same_file(one: str, other: str) -> bool:
+    """Whether two names are of one file that a writer would replace."""
+    return one != "-" and is_replaced(one) and os.path.realpath(one) == os.path.realpath(other)
+
+
+def _place_of(path: str) -> tuple[int, int] | None:
+    """Which file a name is of; None for the standard output, and where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return None if path == "-" else (found.st_dev, found.st_ino)
 
 
 def changed_columns(properties: dict[str, Type]) -> dict[str, Type]:
@@ -237,14 +293,30 @@ def rows_of_feed(feed: Feed, properties: Mapping[str, Type]) -> list[tuple[Any, 
 
 
 def export(rows: Sequence[Sequence[Any]], path: str | os.PathLike[str], types: Mapping[str, Type], table: str) -> int:
-    """Write rows of values of `types` as a file; how many rows."""
-    writer = open_writer(path, types, table)
+    """Write rows of values of `types` as a file; how many rows. A file that is there is replaced when all are written.
+
+    Raises UsageError, SinkError when that cannot be.
+    """
+    name = os.fspath(path)
+    plain = not os.path.islink(name) and (os.path.isfile(name) or not os.path.exists(name))
+    beside = plain and is_replaced(name) and name != "-"
+    target = os.path.join(os.path.dirname(name), f".{os.getpid()}.{os.path.basename(name)}") if beside else name
     try:
-        writer.write(rows)
+        writer = open_writer(target, types, table)
+    except UsageError as error:
+        raise UsageError(str(error).replace(repr(target), repr(name))) from None
+    try:
+        try:
+            writer.write(rows)
+        finally:
+            writer.close()
+        if beside:
+            os.replace(target, name)
     except (OSError, ValueError, TypeError, OverflowError, sqlite3.Error) as error:
-        raise SinkError(f"{os.fspath(path)!r} cannot be written: {error}") from error
-    finally:
-        writer.close()
+        if beside:
+            with suppress(OSError):
+                os.remove(target)
+        raise SinkError(f"{name!r} cannot be written: {error}") from error
     return len(rows)
 
 

@@ -252,3 +252,8 @@ def check_kind(path: str | os.PathLike[str]) -> None:
     name = os.fspath(path).lower()
     if name != "-" and not name.endswith((*PARQUET, ".csv", ".jsonl", ".ndjson", *SQLITE)):
         raise UsageError(f"rows cannot be written to {os.fspath(path)!r}\n  hint: the kinds of files are {KINDS}")
+
+
+def is_replaced(path: str) -> bool:
+    """Whether a file of this name is replaced by what is written, and not added to."""
+    return not path.lower().endswith(SQLITE)

@@ -400,6 +400,77 @@ def test_the_tail_of_a_file(kind: str, cep: Workbench, tmp_path: Path) -> None:
     assert [x for x, _ in rows(cep)] == [1, 2, 9]
 
 
+def test_a_file_that_is_rotated_and_one_whose_header_comes_later(cep: Workbench, tmp_path: Path) -> None:
+    path, log = tmp_path / "a.csv", tmp_path / "a.csv.1"
+    path.write_text("")
+
+    async def scenario() -> Any:
+        live = cep.live({"A": inlets.tail(path, sleep=Turned().sleep)}, now=Turned().now)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        path.write_text("\ufeffx,at\n1,7\n")
+        await until(lambda: live.events["A"] == 1)
+        path.rename(log)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        with log.open("a") as file:
+            file.write("2,7\n3")  # the writer has not looked yet, and is cut off
+        path.write_text("at,x\n7,4\n")
+        await until(lambda: live.events["A"] == 3)
+        path.write_text("")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        with path.open("a") as file:
+            file.write("x,at\n")
+            file.flush()
+            for _ in range(20):
+                await asyncio.sleep(0)
+            file.write("5,7\n")
+        await until(lambda: live.events["A"] == 4)
+        live.stop()
+        return await live
+
+    live = run(scenario())
+    assert [x for x, _ in rows(cep)] == [1, 2, 4, 5]
+    assert [what for _, what in live.rejected] == [inlets.Malformed("b'3'", "the file was replaced in this line")]
+
+
+def test_a_line_that_is_not_ended_when_the_tail_begins_is_read_whole(cep: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x\n0\n12")
+
+    async def scenario() -> Any:
+        live = cep.live({"A": inlets.tail(path, sleep=Turned().sleep)}, now=Turned().now)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        with path.open("a") as file:
+            file.write("3\n")
+        await until(lambda: live.events["A"] == 1)
+        live.stop()
+        return await live
+
+    run(scenario())
+    assert [x for x, _ in rows(cep)] == [123]
+
+
+def test_a_source_that_fails_when_it_is_closed_says_so(cep: Workbench) -> None:
+    async def source() -> Any:
+        try:
+            yield {"x": 1}
+            await asyncio.sleep(60)
+        finally:
+            raise ValueError("not closed")
+
+    async def scenario() -> Any:
+        live = cep.live({"A": source()}, now=Turned().now)
+        await until(lambda: live.events["A"] == 1)
+        live.stop()
+        with pytest.raises(EventError, match=r"the source of `A` failed: ValueError\('not closed'\)"):
+            await live
+
+    run(scenario())
+
+
 def test_a_file_that_is_not_there(cep: Workbench) -> None:
     async def scenario() -> None:
         with pytest.raises(EventError, match="there is no file"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -199,3 +201,58 @@ def test_a_writer_may_be_closed_twice(tmp_path: Path) -> None:
         if writer is not None:
             writer.close()
             writer.close()
+
+
+def test_what_nobody_closes_is_written_at_the_end_of_the_program(tmp_path: Path) -> None:
+    program = f"""
+from cepbook import Workbench
+cep = Workbench()
+cep.run("create schema A(x int); @name('q') select x from A")
+for kind in ("csv", "jsonl", "parquet"):
+    cep.sink("q", {str(tmp_path)!r} + "/q." + kind)
+cep.send("A", x=7)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+    assert (tmp_path / "q.csv").read_text() == "time,seq,kind,x\n0,0,insert,7\n"
+    assert json.loads((tmp_path / "q.jsonl").read_text())["x"] == 7
+    assert list(pd.read_parquet(tmp_path / "q.parquet")["x"]) == [7]
+
+
+def test_a_file_that_was_taken_away_has_no_rows(cep: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    sink = cep.sink("q", path)
+    send(cep, 1)
+    path.unlink()
+    with pytest.raises(SinkError, match=r"was taken away, or is another one, meanwhile; 2 rows of `q` lost"):
+        send(cep, 2)
+        sink.close()
+
+
+def test_a_cell_that_is_run_again_writes_its_file_alone(cep: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    first = cep.sink("q", path)
+    send(cep, 1)
+    with cep.sink("q", path):
+        send(cep, 2)
+        cep.run("@name('r') select id from A")
+        with pytest.raises(UsageError, match=r"is written by a sink of `q`: close that first"):
+            cep.sink("r", path)
+    assert not first.is_open
+    assert path.read_text().splitlines()[1:] == ["0,0,insert,e2,2"]
+    with cep.sink("q", tmp_path / "q.db"), cep.sink("r", tmp_path / "q.db"):  # tables of one database
+        send(cep, 3)
+
+
+def test_an_export_that_fails_leaves_the_file_that_was_there(
+    cep: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text("mine")
+
+    def full(self: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("cepbook.session.writers.CsvWriter.close", full)  # what is written last
+    with pytest.raises(SinkError, match=r"q\.csv' cannot be written: .*No space left on device"):
+        cep.export("q", path)
+    assert [each.read_text() for each in tmp_path.iterdir()] == ["mine"]
