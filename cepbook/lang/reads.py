@@ -35,6 +35,7 @@ def stores_in(value: object) -> set[str]:
     """The names of the named windows and tables that a plan has in it, at any depth."""
     read = {e.table for e in expressions(value) if isinstance(e, x.TableRead)}
     held = (part for node in walk(value) if isinstance(node, plan.PlanNode) for part in fields_of(node))
+    read |= {node.store for node in walk(value) if isinstance(node, plan.Fill)}
     return read | {part.name for part in held if isinstance(part, StoreType)}
 
 

@@ -18,6 +18,7 @@ import pandas as pd
 
 from cepbook.engine.runtime import Runtime, Statement
 from cepbook.feeds import Feed
+from cepbook.lang import plan
 from cepbook.lang.types import DOUBLE, LONG, STRING
 from cepbook.session.tables import frame_of
 
@@ -122,8 +123,17 @@ def _running(frame: Any, known: Mapping[int, str]) -> str | None:
 
 
 def events_in(runtime: Runtime, statement: Statement, counts: Mapping[str, int]) -> int:
-    """How many events of the types that a statement reads have come, whatever its filters said."""
-    return sum(n for type_name, n in counts.items() if statement.reads(type_name))
+    """How many events of the types that a statement reads have come, whatever its filters said; of a named window, and
+    of who reads one, those that were inserted into it.
+    """
+    target = statement.plan
+    stores = {target.store.name} if isinstance(target, plan.CreateWindowStatement) else set[str]()
+    if isinstance(target, plan.SelectStatement):
+        joined = () if target.join is None else target.join.inputs
+        passing = [source for source, each in zip(target.sources, joined, strict=False) if each.unidirectional]
+        moving = [each.store for each in passing or target.sources if each.store is not None]
+        stores |= {each.name for each in moving if each.kind == "window"}
+    return sum(n for type_name, n in counts.items() if type_name in stores or statement.reads(type_name))
 
 
 def held_by(runtime: Runtime, name: str) -> int:

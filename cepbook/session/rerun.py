@@ -120,10 +120,10 @@ class Rerun(Relived):
 
     def _shadow(self, name: str, root: plan.Projection, **changes: Any) -> plan.SelectStatement:
         """A statement like the target, of another select- and from-clause, which nobody else hears of."""
-        shadow = replace(
-            self.target, name=name, named=True, root=root, kind="unaggregated", insert=None, output=None, drop=False
-        )
-        return replace(shadow, **changes)
+        fixed: dict[str, Any] = {"kind": "unaggregated", "insert": None, "output": None, "drop": False, "into": None}
+        if isinstance(self.target, plan.CreateWindowStatement):
+            fixed["fill"] = None
+        return replace(self.target, name=name, named=True, root=root, **{**fixed, **changes})
 
     def _listen(self, shadow: plan.SelectStatement, listener: Listener) -> None:
         statement = self._deploy(shadow)
@@ -131,14 +131,21 @@ class Rerun(Relived):
         statement.add_sink(Tap(statement.outlet.layout, listener))
 
     def _begin(self) -> None:
-        """The statement that sees every event of the source's type first."""
+        """The statement that sees every event of the source's type first; of a named window when there is one."""
+        if self.target.source.store is None:
+            self._tag(None)
+
+    def _tag(self, context: str | None) -> None:
         source = replace(self.target.source, filter=None)
         root = plan.Projection(source, (), wildcard=True)
         priority = 1 + max(s.priority for s in self._line.selects)
-        self._listen(self._shadow(self._tags, root, context=None, selector="istream", priority=priority), self._saw)
+        first = {"context": context, "selector": "istream", "priority": priority, "subqueries": ()}
+        self._listen(self._shadow(self._tags, root, **first), self._saw)
 
     def _deploy_target(self) -> None:
         source = self.target.source
+        if source.store is not None:
+            self._tag(self.target.context)
         last = _PARTITION if self._in_partitions else plan.Column("k", x.Const(OBJECT, None))
         several = (_EVENT,) if self.target.lots else ()  # arrive together, and tell themselves which they are
         root = plan.Projection(source, (*self._group, last, *several))

@@ -46,7 +46,8 @@ def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
         for name in statement.output_type.properties:
             del catalog.variables[name]
     if statement is not None and statement.owned is not None:
-        del catalog.event_types[statement.owned.name], catalog.stores[statement.owned.name]
+        catalog.event_types.pop(statement.owned.name, None)  # of another dialect they are gone already
+        catalog.stores.pop(statement.owned.name, None)
     with reading(second=runtime.config.second):
         return stages.show(stage, text, catalog, printers=printers, options=options_of(runtime.config), only=only)
 

@@ -60,7 +60,8 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     changed = {reader.name: stores_changed(reader, catalog) for reader in readers}
     while waiting:
         reader = waiting.pop()
-        context, touched = declared.get(reader.context or ""), stores_in(reader) | changed[reader.name]
+        context = declared.get(reader.context or "")
+        touched = _with_origins(stores_in(reader) | changed[reader.name], statements)
         types = set(types_read((reader, context)))
         variables = variables_read((reader, context))
         for other in readers:
@@ -80,9 +81,18 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     inputs = tuple(t for t in given if any(catalog.is_a(t, r) for r in read))
     created = [s for s in statements if isinstance(s, plan.CreateVariableStatement)]
     own = tuple(s for s in created if s.context is not None and s.context in wanted_contexts)
-    touched = set[str]().union(*(stores_in(s) | changed[s.name] for s in reading))
+    touched = _with_origins(set[str]().union(*(stores_in(s) | changed[s.name] for s in reading)), statements)
     stores = tuple(s for s in statements if store_of(s) in touched)
     return Pipeline(target, chosen, contexts, inputs, triggering, own, stores)
+
+
+def _with_origins(names: set[str], statements: Sequence[plan.StatementPlan]) -> set[str]:
+    """Stores, and those whose rows named windows among them were filled with at their beginning."""
+    filled = {s.store.name: s.fill.store for s in statements if isinstance(s, plan.CreateWindowStatement) and s.fill}
+    found = set(names)
+    while more := {filled[name] for name in found if name in filled} - found:
+        found |= more
+    return found
 
 
 def store_of(statement: plan.StatementPlan) -> str | None:

@@ -66,12 +66,13 @@ class Scrubber:
     def describe(self) -> dict[str, object]:
         """What the browser is to know, as JSON."""
         span, glance = self._replay.span, self._workbench.glance
+        statements = self._workbench.runtime.statements
         due = self._workbench.runtime.next_due
         return {
             "span": None if span is None else [self._ms(each) for each in span],
             "lacks": self._replay.lacks,
             "past": None if glance.time is None else self._ms(glance.time),
-            "statements": [*self._workbench.runtime.statements],
+            "statements": sorted(statements, key=lambda name: not statements[name].plan.named),  # the first is chosen
             "marks": self.marks,
             "speed": self._replay.speed,
             "due": due is not None,

@@ -429,3 +429,31 @@ def test_a_bar_ends_when_the_event_itself_ends_its_partition() -> None:
     cep.advance(1000)
     assert held(cep, "s") == [1]
     assert [(bar.event["price"], bar.left) for bar in cep.marble("s").bars] == [(1, 0), (2, 0), (1, None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("of_window", "2 arrivals, 2 insert rows, 1 remove row"),
+        ("looks", "2 arrivals, 2 insert rows, 0 remove rows"),
+        ("fills", "2 arrivals, 2 insert rows, 0 remove rows"),
+        ("W3", "0 arrivals, 0 bars, 0 insert rows, 0 remove rows"),
+        ("of_context", "2 arrivals, 2 insert rows, 0 remove rows"),
+    ],
+)
+def test_statements_that_read_or_fill_stores(name: str, said: str) -> None:
+    cep = Workbench()
+    cep.run("""create schema A(k string, v int); create schema D(k string);
+        create window W#keepall as A; insert into W select * from A; on D as d delete from W where W.k = d.k;
+        @name('of_window') select irstream k, v from W; @name('looks') select (select count(*) from W) as n from A;
+        create table T(s sum(int)); @name('fills') into table T select sum(v) as s from A;
+        create context P partition by k from A; context P create window V#keepall as A;
+        context P insert into V select * from A; @name('of_context') context P select k, v from V""")
+    for time, k in ((1000, "x"), (2000, "y")):
+        cep.advance(time)
+        cep.send("A", k=k, v=time)
+    cep.send("D", k="x")
+    cep.run("create window W2#keepall as W insert; create window W3#keepall as W2 insert")
+    assert said in repr(cep.marble(name))
+    fired = cep.why(name) if name != "W3" else None
+    assert fired is None or fired.basis == "run again"

@@ -119,3 +119,15 @@ def test_a_saved_map_is_well_formed_whatever_names_hold() -> None:
     assert "<script" not in frozen.html and "\u202e" not in frozen.html and "\x07" not in frozen.html
     assert FlowMap(cep).freeze() == frozen
     assert str(FlowMap(Workbench()).freeze()) == "nothing is deployed"
+
+
+def test_who_reads_a_named_window_gets_what_is_inserted_into_it() -> None:
+    cep = Workbench()
+    cep.run("""create schema A(x int); create window W#keepall as A; create table T(x int primary key, n count(*));
+        insert into W select * from A(x > 1); @name('w') select count(*) as n from W;
+        @name('t') select T[x].n as n from A;
+        @name('j') select a.x as x from A#lastevent as a, W as w where a.x = w.x""")
+    for x in range(4):
+        cep.send("A", x=x)
+    events = cep.metrics().set_index("name")["events"]
+    assert [events[name] for name in ("W", "w", "j", "t")] == [2, 2, 6, 4]
