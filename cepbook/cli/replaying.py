@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+import select
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
@@ -25,6 +27,8 @@ from cepbook.shown import progress_line, terminal
 PIPE = "-"
 WIDTH = 24  # of the bar
 REFRESH = 0.1  # seconds
+PAUSE = 0.2  # seconds between two looks whether a pipe in which nothing comes is to be waited for any longer
+CHUNK = 65_536  # bytes that are read from a pipe at once
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     workbench = Workbench(start=_moment(options.start) or 0, feed_capacity=1)
     times = _times(options.time)
     texts = [(path, read_text(path)) for path in options.modules]
-    given = _given(workbench, texts, sources, times)
+    given = _given(workbench, texts, sources, times, lambda: replay.interrupted)
     _deploy(workbench, texts, {name: value_of(value) for name, value in values.items()})
     _assign(workbench, texts, values)
     _read(workbench, sources)
@@ -175,16 +179,20 @@ def _declared(path: Path, text: str) -> frozenset[str]:
 
 
 def _given(
-    workbench: Workbench, texts: list[tuple[Path, str]], sources: Mapping[str, str], times: str | dict[str, str] | None
+    workbench: Workbench,
+    texts: list[tuple[Path, str]],
+    sources: Mapping[str, str],
+    times: str | dict[str, str] | None,
+    stopped: Callable[[], bool],
 ) -> dict[str, object]:
-    """What to replay; types that no module declares are defined from their files."""
+    """What to replay; types that no module declares are defined from their files. A pipe ends when it is `stopped`."""
     names = frozenset().union(*(_declared(path, text) for path, text in texts))
     given: dict[str, object] = {}
     for name, path in sources.items():
         if path == PIPE:
             if name not in names:
                 raise UsageError(f"the module must declare `{name}` (create schema), which comes from standard input")
-            given[name] = _piped(sys.stdin)
+            given[name] = _piped(sys.stdin, stopped)
         elif name in names:
             given[name] = path
         else:
@@ -195,13 +203,34 @@ def _given(
     return given
 
 
-def _piped(lines: IO[str]) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(lines, 1):
+def _piped(pipe: IO[str], stopped: Callable[[], bool]) -> Iterator[dict[str, Any]]:
+    """The objects of the lines of a pipe; none any more when it is `stopped`, also while nothing comes."""
+    for number, line in enumerate(_lines(pipe, stopped), 1):
         if line.strip():
             try:
-                yield json_object(line)
+                yield json_object(line if isinstance(line, str) else line.decode("utf-8"))
             except ValueError as error:
                 raise EventError(f"standard input, line {number}: {error}") from None
+
+
+def _lines(pipe: IO[str], stopped: Callable[[], bool]) -> Iterator[str | bytes]:
+    try:
+        number = pipe.fileno()
+        select.select([number], [], [], 0)
+    except (OSError, ValueError):  # no pipe, or one that cannot be waited for
+        yield from pipe
+        return
+    rest = b""
+    while not stopped():
+        if not select.select([number], [], [], PAUSE)[0]:
+            continue
+        data = os.read(number, CHUNK)
+        if not data:
+            break
+        *lines, rest = (rest + data).split(b"\n")
+        yield from lines
+    if rest and not stopped():
+        yield rest
 
 
 def _deploy(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping[str, Any]) -> None:

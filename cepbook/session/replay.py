@@ -118,7 +118,7 @@ class Replay:
         self._steps = 0
         self._piece = 1_024
         self._inside = False
-        self._interrupted = False
+        self.interrupted = False
         self._next: list[Part] = []  # the event that was to come when a gap before it was interrupted
         self._patience = Patience()
         self._active = 0.0
@@ -342,13 +342,13 @@ class Replay:
         return None if self._end is None else self.result
 
     def _interrupt(self) -> None:
-        self._interrupted = True
+        self.interrupted = True
         self._stage.halt(True)
         self.pause()
 
     def _heard(self) -> None:
-        if self._interrupted:
-            self._interrupted = False
+        if self.interrupted:
+            self.interrupted = False
             self._stage.halt(False)
             self._origin = None
 
@@ -566,7 +566,7 @@ class Replay:
         bound = upto if self._until is None else min(upto, self._until)
         due = stage.next_due
         while stage.now < bound and due is not None and due <= bound:
-            if self._interrupted:
+            if self.interrupted:
                 return False
             stop = max(due, stage.now)
             stage.advance_to(stop)

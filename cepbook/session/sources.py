@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from cepbook.engine.columns import Arrays, Column, Numbers
-from cepbook.errors import EventError, UsageError, hint_line
+from cepbook.errors import CepbookError, EventError, UsageError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import LONG
 from cepbook.session.clock import in_range, to_time, unit
@@ -339,7 +339,8 @@ class EventSource:
             except StopIteration:
                 break
             except Exception as error:  # noqa: BLE001  the user's generator; raised below, after the good rows
-                failure = EventError(f"the source of `{self.type_name}` failed before row {number}: {error!r}")
+                told = str(error) if isinstance(error, CepbookError) else repr(error)
+                failure = EventError(f"the source of `{self.type_name}` failed before row {number}: {told}")
                 failure.__cause__ = error
                 break
             try:

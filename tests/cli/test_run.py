@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import io
 import json
+import signal
 import sqlite3
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +19,7 @@ import pytest
 from cepbook.cli import main
 from cepbook.cli.replaying import Progress
 from cepbook.session import Workbench
+from tests.waiting import until
 
 EPL = """create schema Tick(ts long, symbol string, price double);
 create variable double low = 0;
@@ -133,6 +140,25 @@ def test_ctrl_c_keeps_what_was_written(monkeypatch: pytest.MonkeyPatch, capsys: 
     shown = capsys.readouterr()
     assert "2 events stopped" in shown.out and "interrupted" in shown.err
     assert len(pd.read_parquet("o.parquet")) == 2
+
+
+def test_ctrl_c_while_nothing_comes_from_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "m.epl").write_text("create schema T(x int, at long); @name('q') select x from T")
+    words = ["run", "m.epl", "--in", "T=-", "--time", "at", "--out", "q=o.csv"]
+    # whoever writes holds the pipe open; Ctrl-C comes when all that is in it has been read
+    with subprocess.Popen(
+        [sys.executable, "-m", "cepbook", *words],
+        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(b'{"x": 1, "at": 5}\n{"x": 2, "at": 6}\n{"x"')
+        process.stdin.flush()
+        pipe = process.stdin.fileno()
+        asyncio.run(until(lambda: not int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), sys.byteorder)))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert b"2 events" in process.stdout.read()
+    assert list(pd.read_csv(tmp_path / "o.csv")["x"]) == [1, 2]
 
 
 def test_the_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:

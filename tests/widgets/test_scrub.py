@@ -9,6 +9,7 @@ import pytest
 
 from cepbook.session import Replay, Workbench
 from cepbook.widgets import ReplayControl, StatementView, WorkbenchSource
+from cepbook.widgets.scrub import Scrubber
 from tests.widgets.fakes import FakeBrowser, FakeTime
 
 TICKS = [{"time": 100 * i, "symbol": "ABC"[i % 3], "price": float(i)} for i in range(100)]
@@ -197,3 +198,10 @@ def test_an_order_is_obeyed_while_the_replay_runs() -> None:
         control.close()
 
     asyncio.run(main())
+
+
+def test_statements_with_names_come_first() -> None:
+    cep = Workbench()
+    cep.run("create schema A(x int, at long); create variable int v = 1; @name('named') select x from A where x > v")
+    replay = cep.replay([{"x": 1, "at": 1}], type="A", time="at", keep=True)
+    assert Scrubber(replay, cep).describe()["statements"] == ["named", "stmt_2"]
