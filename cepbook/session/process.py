@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from cepbook.errors import UsageError
+
 
 class Interruptions:
     """While active, the first Ctrl-C calls `order` instead of breaking into the engine's work; it is heard at the end.
@@ -92,3 +94,8 @@ class Leftovers:
 
 
 leftovers = Leftovers()
+
+
+def check_speed(speed: object) -> None:
+    if speed is not None and not (isinstance(speed, int | float) and speed > 0):
+        raise UsageError(f"the speed of a replay is a factor above 0, not {speed!r}")

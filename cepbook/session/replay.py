@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cepbook.errors import UsageError
 from cepbook.session.clock import Moment, before_clock, show
 from cepbook.session.merge import Merge, Part
-from cepbook.session.process import Interruptions, Patience
+from cepbook.session.process import Interruptions, Patience, check_speed
 from cepbook.session.results import Progress, ReplayInterrupted, ReplayResult
 from cepbook.session.sources import Late, Source
 from cepbook.session.travel import Travel
@@ -86,7 +86,7 @@ class Replay:
         skip: int = 0,
         workbench: Workbench | None = None,
     ) -> None:
-        _check_speed(speed)
+        check_speed(speed)
         if limit is not None and not (isinstance(limit, int) and limit >= 0):
             raise UsageError(f"the limit of a replay is a number of events, not {limit!r}")
         self._stage = stage
@@ -208,6 +208,11 @@ class Replay:
         """From when to when `at` can look back, in clock units; None: `lacks` says why it cannot."""
         return None if self._travel is None else self._travel.span
 
+    @property
+    def began(self) -> int | None:
+        """The time of the first event, from which on something is to be seen; None where no snapshots are kept."""
+        return None if self._travel is None else self._travel.began
+
     def forget(self, reason: str) -> None:
         """End, and let go of the past; `lacks` says the reason from then on."""
         self.stop()
@@ -231,7 +236,7 @@ class Replay:
 
     @speed.setter
     def speed(self, factor: float | None) -> None:
-        _check_speed(factor)
+        check_speed(factor)
         self._speed, self._origin, self._behind = factor, None, 0.0
         self._poke()
 
@@ -522,7 +527,7 @@ class Replay:
         self._taken += taken
         elapsed = wall.perf_counter() - started
         if self._travel is not None:
-            self._travel.look(self._taken, self._events, self._stage.now)
+            self._travel.look(self._taken, self._events, self._stage.now, parts[0].times[0] if parts else None)
         if elapsed > SLICE:
             self._piece = max(PIECES[0], self._piece // 2)
         elif taken == most == self._piece and elapsed < SLICE / 2:
@@ -593,8 +598,3 @@ class Replay:
         self._merge = Merge(())
         self._feed_parts = lambda _: None  # what took the events holds the engine, which may begin anew
         self._late, self._sources = late, ()  # a notebook keeps what its cells gave: that need not be the events
-
-
-def _check_speed(speed: object) -> None:
-    if speed is not None and not (isinstance(speed, int | float) and speed > 0):
-        raise UsageError(f"the speed of a replay is a factor above 0, not {speed!r}")

@@ -81,13 +81,15 @@ class Travel:
         self._acted = acts()
         self._kept: list[Kept] = []
         self._reached = 0
+        self.began: int | None = None  # the time of the first event
 
     def room(self, taken: int, most: int) -> int:
         """How many of the next `most` events may be taken before it is time to look."""
         return min(most, self._kept[-1].taken + self._every - taken) if self._events and self._kept else most
 
-    def look(self, taken: int, events: int, now: int) -> None:
-        """The replay has come so far: take a snapshot, if it is time."""
+    def look(self, taken: int, events: int, now: int, first: int | None = None) -> None:
+        """The replay has come so far, events from the time `first` on last: take a snapshot, if it is time."""
+        self.began = first if self.began is None else self.began
         if self.lacks:
             if self._acted == self._acts():  # what was done by hand no replay of events would do again
                 self._reached = now

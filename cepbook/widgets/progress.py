@@ -52,6 +52,8 @@ class ReplayControl(LiveWidget):
             if order.get("order") == "seek" and any(each.get("order") == "seek" for each in self._orders):
                 continue
             self._scrubber.obey(order)
+            if order.get("order") == "seek":
+                self._last = {}  # the page waits for an answer before it asks for another instant, also of the same
             self._pump.touch()
             super().flush(urgent=True)
 

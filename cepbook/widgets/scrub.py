@@ -65,16 +65,17 @@ class Scrubber:
 
     def describe(self) -> dict[str, object]:
         """What the browser is to know, as JSON."""
-        span, glance = self._replay.span, self._workbench.glance
+        replay, glance = self._replay, self._workbench.glance
+        span = replay.span
         statements = self._workbench.runtime.statements
         due = self._workbench.runtime.next_due
         return {
-            "span": None if span is None else [self._ms(each) for each in span],
-            "lacks": self._replay.lacks,
+            "span": None if span is None else [self._ms(max(span[0], replay.began or span[0])), self._ms(span[1])],
+            "lacks": replay.lacks,
             "past": None if glance.time is None else self._ms(glance.time),
             "statements": sorted(statements, key=lambda name: not statements[name].plan.named),  # the first is chosen
             "marks": self.marks,
-            "speed": self._replay.speed,
+            "speed": replay.speed,
             "due": due is not None,
             "armed": self._armed,
             "note": self.note,

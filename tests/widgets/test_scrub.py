@@ -205,3 +205,25 @@ def test_statements_with_names_come_first() -> None:
     cep.run("create schema A(x int, at long); create variable int v = 1; @name('named') select x from A where x > v")
     replay = cep.replay([{"x": 1, "at": 1}], type="A", time="at", keep=True)
     assert Scrubber(replay, cep).describe()["statements"] == ["named", "stmt_2"]
+
+
+@pytest.mark.parametrize("options", [{}, {"stepping": True}, {"speed": 1e9}])
+def test_the_bar_begins_with_the_first_event_wherever_the_clock_stood(options: dict[str, Any]) -> None:
+    cep = Workbench()  # its clock stands at 1970
+    cep.run("create schema A(x int); @name('q') select x from A")
+    begin = 1_709_251_200_000
+    events = [{"x": n, "at": begin + n * 60_000} for n in range(10)]
+    replay = cep.replay(events, type="A", time="at", keep=True, **options)
+    bar = Scrubber(replay, cep)
+    assert bar.describe()["span"] == [0, 0]
+    replay.step(4)
+    assert bar.describe()["span"] == [begin, begin + 180_000]
+    assert replay.at(begin - 1).feed("q").deliveries == 0  # what was before can be asked for all the same
+
+
+def test_each_instant_that_is_asked_for_is_answered_also_the_one_that_is_shown() -> None:
+    _, _, browser = replayed()
+    for time in (None, 99_999, 2000, 2000, None):
+        before = len(browser.frames)
+        order(browser, order="seek", time=time)
+        assert len(browser.frames) > before

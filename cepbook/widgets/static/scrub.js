@@ -42,7 +42,7 @@ class Scrub {
     this.wanted = undefined;
     this.control.order("seek", { time });
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.answered(), 3000); // the answer was lost, or nothing changed
+    this.timer = setTimeout(() => this.answered(), 3000); // the answer was lost
   }
   answered() {
     clearTimeout(this.timer);
