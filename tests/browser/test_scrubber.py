@@ -38,7 +38,7 @@ DRIVEN = [
     "def failing(delta):\n    raise ValueError('a listener fails')\n"
     "cep.on('sums', failing)\n"
     "ticks = [{'time': i * 100, 'symbol': 'AB'[i % 2], 'price': float(i)} for i in range(20_000)]\n"
-    "replay = cep.replay(ticks, type='Tick', time='time', speed=10)\n"
+    "replay = cep.replay(ticks, type='Tick', time='time', speed=12)\n"
     "live = %view sums\ndisplay(replay, live)",
     "await replay",
     "cep.rewind()\nonce = cep.replay(iter(ticks[:50]), type='Tick', time='time')\ndisplay(once)\nawait once",
@@ -123,6 +123,11 @@ def test_the_run_is_driven_from_its_bar(open_lab: OpenNotebook, lab_root: Path, 
         control, view = (notebook.cell(2).locator(name) for name in (".cepbook-progress", ".cepbook-view"))
         state, at = control.locator(".cp-state"), control.locator(".cp-at")
         expect(state).to_have_text("running")
+        expect(control.locator(".cp-speed")).to_have_value("1")  # between two steps: at the nearest, 10
+        control.locator(".cp-until").fill("Tick(price > 'x')")
+        control.get_by_role("button", name="Run until").click()
+        expect(control.locator(".cp-note")).to_contain_text("type-mismatch")
+        assert "mono" in control.locator(".cp-note").evaluate("node => getComputedStyle(node).fontFamily")  # a caret
         control.locator(".cp-speed").evaluate(DRAG, 3)
         expect(control.locator(".cp-line .cp-rate").last).to_have_text("600 × real time")
         page.evaluate(INTERRUPT)

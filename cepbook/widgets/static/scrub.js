@@ -74,8 +74,10 @@ class Scrub {
     this.now.disabled = scrub.past === null;
     setText(this.at, !kept ? scrub.lacks : scrub.past === null ? "showing the present" : `showing ${timeText(scrub.past, scrub.past % 1000 !== 0)}`);
     this.at.classList.toggle("cp-past", scrub.past !== null);
-    const at = SPEEDS.findIndex((factor) => factor === scrub.speed);
-    if (document.activeElement !== this.speed) this.speed.value = String(at < 0 ? SPEEDS.length - 1 : at);
+    const last = SPEEDS.length - 1; // a speed between two steps of the slider is shown at the nearest
+    const far = (at) => Math.abs(Math.log(SPEEDS[at] / scrub.speed));
+    const at = scrub.speed === null ? last : [...SPEEDS.keys()].slice(0, last).reduce((best, each) => (far(each) < far(best) ? each : best));
+    if (document.activeElement !== this.speed) this.speed.value = String(at);
     setText(this.speedText, speedText(scrub.speed));
     for (const node of [this.speed, this.until, this.go]) node.disabled = ended;
     this.due.disabled = !scrub.due;
