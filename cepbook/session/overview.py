@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any, Literal
 
 from cepbook.errors import UsageError
@@ -65,6 +66,8 @@ def value_text(value: object) -> str:
     """A value as people write it in a field: ``null``, ``true``, ``4.5``, a text as it is, ``[1, 2]``."""
     if isinstance(value, str):
         return value
+    if isinstance(value, date | time):
+        return str(value)
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -77,13 +80,23 @@ def written_value(text: str, of: Type) -> Any:
         return None
     if of.of is None and of.name in ("string", "char"):
         return text
+    read = json.loads if of.of is not None else _DATES.get(of.name, json.loads)
     try:
-        return json.loads(text.strip())
-    except ValueError:
+        return read(text.strip())
+    except (ValueError, RecursionError):
         raise UsageError(f"`{text}` is no value of type {of}{_hint(of)}") from None
+
+
+_DATES = {
+    "localdate": date.fromisoformat, "localdatetime": datetime.fromisoformat, "localtime": time.fromisoformat,
+    "timestamp": datetime.fromisoformat, "calendar": datetime.fromisoformat, "zoneddatetime": datetime.fromisoformat,
+}  # fmt: skip
+_AS_IN = {"localdate": "2024-01-02", "localtime": "10:30:00", "zoneddatetime": "2024-01-02T10:30:00+01:00"}
 
 
 def _hint(of: Type) -> str:
     if of.of is not None:
         return ': write an array, as in `["a", "b"]`' if of.of.name == "string" else ": write an array, as in `[1, 2]`"
+    if of.name in _DATES:
+        return f": write it as in `{_AS_IN.get(of.name, '2024-01-02T10:30:00')}`"
     return {"boolean": ": write `true` or `false`"}.get(of.name, "")

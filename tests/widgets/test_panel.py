@@ -8,7 +8,7 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
-from cepbook.session.overview import written_value
+from cepbook.session.overview import value_text, written_value
 from cepbook.widgets.panel import Panel, panel
 from tests.widgets.fakes import FakeBrowser
 
@@ -136,6 +136,29 @@ def test_what_is_written_into_fields() -> None:
     assert written_value(" 4 ", types["most"].type) == 4
     with pytest.raises(UsageError, match=r"`a, b` is no value of type string\[\]: write an array"):
         written_value("a, b", types["names"].type)
+    with pytest.raises(UsageError, match=r"is no value of type string\[\]: write an array"):
+        written_value("[" * 100_000, types["names"].type)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "shown"),
+    [
+        ("localdate", "2024-01-02", "2024-01-02"),
+        ("localtime", "10:30", "10:30:00"),
+        ("localdatetime", "2024-01-02T10:30", "2024-01-02 10:30:00"),
+        ("timestamp", "2024-01-02 10:30", "2024-01-02 10:30:00+00:00"),
+        ("zoneddatetime", "2024-01-02T10:30+01:00", "2024-01-02 10:30:00+01:00"),
+    ],
+)
+def test_dates_are_written_as_they_are_shown(kind: str, text: str, shown: str) -> None:
+    cep = Workbench()
+    cep.run(f"create variable {kind} v")
+    of = cep.runtime.catalog.variables["v"].type
+    for each in (text, shown):
+        cep.set("v", written_value(each, of))
+        assert value_text(cep.get("v")) == shown
+    with pytest.raises(UsageError, match=f"`soon` is no value of type {kind}: write it as in `"):
+        written_value("soon", of)
 
 
 def test_the_clock_and_errors() -> None:
