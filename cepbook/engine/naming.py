@@ -21,17 +21,17 @@ def known(what: str, name: str, among: Mapping[str, _Kept]) -> _Kept:
     """What has this name; `what` is the word for it. Errors: UsageError with the nearest known name."""
     found = among.get(name)
     if found is None:
-        raise UsageError(f"there is no {what} `{name}`{hint_line(name, among) or _listed(what, list(among))}")
+        raise UsageError(f"there is no {what} `{name}`{hint_line(name, among) or listed(what, list(among))}")
     return found
 
 
-def _listed(what: str, names: Sequence[str]) -> str:
+def listed(what: str, names: Sequence[str]) -> str:
     """The hint that says which there are."""
     if not names:
         return ""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    listed = ", ".join(f"`{name}`" for name in names[:SHOWN])
-    return f"\n  hint: {'the ' + what + ' is' if len(names) == 1 else 'there are'} {listed}{more}"
+    shown = ", ".join(f"`{name}`" for name in names[:SHOWN])
+    return f"\n  hint: {'the ' + what + ' is' if len(names) == 1 else 'there are'} {shown}{more}"
 
 
 def check_function_name(name: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cepbook.engine.deployments import dependants, listing
+from cepbook.engine.naming import listed
 from cepbook.engine.runtime import Deployment, Runtime
 from cepbook.errors import BindError, Diagnostic, UsageError, hint_line
 from cepbook.lang.plan import created
@@ -30,8 +31,8 @@ def deployment_of(runtime: Runtime, name: str) -> Deployment:
             return deployment
     if name in runtime.catalog.event_types:
         raise UsageError(f"the event type `{name}` was defined from Python; only reset() takes it away")
-    known = [*runtime.statements, *(n for d in deployments.values() for n in names_of(d))]
-    raise UsageError(f"nothing named `{name}` is deployed{hint_line(name, known)}")
+    known = list(dict.fromkeys((*runtime.statements, *(n for d in deployments.values() for n in sorted(names_of(d))))))
+    raise UsageError(f"nothing named `{name}` is deployed{hint_line(name, known) or listed('name', known)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def dropped(runtime: Runtime, deployment: Deployment, name: str, cascade: bool) 
         more = f"; {listing(users)} would have to go, too" if users else ""
         raise UsageError(
             f"`{name}` was deployed with {quoted(others)}, and goes with them{more}\n"
-            "  hint: drop all of it with `%epl drop --cascade` (`cascade=True`)"
+            f"  hint: drop all of it with `%epl drop --cascade {name}` (`cascade=True`)"
         )
     runtime.undeploy(deployment.id, cascade=cascade)
 

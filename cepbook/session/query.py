@@ -16,6 +16,7 @@ import pandas as pd
 
 from cepbook.engine.compiler import options_of
 from cepbook.engine.contexts import selectors as engine
+from cepbook.engine.naming import listed
 from cepbook.engine.queries import Query
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import UsageError, hint_line
@@ -229,8 +230,9 @@ def _table(source: ast.StreamSource, runtime: Runtime) -> str:
     if name not in runtime.statements and name in runtime.catalog.event_types:
         raise UsageError(f"`{name}` is an event type, and events are not kept; query a statement that has a window")
     if name not in runtime.statements:
-        known = (*runtime.stores, *runtime.statements)
-        raise UsageError(f"there is no named window, table or statement `{name}`{hint_line(name, known)}")
+        known = list(dict.fromkeys((*runtime.stores, *runtime.statements)))
+        hint = hint_line(name, known) or listed("name", known)
+        raise UsageError(f"there is no named window, table or statement `{name}`{hint}")
     return runtime.statement(name).name
 
 

@@ -23,6 +23,7 @@ OPENING = {"(": ")", "[": "]", "{": "}"}
 CLOSING_TERMINALS = {")": "RPAR", "]": "RSQB", "}": "RBRACE"}
 OPERATORS = {
     "==": "compare with a single =",
+    "=>": "write >= for at least; => stands behind the parameter of a lambda",
     "!==": "write != for unequal",
     "&&": "write and",
     "!": "write not",
@@ -34,6 +35,7 @@ OPERATORS = {
     ";": "a semicolon ends a statement",
     "%": "* and / and % stand between two values",
 }
+TURNED = {"<": "write <= for at most", "!": "write != for unequal"}  # what stands behind a =
 STATEMENTS = frozenset(("select", "insert", "create", "update", "delete", "on"))
 COMPARISONS = frozenset(("=", "!=", "<>", "<", "<=", ">", ">=", "is"))
 BITWISE = frozenset("&|^")
@@ -157,6 +159,10 @@ def foreign_operator(stop: Stop) -> str | None:
         return OPERATORS["=="]
     if stop.kind() == "*" and stop.kind(-1) == "*":
         return OPERATORS["**"]
+    if stop.kind() in ("<", ">") and stop.kind(-1) == stop.kind():
+        return f"write one {stop.kind()}; EPL does not shift bits"
+    if stop.kind(-1) == "=" and stop.kind() in TURNED:
+        return TURNED[stop.kind()]
     return OPERATORS.get(stop.kind()) if stop.kind() != ";" else None
 
 
@@ -288,8 +294,13 @@ def missing_operand(stop: Stop) -> str | None:
 
 def missing_end(stop: Stop) -> str | None:
     """The statement before has no semicolon behind it."""
+    if "$END" not in stop.accepted or stop.at == 0 or stop.ended or stop.open_brackets():
+        return None
     begins = stop.text(-1) if stop.text() == "into" else stop.text()
-    if "$END" not in stop.accepted or stop.at == 0 or begins not in {"@", "context"} | STATEMENTS:
+    first = [token.text.lower() for token in stop.tokens[:4]]
+    nested = first[:2] == ["create", "context"] and first[3:] == ["context"]
+    into_table = (stop.text(), stop.text(1)) == ("into", "table")
+    if not (begins in {"@"} | STATEMENTS or into_table or (begins == "context" and not nested)):
         return None
     return "end the statement before it with a semicolon"
 
@@ -390,7 +401,13 @@ def window_notation(stop: Stop) -> str | None:
 def missing_by(stop: Stop) -> str | None:
     if stop.text(-1) in ("group", "order") and "BY" in stop.accepted:
         return f"write {stop.text(-1)} by"
-    return None
+    by = next((offset for offset in (0, 1) if stop.text(offset) == "by"), None)
+    if by is None or stop.kind(by - 1) != "word" or stop.text(by - 1) in ("group", "order"):
+        return None
+    if stop.text(by - 1) == "partition":
+        return "group by makes groups; partition by stands in create context and match_recognize"
+    close = get_close_matches(stop.text(by - 1), ("group", "order"), n=1, cutoff=0.6)  # misspelt, or an alias
+    return f"did you mean {close[0]} by?" if close else None
 
 
 def comparison_chain(stop: Stop) -> str | None:
@@ -513,6 +530,7 @@ REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     recognize_of_sql,
     foreign_operator,
     second_selector,
+    missing_end,
     trailing_comma,
     clause_out_of_order,
     missing_part,
@@ -528,7 +546,6 @@ REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     subquery,
     missing_word,
     join_kind,
-    missing_end,
     unclosed_bracket,
     missing_comma,
     keyword_as_name,
