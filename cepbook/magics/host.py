@@ -9,6 +9,7 @@ from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
 from IPython.display import display
 
 from cepbook.errors import UsageError, hint_line
+from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import DIALECTS
 from cepbook.magics.since import Since
 from cepbook.session import Workbench
@@ -101,6 +102,13 @@ class Host:
         workbench = self.shell.user_ns.get(WORKBENCH)
         if isinstance(workbench, Workbench):
             self.since.begin(workbench)
+            workbench.defined.clear()
+
+    def defined_with(self, last: EventType) -> list[EventType]:
+        """The event types that the running cell has defined in the workbench, if `last` is the latest of them."""
+        workbench = self.shell.user_ns.get(WORKBENCH)
+        defined = list(workbench.defined.values()) if isinstance(workbench, Workbench) else []
+        return defined if defined and defined[-1] is last else [last]
 
     def after_cell(self, result: object = None) -> None:
         """`post_run_cell` callback."""

@@ -16,7 +16,7 @@ from cepbook.magics.host import Command, Host
 from cepbook.magics.inspect import make_inspect
 from cepbook.magics.on_spark import Progress
 from cepbook.magics.options import OptionsError
-from cepbook.magics.show import event_type_table
+from cepbook.magics.show import event_type_table, together
 from cepbook.magics.topics import magic_doc
 from cepbook.session import Workbench
 from cepbook.session.courses import Judged
@@ -91,9 +91,14 @@ class Installed:
         self._undo.append(lambda: matchers.remove(matcher) if matcher in matchers else None)
 
     def _event_types(self) -> None:
-        """What `Workbench.define` and `Workbench.why` return is shown as tables."""
+        """What `Workbench.define` and `Workbench.why` return is shown as tables; of several event types that one cell
+        defines all."""
+
+        def defined(last: EventType) -> Frozen:
+            return together([event_type_table(each) for each in self._host.defined_with(last)])
+
         shell: Any = self._host.shell
-        made: dict[type, Callable[[Any], Frozen]] = {EventType: event_type_table, Fired: answer, Judged: answer}
+        made: dict[type, Callable[[Any], Frozen]] = {EventType: defined, Fired: answer, Judged: answer}
         for kind, make in made.items():
             for name, part in (("text/plain", "text"), ("text/html", "html")):
                 formatter = shell.display_formatter.formatters[name]

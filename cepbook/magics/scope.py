@@ -12,6 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
+from cepbook.lang.bind.context import NAMED
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import DIALECTS
 from cepbook.lang.dialects.epl_lexer import RESERVED
@@ -38,6 +39,7 @@ _SCHEMA = re.compile(
 _VARIABLE = re.compile(
     r"create\s+(?:constant\s+)?variable\s+(?P<type>[\w.]+)(?:\[\w*\])*\s+(?P<name>[\w$]+)", re.IGNORECASE
 )
+_WITHIN = re.compile(r"\A\s*(?:@\w+(?:\([^)]*\))?\s*)*context\s+(?P<name>[\w$]+)", re.IGNORECASE)
 _STRING = re.compile(  # strings and comments, closed or not
     r"'(?:[^'\\\n]|\\.)*(?:'|$)|\"(?:[^\"\\\n]|\\.)*(?:\"|$)|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -125,7 +127,10 @@ class Scope:
         self.variables: dict[str, Type] = {n: v.type for n, v in runtime.catalog.variables.items()}
         self.variables |= {found["name"]: _type_named(found["type"]) for found in _VARIABLE.finditer(blanked(at.cell))}
         self.event_types: dict[str, EventType] = {**_schemas(at.cell), **runtime.catalog.event_types}
-        self.aliases = self._aliases(blanked(at.statement))
+        statement = blanked(at.statement)
+        self.aliases = self._aliases(statement)
+        within = _WITHIN.search(statement)
+        self.context = self._context(within["name"]) if within is not None else None
 
     def _aliases(self, statement: str) -> dict[str, EventType]:
         found: dict[str, EventType] = {}
@@ -149,16 +154,32 @@ class Scope:
         return found
 
     def of_path(self, path: str) -> EventType | None:
-        """The event type that ``a`` or ``a.b`` stands for: a stream alias, an event type, a nested property."""
+        """The event type that ``a`` or ``a.b`` stands for: a stream alias, an event type, a nested property.
+
+        ``context`` is that of the statement, with its built-in properties.
+        """
         first, *rest = path.split(".")
         found = self.aliases.get(first) or self.event_types.get(first)
+        if found is None and first == "context":
+            found = self.context
         if found is None:
             declared = self.properties().get(first)
-            found = self.event_types.get(declared[0].event or "") if declared is not None else None
+            found = self._holder(declared[0]) if declared is not None else None
         for name in rest:
             nested = found.properties.get(name) if found is not None else None
-            found = self.event_types.get(nested.event or "") if nested is not None else None
+            found = self._holder(nested) if nested is not None else None
         return found
+
+    def _holder(self, of: Type) -> EventType | None:
+        """What a value of this type has properties of: an event, or a level of a nested context."""
+        if of.fields is not None:
+            return EventType(str(of), dict(of.fields))
+        return self.event_types.get(of.event or "")
+
+    def _context(self, name: str) -> EventType:
+        """What stands behind ``context.``; of a context that the cell is about to create no more than all have."""
+        known = self.contexts.get(name)
+        return EventType(f"context {name}", known.properties if known is not None else NAMED)
 
 
 def _type_named(name: str) -> Type:

@@ -88,6 +88,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         self._stage = Stage(runtime, self._lock, self._capacity)
         self._owned: dict[str, Owned] = {}
         self._checks: dict[str, tuple[EventType, EventCheck, Recorder]] = {}
+        self.defined: dict[str, EventType] = {}  # what `define` returned, latest last; notebooks clear it for each cell
 
     # ---- statements
 
@@ -236,6 +237,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
                 if self.runtime.catalog.event_types.get(event_type.name) != event_type:
                     self.runtime.define(event_type, replace=True)
             self._stage.follow()
+            self.defined.pop(name, None)
+            self.defined[name] = made[-1]
         return made[-1]
 
     def send(self, type_name: str, event: object = None, /, **properties: Any) -> None:

@@ -22,6 +22,12 @@ def offers(notebook: Notebook, code: str) -> list[str]:
 @pytest.fixture
 def typed(trades: Notebook) -> Notebook:
     trades.run("%%epl\ncreate schema Quote(symbol string, bid double)")
+    trades.run(
+        "%%epl\ncreate context PerSymbol partition by symbol from Trade;"
+        "create context Both context Half group by price < 5 as low, group by price >= 5 as high from Trade,"
+        " context Each partition by symbol from Trade;"
+        "create context Opened initiated by Trade as t terminated after 1 min"
+    )
     return trades
 
 
@@ -46,6 +52,11 @@ def typed(trades: Notebook) -> Notebook:
         ("%%epl\nselect q.| from Trade#lastevent t, Quote#unique(symbol) q", ["bid"], ["price"]),
         ("%%epl\nselect * from pattern [every a=Trade -> b=Quote(b.|", ["bid"], ["price"]),
         ("%%epl\nselect * from Trade, |", ["Trade", "Quote"], ["price"]),
+        ("%%epl\n@name('x') context PerSymbol select context.|", ["name", "id", "key1"], ["abs", "price"]),
+        ("%%epl\ncontext Both select context.|", ["name", "id", "Half", "Each"], ["abs", "key1"]),
+        ("%%epl\ncontext Both select context.Half.| from Trade", ["label"], ["abs", "key1"]),
+        ("%%epl\ncontext Opened select context.t.| from Quote", ["symbol", "price"], ["bid"]),
+        ("%%epl\ncontext Later select context.|", ["name", "id"], ["key1"]),
         ("%%epl\nselect * from Trade where symbol = '|", [""], ["price"]),
         ("%%epl\nselect * from Trade; select | from Quote", ["bid"], ["price"]),
         ("%%epl\ncreate schema Mine(alpha int);\nselect al| from Mine", ["alpha"], []),

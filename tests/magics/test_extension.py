@@ -106,3 +106,12 @@ def test_event_types_are_shown_as_tables_while_loaded(notebook: Notebook) -> Non
     assert "<table" in formatter.format(tick)[0]["text/html"]
     notebook.shell.run_line_magic("unload_ext", "cepbook")
     assert "text/html" not in formatter.format(tick)[0]
+
+
+def test_a_cell_that_defines_several_event_types_shows_them_all(notebook: Notebook) -> None:
+    one, two = "cep.define('A', {'x': int})", "cep.define('B', {'y': str})"
+    a, b = ("event type A\n  property  type\n  x         long", "event type B\n  property  type\n  y         string")
+    assert notebook.run(f"{one}\n{two}") == f"{a}\n{b}"
+    assert notebook.run(f"{one}\n{two}") == f"{a}\n{b}", "the second time nothing changes, and it is said again"
+    assert notebook.run(two) == b
+    assert notebook.run(f"first = {one}\n{two}\nfirst") == a
