@@ -202,7 +202,13 @@ def cause_text(failure: BaseException) -> str:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, at a place where the engine could stop: what it says was left out, everything else is whole."""
+    """Ctrl-C, at a place where the engine could stop: what it says was left out, everything else is whole.
+
+    A notebook shows the words without a traceback.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        return str(self).splitlines()
 
 
 class StatementError(CepbookError):

@@ -17,6 +17,7 @@ class Glance:
         self.time: int | None = None
         self.workbench: Workbench | None = None
         self._subscribers: list[WeakMethod[Callable[[], object]]] = []
+        self._of_replays: list[WeakMethod[Callable[[], object]]] = []
 
     def show(self, time: int, workbench: Workbench) -> None:
         """Look at a past instant, as `Replay.at` gives it."""
@@ -29,13 +30,25 @@ class Glance:
             self.time = self.workbench = None
             self._tell()
 
-    def subscribe(self, method: Callable[[], object]) -> None:
-        """Call a bound method whenever the instant changes, as long as its object lives."""
-        self._subscribers = [each for each in self._subscribers if each() is not None]
-        self._subscribers.append(WeakMethod(method))
+    def subscribe(self, method: Callable[[], object], *, to_replays: bool = False) -> None:
+        """Call a bound method whenever the instant changes, as long as its object lives.
+
+        `to_replays`: instead, whenever a replay was made, before its first event: it may hold the event loop up.
+        """
+        known = self._of_replays if to_replays else self._subscribers
+        known[:] = [each for each in known if each() is not None]
+        known.append(WeakMethod(method))
+
+    def replays(self) -> None:
+        """A replay was made."""
+        _tell(self._of_replays)
 
     def _tell(self) -> None:
-        for each in tuple(self._subscribers):
-            method = each()
-            if method is not None:
-                method()
+        _tell(self._subscribers)
+
+
+def _tell(methods: list[WeakMethod[Callable[[], object]]]) -> None:
+    for each in tuple(methods):
+        method = each()
+        if method is not None:
+            method()

@@ -17,11 +17,11 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cepbook.errors import UsageError
+from cepbook.errors import Interrupted, UsageError
 from cepbook.session.clock import Moment, before_clock, show
 from cepbook.session.merge import Merge, Part
 from cepbook.session.process import Interruptions, Patience, check_speed
-from cepbook.session.results import Progress, ReplayInterrupted, ReplayResult
+from cepbook.session.results import Progress, ReplayInterrupted, ReplayResult, paused_at
 from cepbook.session.sources import Late, Source
 from cepbook.session.travel import Travel
 
@@ -327,8 +327,8 @@ class Replay:
     def run(self) -> ReplayResult | None:
         """Replay to the end, blocking. Returns None when the replay was paused before the end.
 
-        Raises EventError for a bad event (all before it are in the engine) and KeyboardInterrupt, after pausing,
-        when interrupted.
+        Raises EventError for a bad event (all before it are in the engine) and Interrupted, a KeyboardInterrupt,
+        after pausing, when interrupted: it says where.
         """
         if self._inside:
             raise UsageError("a replay cannot be run from within itself")
@@ -336,14 +336,16 @@ class Replay:
         try:
             with Interruptions(self._interrupt) as interruptions:
                 while self._end is None and not (self._hold and not self._steps):
-                    pause = self._slice(SLICE)
-                    if pause:
-                        wall.sleep(min(pause, NAP))
+                    wall.sleep(min(self._slice(SLICE), NAP))
+            if interruptions.any:
+                raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            if self.state != "paused":  # a second Ctrl-C broke in
+                raise
+            raise Interrupted(paused_at(self._events, self._stage.now, self._stage.second)) from None
         finally:
             self._heard()
             self._patience.end()
-        if interruptions.any:
-            raise KeyboardInterrupt
         return None if self._end is None else self.result
 
     def _interrupt(self) -> None:
@@ -367,11 +369,7 @@ class Replay:
                 await asyncio.shield(self._task)
         except asyncio.CancelledError:
             self.pause()
-            at = show(self._stage.now, self._stage.second)
-            raise ReplayInterrupted(
-                f"interrupted: the replay is paused at {at}, after {self._events:,} events\n"
-                "  hint: resume() goes on, step() takes one event, stop() ends it"
-            ) from None
+            raise ReplayInterrupted(paused_at(self._events, self._stage.now, self._stage.second)) from None
         return self.result
 
     def _start_task(self) -> None:

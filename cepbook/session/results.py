@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cepbook.shown import Table, captioned, time_text
+from cepbook.session.clock import show
+from cepbook.shown import Table, captioned, counted, time_text
 
 if TYPE_CHECKING:
     from cepbook.engine.runtime import Deployment, Statement
@@ -115,3 +116,9 @@ class ReplayInterrupted(asyncio.CancelledError):
 
     def _render_traceback_(self) -> list[str]:
         return str(self).splitlines()
+
+
+def paused_at(events: int, clock: int, second: int) -> str:
+    """The words of an interrupted replay: how far it came, and how it goes on."""
+    fact = f"interrupted: the replay is paused at {show(clock, second)}, after {counted(events, 'event')}"
+    return f"{fact}\n  hint: resume() goes on, step() takes one event, stop() ends it"

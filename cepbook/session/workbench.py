@@ -382,6 +382,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
                 workbench=self,
             )
             self._replays[self._replay] = None
+            self.glance.replays()
             return self._replay
 
     def _make_room(self) -> None:

@@ -155,8 +155,8 @@ class ViewSource(Protocol):
     def past(self) -> bool:
         """Whether all this is of a past instant: somebody scrubs."""
 
-    def on_glance(self, method: Callable[[], object]) -> None:
-        """Call a bound method when the instant changes."""
+    def on_glance(self, method: Callable[[], object], *, to_replays: bool = False) -> None:
+        """Call a bound method when the instant changes, or else when a replay was made."""
 
 
 class WorkbenchSource:
@@ -179,8 +179,8 @@ class WorkbenchSource:
     def past(self) -> bool:
         return self._workbench.glance.workbench is not None
 
-    def on_glance(self, method: Callable[[], object]) -> None:
-        self._workbench.glance.subscribe(method)
+    def on_glance(self, method: Callable[[], object], *, to_replays: bool = False) -> None:
+        self._workbench.glance.subscribe(method, to_replays=to_replays)
 
     @property
     def name(self) -> str:

@@ -103,6 +103,7 @@ class StatementView(LiveWidget):
             raise UsageError(f"a view needs to keep at least 1 row, not {keep}")
         self._follow_source()
         source.on_glance(self._on_glance)
+        source.on_glance(self._follow_source, to_replays=True)
 
     def _on_glance(self) -> None:
         """Views show another instant: at once, whatever was due."""

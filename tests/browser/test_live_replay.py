@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import write_notebook
+from tests.browser.test_large_views import RUN_CELL
 
 CELLS = [
     "%load_ext cepbook\n"
@@ -22,6 +23,7 @@ CELLS = [
 ]
 DATA_ROW = "[role=row]:has([role=gridcell])"
 # Without waiting for the end of the cells.
+RUN_ONLY = RUN_CELL.replace("return ", "")
 _RUN = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
 # The number in the chip of the view that counts insert rows.
 _INSERTED = "() => Number(document.querySelector('.cv-plus .cv-count')?.textContent.replaceAll(',', '') ?? 0)"
@@ -60,6 +62,47 @@ def test_live_replay(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Pat
         page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")
         assert notebook.errors() == []
         assert "events stopped, clock" in notebook.cells()[2]["outputs"][-1]["data"]["text/plain"]
+        assert (notebook.external, notebook.page_errors) == ([], [])
+
+
+BLOCKING = [
+    *CELLS[:2],
+    "%view counts",
+    "cep.rewind()\ncep.replay(ticks, type='Tick').run()",
+    "cep.rewind()\ncep.replay(ticks, type='Tick', speed=15).run()",
+]
+
+
+def test_a_replay_that_holds_the_kernel_is_followed_and_interrupted(
+    open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path
+) -> None:
+    """The second one too, whose cell begins anew: no "finished" while it runs, no traceback when it is stopped.
+
+    The kernel that begins it before it has heard of the page is told of.
+    """
+    write_notebook(lab_root / "blocking.ipynb", BLOCKING)
+    with open_lab("blocking.ipynb") as notebook:
+        page = notebook.page
+        for number in range(4):
+            page.evaluate(RUN_CELL, number)
+        state = page.locator(".cepbook-view .cv-state")
+        expect(state).to_have_text("finished")
+        page.evaluate(RUN_ONLY, 4)
+        expect(state).to_have_text("live", timeout=20_000)
+        page.wait_for_function(f"() => 0 < ({_INSERTED})() && ({_INSERTED})() < 6000")
+        assert page.evaluate("() => window.cepbookPanel.sessionContext.session.kernel.status") == "busy"
+        page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
+        page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")
+        expect(state).to_have_text("paused", timeout=5_000)
+        told = notebook.cell(4).locator(".jp-OutputArea")
+        expect(told).to_contain_text("interrupted: the replay is paused at")
+        assert "Traceback" not in told.inner_text() and "KeyboardInterrupt" not in told.inner_text()
+        page.evaluate(_RUN)  # all cells at once: the kernel is busy from when the view is displayed on
+        expect(state).to_have_text("nothing heard from the kernel", timeout=20_000)
+        notebook.cell(2).screenshot(path=screenshot_dir / "blocking-unheard.png")
+        page.wait_for_function("() => window.cepbookPanel.content.widgets[3].model.executionState !== 'running'")
+        page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
+        expect(state).to_have_text("paused", timeout=10_000)
         assert (notebook.external, notebook.page_errors) == ([], [])
 
 

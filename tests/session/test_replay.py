@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.errors import EventError, UsageError
+from cepbook.errors import EventError, Interrupted, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
 from cepbook.session import replay as module
@@ -200,7 +200,7 @@ def test_a_cancelled_await_pauses() -> None:
         with pytest.raises(asyncio.CancelledError) as caught:
             await task
         shown = getattr(caught.value, "_render_traceback_")()  # noqa: B009 - what a notebook shows in place of a traceback
-        assert shown[0] == "interrupted: the replay is paused at 00:00:00.000, after 1 events"
+        assert shown[0] == "interrupted: the replay is paused at 00:00:00.000, after 1 event"
         assert "resume()" in shown[1]
         assert (replay.state, engine.numbers) == ("paused", [0])
         replay.step()
@@ -219,8 +219,9 @@ def test_keyboard_interrupt_pauses_between_calls(monkeypatch: pytest.MonkeyPatch
     engine.on_event = lambda: os.kill(os.getpid(), signal.SIGINT) if len(engine.numbers) == 15 else None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Interrupted) as caught:
             replay.run()
+        assert "interrupted: the replay is paused at 00:00:00.019, after 20 events\n  hint" in str(caught.value)
         assert (replay.state, engine.numbers) == ("paused", list(range(20)))
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         replay.run()

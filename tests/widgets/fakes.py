@@ -94,8 +94,8 @@ class FakeStatement:
     past = False
     ticking = False
 
-    def on_glance(self, method: Callable[[], object]) -> None:
-        """Nobody scrubs."""
+    def on_glance(self, method: Callable[[], object], *, to_replays: bool = False) -> None:
+        """Nobody scrubs, and the replay is the one there is."""
 
     def pulse(self) -> object:
         return len(self.waiting)

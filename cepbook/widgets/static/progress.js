@@ -2,8 +2,6 @@
 // Uses hearing.js, table.js and scrub.js, which Python puts before this text.
 
 const ENDED = ["finished", "stopped", "failed"];
-const PATIENCE = 3000; // ms until a bar says that it has heard nothing
-const SILENT = "The kernel is busy, or this page started too slowly to hear it: if this stays, reload the page.";
 
 class Control {
   constructor(model) {
@@ -90,7 +88,7 @@ function show(control, el) {
     const { events, total, clock: time, state: now } = control.frame;
     const ended = ENDED.includes(now);
     const share = total ? Math.min(100, (100 * events) / total) : ended ? 100 : 0;
-    setText(state, control.silent ? "nothing heard from the kernel" : now);
+    setText(state, control.silent ? UNHEARD : now);
     setAttribute(state, "title", control.silent ? SILENT : "");
     setAttribute(root, "data-state", control.silent ? "silent" : now);
     setText(count, total === null ? plural(events, "event") : `${numbers.format(events)} of ${plural(total, "event")}`);

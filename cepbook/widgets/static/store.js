@@ -43,6 +43,10 @@ class Store {
   get still() {
     return !this.answered && performance.now() - this.born > 1500 ? this.model.get("snapshot") : "";
   }
+  // So far: while the kernel is busy with another cell, or for ever.
+  get unheard() {
+    return !this.answered && performance.now() - this.born > PATIENCE;
+  }
   send(message) {
     try {
       this.model.send(message);
@@ -194,7 +198,7 @@ class Store {
     this.fresh = false;
   }
   decay() {
-    if (this.still) this.changed();
+    if (this.still || this.unheard) this.changed();
     if (this.rate && performance.now() - this.heard > 1500) {
       this.rate = 0;
       this.changed();

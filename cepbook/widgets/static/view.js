@@ -298,8 +298,10 @@ class Panel {
     const { store } = this;
     const { ui } = store;
     const idle = store.state === "live" && store.rate === 0 && !store.replaying;
-    setText(this.state, idle ? "idle" : store.state);
-    setAttribute(this.state, "data-state", idle ? "idle" : store.state);
+    const state = store.unheard ? "silent" : idle ? "idle" : store.state;
+    setText(this.state, store.unheard ? UNHEARD : state);
+    setAttribute(this.state, "title", store.unheard ? SILENT : "");
+    setAttribute(this.state, "data-state", state);
     setText(this.name, store.info.name);
     setText(this.clock, store.clock);
     setAttribute(this.eplButton, "aria-expanded", String(ui.epl));
