@@ -18,7 +18,8 @@ REMOVE = "rgba(218,54,51,.13)"
 LINE = "1px solid rgba(128,128,128,.25)"
 WIDTH_LIMIT = 32
 LINE_LIMIT = 32  # characters of a cell that is narrow where a page is, even if it is one word
-WORD_LIMIT = 14  # characters of a cell that stays on one line
+NAME_LIMIT = 8  # characters of a heading that stays on one line
+WORD_LIMIT = 10  # characters of a cell that stays on one line; in ten a date fits
 CELL_LIMIT = 1_000  # characters of any cell
 
 
@@ -44,11 +45,11 @@ def _cut(cell: str) -> str:
 def table_html(table: Table) -> str:
     """The table; rows with a sign are tinted."""
     head = "".join(
-        f'<th style="text-align:{_side(right)};padding:2px 6px;border-bottom:{LINE}">{escape(name)}</th>'
+        f'<th style="text-align:{_side(right)};padding:2px 6px;border-bottom:{LINE}">{_breakable(name)}</th>'
         for name, right in zip(table.headings, table.right, strict=True)
     )
     body = []
-    writers = [prose if sentences else escape for sentences in table.prose or [False] * len(table.headings)]
+    writers = [prose if sentences else _value for sentences in table.prose or [False] * len(table.headings)]
     for index, cells in enumerate(table.cells):
         sign = table.signs[index] if table.signs else ""
         tint = {"+": f"background:{INSERT}", "−": f"background:{REMOVE}"}.get(sign, "background:none")
@@ -67,8 +68,28 @@ def prose(text: str) -> str:
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
+# Behind a dot, an underscore, and where a word begins within a name.
+_SEAM = re.compile(r"(?<=[\w)][._])(?=\w)|(?<=[a-z])(?=[A-Z])")
+
+
+def _breakable(name: str) -> str:
+    """A name as HTML, which takes several lines where a page is narrow."""
+    return "<wbr>".join(map(escape, _SEAM.split(name))) if len(name) > NAME_LIMIT else escape(name)
+
+
+def _is_name(cell: str) -> bool:
+    """Whether a cell is a name that `_breakable` breaks; numbers are not."""
+    return WORD_LIMIT < len(cell) <= LINE_LIMIT and cell[0].isalpha() and " " not in cell and bool(_SEAM.search(cell))
+
+
+def _value(cell: str) -> str:
+    return _breakable(cell) if _is_name(cell) else escape(cell)
+
+
 def _space(cell: str) -> str:
     """Where a page is narrow, a time and what is longer takes several lines: in 10 characters a date fits."""
+    if _is_name(cell):
+        return "vertical-align:top"
     if "\n" not in cell and len(cell) <= (WORD_LIMIT if " " in cell else LINE_LIMIT):
         return "vertical-align:top;white-space:nowrap"
     return "vertical-align:top;white-space:pre-wrap;overflow-wrap:anywhere;min-width:10ch"

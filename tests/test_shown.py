@@ -10,10 +10,17 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_times_and_sentences_may_take_several_lines_and_values_one() -> None:
-    lines = (("x" * 61, "1"), ("two\nlines", "2"), ("2013-01-01 10:00:00", "named window"))
+    lines = (("x" * 61, "1"), ("two\nlines", "2"), ("2013-01-01 10:00:00", "event type"))
     html = table_html(Table(("a", "b"), (False, True), lines))
     assert html.count("white-space:pre-wrap") == 3 and html.count("white-space:nowrap") == 3
     assert html.count("text-align:left") == 4
+
+
+def test_names_break_where_a_part_begins_and_nothing_else_does() -> None:
+    lines = (("SegmentedByCustomer", "a_b"), ("1709540460000.125", "2013-01-01"))
+    html = table_html(Table(("SpanA.startTime", "mean_delay", "delay"), (False,) * 3, tuple((*x, "") for x in lines)))
+    assert ">Span<wbr>A.<wbr>start<wbr>Time</th>" in html and ">mean_<wbr>delay</th>" in html and ">delay</th>" in html
+    assert ">Segmented<wbr>By<wbr>Customer</td>" in html and html.count("nowrap") == 5
 
 
 def test_only_columns_of_sentences_have_code() -> None:

@@ -256,7 +256,7 @@ def _complete(here: Rows, there: Rows) -> tuple[Rows, Rows, str, list[int]]:
     left = [side.total - len(cut.time) for side, cut in zip((here, there), kept, strict=True)]
     numbers = f"{left[0]:,} on both sides" if left[0] == left[1] else f"{left[0]:,} here and {left[1]:,} there"
     which = "interactive" if here.dropped else "batch"
-    until = "" if start == _NO_TIME else f" up to {time_text(start, millis=True)}"
+    until = "" if start == _NO_TIME else f" up to {time_text(start)}"
     note = f"the {which} side has lost its oldest rows, so rows{until} were counted only ({numbers})"
     return kept[0], kept[1], note, left
 
@@ -321,7 +321,7 @@ def _sentences(v: Verdict) -> list[str]:
 
 def _sentence(d: Difference, key: tuple[str, ...]) -> str:
     shown = d.here or d.there or {}
-    at = " ".join([f"{time_text(d.time, millis=True)} {d.kind}", *(f" {c}={shown[c]!r}" for c in key)])
+    at = " ".join([f"{time_text(d.time)} {d.kind}", *(f" {c}={shown[c]!r}" for c in key)])
     if d.here is not None and d.there is not None:
         if not d.columns:
             return f"{at}  in another order: {', '.join(f'{c}={v!r}' for c, v in d.here.items())}"

@@ -36,6 +36,14 @@ WIDTH, HEIGHT = 640, 260
 DAY_MS = 86_400_000
 YEAR_MS = 365 * DAY_MS
 FORMATS = ((1_000, "%H:%M:%S.%L"), (3_600_000, "%H:%M:%S"), (DAY_MS, "%H:%M"))
+# How an axis with dates is written, by what a tick stands for; Vega's own forms count to twelve.
+DATED = {
+    **dict.fromkeys(("quarter", "month"), "%Y-%m"),
+    **dict.fromkeys(("week", "date", "day"), "%m-%d"),
+    **dict.fromkeys(("hours", "minutes"), "%H:%M"),
+    "seconds": "%H:%M:%S",
+    "milliseconds": "%H:%M:%S.%L",
+}
 VERDICTS = {
     "equal": "#2da44e",
     "different values": "#d99a1b",
@@ -209,7 +217,7 @@ def line(
     shown, note = _thin(frame[[x, *names, *([color] if color else [])]], color)
     shown, kind = _timed(_cut(shown), x, 0 if clock else YEAR_MS)
     form = _clock(shown[x]) if clock and kind == "temporal" else None
-    axis = {"axis": altair.Axis(format=form)} if form else {}
+    axis = {"axis": altair.Axis(format=form or DATED)} if kind == "temporal" else {}
     encoding = {
         "x": altair.X(field=_field(x), type=kind, title=None if kind == "temporal" else x, **axis),
         "y": altair.Y(field=_field(names[0]), type="quantitative", title=names[0]),

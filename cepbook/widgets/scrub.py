@@ -68,12 +68,13 @@ class Scrubber:
         replay, glance = self._replay, self._workbench.glance
         span = replay.span
         statements = self._workbench.runtime.statements
+        hopped = [name for name, statement in statements.items() if statement.kind != "create variable"]
         due = self._workbench.runtime.next_due
         return {
             "span": None if span is None else [self._ms(max(span[0], replay.began or span[0])), self._ms(span[1])],
             "lacks": replay.lacks,
             "past": None if glance.time is None else self._ms(glance.time),
-            "statements": sorted(statements, key=lambda name: not statements[name].plan.named),  # the first is chosen
+            "statements": sorted(hopped, key=lambda name: not statements[name].plan.named),  # the first is chosen
             "marks": self.marks,
             "speed": replay.speed,
             "due": due is not None,

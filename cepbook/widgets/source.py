@@ -127,6 +127,10 @@ class ViewSource(Protocol):
         of `SIZES` those that it has: ``events`` of windows, ``groups``, of a pattern ``waiting`` (partial matches).
         Keys have the names of their properties."""
 
+    @property
+    def counted_since(self) -> int | None:
+        """Since when (ms) events of partitions are counted, if some may have come before; None: not, or all are."""
+
     def count(self, looking: bool) -> None:
         """Begin to count the events of context partitions, or end it: then it costs nothing."""
 
@@ -167,6 +171,7 @@ class WorkbenchSource:
         self._statement = name
         self._record: MatchRecord | None = None
         self._tally: tuple[Any, Tally] | None = None
+        self._counts_all = True  # no partition lived when it began
         self._was: tuple[Workbench, Feed] | None = None
         self._outline = Outline()
         self._runtime.statement(name)
@@ -300,6 +305,12 @@ class WorkbenchSource:
         statement = self._runtime.statement(self._statement)
         return Figures(statement, self._runtime.now, tally, int(self._runtime.config.second))
 
+    @property
+    def counted_since(self) -> int | None:
+        if self._tally is None or self.past or self._counts_all:
+            return None
+        return self._tally[1].since * 1000 // int(self._runtime.config.second)
+
     def count(self, looking: bool) -> None:
         if looking and self.past:
             return
@@ -312,7 +323,7 @@ class WorkbenchSource:
             self._runtime.rewired()
         if running is not None and self._tally is None:
             living = *running.partitions.values(), *(running.around_all() if self.levels else ())
-            self._tally = running, Tally(self._runtime.now, living)
+            self._tally, self._counts_all = (running, Tally(self._runtime.now, living)), not living
             running.tallies.append(self._tally[1])
             self._runtime.rewired()
 

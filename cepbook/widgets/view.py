@@ -439,8 +439,11 @@ class StatementView(LiveWidget):
 
     def _listed(self, buffers: Buffers) -> dict[str, object]:
         self._source.count(True)
-        if self._source.levels:
-            return self._tree(buffers)
+        since = self._source.counted_since
+        shown = self._tree(buffers) if self._source.levels else self._flat(buffers)
+        return {**shown, "since": None if since is None else time_text(since)}
+
+    def _flat(self, buffers: Buffers) -> dict[str, object]:
         choice = self._choice
         total, rows, found = self._source.partitions(PARTITION_ROWS, choice, self._places)
         columns = partition_columns(rows)

@@ -11,6 +11,7 @@ import pytest
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import NotebookPage, write_notebook
 from tests.browser.test_large_views import RUN_CELL
+from tests.browser.test_saved_views import _WITHOUT_KERNEL, OF_IPYWIDGETS
 
 SETUP = r'''
 %load_ext cepbook
@@ -61,6 +62,7 @@ PLACES = {
         (HTML,),
     ),
     "tune": ("line('epl', f'tune \"{html}\"')", (HTML,)),
+    "marble": ("line('epl', 'marble all --rows')", (HTML, TURNED, LONG, CONTROL)),
     "chart": ("from cepbook.widgets.charts import stream_chart\nstream_chart(cep, html)", (HTML, LONG)),
     "chart that follows": ("line('view', f'--chart \"{html}\"')", (HTML, LONG)),
     "store": ("line('view', 'Known')", (HTML,)),
@@ -130,3 +132,33 @@ def test_hostile_texts_are_shown_as_text(notebook: NotebookPage, place: str) -> 
     assert len(shown) + len(attributes) < LONGEST
     if place != "query":  # a DataFrame, which pandas shows; each cell of its table is a paragraph of its own
         assert BAD.findall(shown + attributes) == []
+
+
+def test_saved_and_exported_hostile_texts_are_text(notebook: NotebookPage, lab_root: Path) -> None:
+    """As nbconvert writes the page, which nothing sanitizes; and without its kernel, as a picture. The last test."""
+    exporter = pytest.importorskip("nbconvert", reason="nbconvert comes with JupyterLab (extra `lab`)").HTMLExporter
+    notebook.page.evaluate("() => window.cepbookPanel.context.save()")
+    path = lab_root / "hostile.ipynb"
+    for theme in ("light", "dark"):
+        made, _ = exporter(theme=theme).from_filename(str(path))
+        exported = lab_root / f"hostile-{theme}.html"
+        exported.write_text(made, encoding="utf-8")
+        browser = notebook.page.context.browser
+        assert browser is not None
+        page = browser.new_page()
+        page.route(re.compile("^https?:"), lambda route: route.abort())
+        dialogs: list[str] = []
+        page.on("dialog", lambda dialog, told=dialogs: (told.append(dialog.message), dialog.dismiss()))
+        page.goto(exported.as_uri())
+        shown, attributes, elements = page.locator("html").evaluate(_TEXTS.replace(", script", ""), "main")
+        assert HTML in shown and TURNED in shown and LONG in shown and CONTROL in shown
+        assert (elements, dialogs) == (0, []) and len(shown) < LONGEST * 2
+        page.close()
+    notebook.page.evaluate(_WITHOUT_KERNEL, "hostile.ipynb")
+    for place in ("stream and statement", "partitions", "panel", "map", "store"):
+        cell = notebook.cell(list(PLACES).index(place))
+        cell.locator(".cepbook-saved").first.wait_for()
+        shown, attributes, elements = cell.evaluate(_TEXTS, ".jp-OutputArea")
+        assert HTML in shown and elements == 0 and BAD.findall(shown + attributes) == [], place
+    assert set(notebook.page_errors) <= {OF_IPYWIDGETS}
+    notebook.page_errors.clear()

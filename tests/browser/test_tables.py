@@ -30,7 +30,21 @@ CELLS = [
     "Payment = {card='ann', city='Rome', amount=900.0, note='another'}",
     "%epl why --event 1",
     "%epl why --event 3",
+    "%%epl --quiet\n"
+    "create schema Flight(carrier string, dest string, flight int, mean_delay double);\n"
+    "create context EachCarrierOfTheYear partition by carrier from Flight;\n"
+    "@name('latest') select irstream * from Flight#length(2);\n"
+    "@name('total') context EachCarrierOfTheYear select carrier, sum(mean_delay) as total_mean_delay from Flight",
+    "%%events --only latest,total\n"
+    't = "2024-03-04 08:00:00.000"\n'
+    "Flight = {carrier='B6', dest='ROC', flight=486, mean_delay=47.0}\n"
+    "Flight = {carrier='DL', dest='SJU', flight=412, mean_delay=19.0}\n"
+    "Flight = {carrier='B6', dest='SJU', flight=1503, mean_delay=-4.0}",
+    "%epl partitions",
+    "%view latest",
+    "%view total",
 ]
+EVENTS, CONTEXTS, LATEST, TOTAL = range(9, 13)
 _WIDER = "node => node.scrollWidth - node.clientWidth"
 
 
@@ -42,11 +56,20 @@ def test_tables_fit_a_narrow_page(open_lab: OpenNotebook, lab_root: Path, screen
         change_theme(page, theme)
         page.run_all()
         assert page.errors() == []
-        for number in range(2, 8):
+        for number in (*range(2, 8), EVENTS, CONTEXTS):
             shown = page.cell(number).locator(".jp-OutputArea-output").first
             page.cell(number).screenshot(path=screenshot_dir / f"why-{number}-{theme.split()[1].lower()}.png")
             expect(shown.get_by_role("columnheader").last).to_be_in_viewport(ratio=1)
             assert shown.evaluate(_WIDER) <= 0, number
+        for number, tab in ((LATEST, "Stream"), (LATEST, "Window"), (TOTAL, "Stream"), (TOTAL, "Partitions")):
+            view = page.cell(number).locator(".cepbook-view")
+            view.get_by_role("tab", name=tab).click()
+            pane = view.get_by_role("tabpanel", name=tab).locator(".cv-scroll")
+            expect(pane.locator(".cv-row").first).to_be_visible()
+            assert pane.evaluate(_WIDER) <= 0, (number, tab)
+            page.cell(number).screenshot(path=screenshot_dir / f"narrow-{number}-{tab}-{theme.split()[1].lower()}.png")
+        footer = page.cell(TOTAL).locator(".cv-footer")
+        expect(footer).to_contain_text("arrivals are counted from 2024-03-04 08:00:00 on")  # "arrived 0" stands above it
         first = page.cell(3)
         expect(first.locator("td code", has_text="Payment(amount < 2)")).to_be_visible()
         assert "`" not in first.locator("table").last.inner_text()

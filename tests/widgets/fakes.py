@@ -92,6 +92,7 @@ class FakeStatement:
         return len(self.contents), f"{form} {stream} {partition}".encode()
 
     past = False
+    counted_since = None
     ticking = False
 
     def on_glance(self, method: Callable[[], object], *, to_replays: bool = False) -> None:

@@ -116,6 +116,13 @@ def test_engine_time_becomes_a_time_axis_that_shows_utc_everywhere() -> None:
     assert rows[0]["time"] == "2013-01-01T05:00:00"  # no zone: Vega would move it into the reader's
 
 
+def test_dates_on_an_axis_are_written_as_everywhere() -> None:
+    hours = pd.DataFrame({"at": pd.date_range("2013-09-02 18:00", periods=9, freq="h"), "n": range(9)})
+    form = charts.line(hours, "at", "n").to_dict()["encoding"]["x"]["axis"]["format"]
+    assert (form["hours"], form["seconds"], form["date"], form["month"]) == ("%H:%M", "%H:%M:%S", "%m-%d", "%Y-%m")
+    assert not any(twelve in part for part in form.values() for twelve in ("%I", "%p"))
+
+
 def test_time_near_zero_stays_a_number() -> None:
     early = frame().assign(time=range(6))
     assert bundle(charts.line(early, "time", "delay"))[charts.MIME]["encoding"]["x"]["type"] == "quantitative"

@@ -177,7 +177,8 @@ function drawPartitions(panel) {
   const shown = !partitions.lines && found > partitions.count ? ` · the first ${numbers.format(partitions.count)} are shown` : "";
   const all = partitions.found === undefined ? plural(found, "partition") : `${numbers.format(found)} of ${plural(partitions.total, "partition")}`;
   const counted = partitions.lines && partitions.count && partitions.found === undefined ? treeSummary(partitions.levels) : all;
-  return `${counted}${shown}${partitions.count ? " · choose one to see its rows" : ""}`;
+  const since = partitions.count && partitions.since ? ` · arrivals are counted from ${partitions.since} on` : "";
+  return `${counted}${shown}${since}${partitions.count ? " · choose one to see its rows" : ""}`;
 }
 
 function drawFlat(panel) {

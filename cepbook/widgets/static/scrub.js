@@ -18,6 +18,7 @@ class Scrub {
     this.marks = make("div", { class: "cp-marks" });
     this.now = button("Now", "look at the present again", () => this.seek(null));
     this.mark = button("☆", "bookmark this instant", () => control.order("mark"));
+    this.mark.classList.add("cp-hop");
     this.at = make("span", { class: "cp-at", role: "status" });
     this.speed = make("input", { type: "range", class: "cp-speed", min: "0", max: String(SPEEDS.length - 1), step: "1", "aria-label": "speed" });
     this.speed.oninput = () => control.order("speed", { factor: SPEEDS[Number(this.speed.value)] });

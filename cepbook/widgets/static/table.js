@@ -131,6 +131,7 @@ class Column {
   constructor({ name, type, kind }) {
     Object.assign(this, { name, type, kind, decimals: 1, chars: Math.min(30, name.length * 1.1) }); // headings are bold
     this.right = kind === "int" || kind === "float";
+    this.needs = this.chars; // in a narrow page numbers are not given the room to grow
     if (this.right) this.chars = Math.max(this.chars, 7);
   }
   text(value) {
@@ -153,9 +154,12 @@ class Column {
       }
     }
     // The longest values are at hand among a few hundred; a later, longer one is cut and readable in its title.
-    for (const value of values.slice(-300)) this.chars = Math.max(this.chars, Math.min(36, this.text(value).length));
+    for (const value of values.slice(-300)) this.needs = Math.max(this.needs, Math.min(36, this.text(value).length));
+    this.chars = Math.max(this.chars, this.needs);
   }
 }
+
+const CLOSE = 1.5; // of a digit's width between columns in a narrow page
 
 // ---- a table that draws only what is visible ----------------------------------------------------------------------
 
@@ -200,12 +204,18 @@ class VirtualTable {
       fill(index, row, row.cells);
     });
   }
+  // Where the columns do not fit they move closer together; what does not fit even so is scrolled to.
   layout(columns) {
-    const template = columns.map((c) => `${c.chars + (c.extra ?? 0)}ch`).join(" ") + " minmax(0, 1fr)";
+    const wide = columns.reduce((sum, c) => sum + c.chars + (c.extra ?? 0), 1);
+    const tight = this.node.clientWidth > 0 && wide * this.digit() > this.node.clientWidth;
+    const beside = (c) => (tight ? CLOSE + Math.max(0, Math.min(4, (c.extra ?? 0) - 4)) : (c.extra ?? 0));
+    const room = (c) => (tight && c.right ? Math.min(c.chars, c.needs) : c.chars) + beside(c);
+    const template = columns.map((c) => `${room(c)}ch`).join(" ") + " minmax(0, 1fr)";
     if (this.template !== template) {
       this.template = template;
+      this.node.classList.toggle("cv-tight", tight);
       this.node.style.setProperty("--cv-columns", template);
-      const width = columns.reduce((sum, c) => sum + c.chars + (c.extra ?? 0), 1);
+      const width = columns.reduce((sum, c) => sum + room(c), tight ? 0 : 1);
       this.node.style.setProperty("--cv-width", `${width}ch`); // the rows are absolute and widen nothing by themselves
     }
     const headed = columns.map((c) => `${c.name}|${c.right}|${c.sorted}`).join("\u0001");
@@ -221,6 +231,16 @@ class VirtualTable {
     this.right = columns.map((c) => Boolean(c.right));
     this.pool = [];
     this.body.replaceChildren();
+  }
+  // The width of a digit in pixels: one `ch`.
+  digit() {
+    if (!this.ch) {
+      const rule = make("div", { style: "position:absolute;visibility:hidden;width:100ch" });
+      this.node.append(rule);
+      this.ch = rule.getBoundingClientRect().width / 100;
+      rule.remove();
+    }
+    return this.ch;
   }
   heading(c) {
     const attributes = { role: "columnheader", class: c.right ? "cv-cell cv-right" : "cv-cell", title: c.title ?? plain(c.name) };
