@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from playwright.sync_api import expect
+
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import NotebookPage, write_notebook
+from tests.browser.test_large_views import RUN_CELL
 
 CELLS = [
     "%load_ext cepbook",
     "%%epl\ncreate schema Trade(symbol string, price double);\n// all of them\n@name('out') select * from Trade",
     "select = 'Python'",
     "",
+    "%%epl\n@name('wrong')\nselect symbol,\n  prise from Trade",
+    "",
 ]
+WRONG, TYPED = 4, 5
 # The text of every coloured piece of a cell's editor. Its colour is a generated class name, so ask for the colour.
 _COLOURS = """i => Object.fromEntries(
     [...window.cepbookPanel.content.widgets[i].node.querySelectorAll('.cm-line span')]
@@ -75,6 +81,41 @@ def check_advice(page: NotebookPage) -> None:
     page.page.mouse.move(0, 0)
 
 
+def check_places(page: NotebookPage) -> None:
+    """An error names the line as JupyterLab counts it: that of the magic is the first."""
+    output = page.cell(WRONG).locator(".jp-OutputArea")
+    expect(output).to_contain_text("cell:4:3")
+    expect(output).to_contain_text("4 |   prise from Trade")
+    number = page.cell(WRONG).locator(".cm-line", has_text="prise").evaluate(
+        "line => [...line.parentNode.querySelectorAll('.cm-line')].indexOf(line) + 1"
+    )
+    assert number == 4
+    assert "Traceback" not in output.inner_text()
+
+
+def check_names(page: NotebookPage) -> None:
+    """Behind an alias its properties, behind # windows, which are called so; Shift-Tab explains keywords."""
+    keyboard, items = page.page.keyboard, page.page.locator(".jp-Completer-item")
+    page.cell(TYPED).locator(".cm-content").click()
+    keyboard.type("%%epl")
+    keyboard.press("Enter")
+    keyboard.type("select * from Trade#")
+    keyboard.press("Tab")
+    expect(items.first).to_contain_text("window")
+    keyboard.type("length(3) as t where t.")  # the menu closes by itself
+    keyboard.press("Tab")
+    expect(items).to_have_count(2)
+    expect(items.first).to_contain_text("symbol")
+    expect(items.first).to_contain_text("property")
+    keyboard.press("Escape")
+    for _ in " t.":
+        keyboard.press("Backspace")
+    keyboard.press("Shift+Tab")
+    expect(page.page.locator(".jp-Tooltip")).to_contain_text("where")
+    keyboard.press("Escape")
+    page.page.evaluate("i => window.cepbookPanel.content.widgets[i].model.sharedModel.setSource('')", TYPED)
+
+
 def test_epl_cells(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
     write_notebook(lab_root / "epl.ipynb", CELLS)
     with open_lab("epl.ipynb") as page:
@@ -83,10 +124,15 @@ def test_epl_cells(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path)
         page.page.wait_for_function("() => window.cepbookPanel.content.widgets[2].model.executionCount !== null")
         check_typing(page)
         check_advice(page)
+        check_names(page)
+        page.page.evaluate(RUN_CELL, WRONG)
+        check_places(page)
+        page.page.evaluate("i => window.cepbookPanel.content.widgets[i].model.sharedModel.setSource('')", WRONG)
         page.run_all(timeout=120)
         page.run_all(timeout=120)  # every cell replaces what it deployed
         assert page.errors() == []
-        assert page.page.evaluate(_LANGUAGES) == [None, "epl", None, "epl"]  # where nbconvert looks for it
+        languages = page.page.evaluate(_LANGUAGES)  # where nbconvert looks for it
+        assert languages[:4] == [None, "epl", None, "epl"]
         assert page.cells()[3]["outputs"][0]["data"]["text/plain"].startswith("replaced big")
         assert (page.external, page.page_errors) == ([], [])
         picture = screenshot_dir / "epl_cells.png"

@@ -106,6 +106,36 @@ def test_a_replay_that_holds_the_kernel_is_followed_and_interrupted(
         assert (notebook.external, notebook.page_errors) == ([], [])
 
 
+LAGGING = [
+    *CELLS[:2],
+    "import time\ncep.on('counts', lambda delta: time.sleep(0.02))",
+    "replay = cep.replay(ticks, type='Tick', speed=600)\ndisplay(replay)\nawait replay",
+]
+
+
+def test_a_replay_that_cannot_keep_its_speed_says_so_and_is_interrupted(
+    open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path
+) -> None:
+    """By the stop button of the kernel, while its cell awaits it: paused then, and no exception of asyncio shows."""
+    write_notebook(lab_root / "lagging.ipynb", LAGGING)
+    with open_lab("lagging.ipynb") as notebook:
+        page = notebook.page
+        page.evaluate(_RUN)
+        bar = page.locator(".cepbook-progress")
+        expect(bar.locator(".cp-line").first).to_contain_text("s behind the wall clock", timeout=20_000)
+        expect(bar.locator(".cp-state")).to_have_text("running")
+        page.set_viewport_size({"width": 640, "height": 1000})
+        notebook.cell(3).screenshot(path=screenshot_dir / "lagging-640.png")
+        page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
+        expect(bar).to_have_attribute("data-state", "paused", timeout=5_000)
+        told = notebook.cell(3).locator(".jp-OutputArea")
+        expect(told).to_contain_text("interrupted: the replay is paused at")
+        assert "Cancelled" not in told.inner_text() and "Traceback" not in told.inner_text()
+        bar.get_by_role("button", name="Stop").click()
+        expect(bar).to_have_attribute("data-state", "stopped", timeout=5_000)
+        assert (notebook.external, notebook.page_errors) == ([], [])
+
+
 # anywidget gives up a model whose module took two seconds to load, and lets it hear nothing then.
 _HASTE = """() => {
     const patient = AbortSignal.timeout;

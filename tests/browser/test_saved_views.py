@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from playwright.sync_api import Locator, expect
@@ -93,6 +94,26 @@ CUT = """node => [...node.querySelectorAll('*')].filter(each => {
     }
     return each.getBoundingClientRect().right > node.closest('.jp-OutputArea').getBoundingClientRect().right + 1;
 }).map(each => each.outerHTML.slice(0, 200))"""
+
+
+_STATE = "() => window.jupyterapp.commands.execute('@jupyter-widgets/jupyterlab-manager:saveWidgetState')"
+
+
+def test_a_notebook_with_the_state_of_its_widgets_is_a_picture_too(open_lab: OpenNotebook, lab_root: Path) -> None:
+    """From the state JupyterLab would make views that are "ready · 0 events", and buttons that look alive."""
+    write_notebook(lab_root / "state.ipynb", CELLS)
+    with open_lab("state.ipynb") as page:
+        page.page.evaluate(_STATE)
+        try:
+            page.run_all(timeout=120)
+            check_live(page)
+            page.page.evaluate(_WITHOUT_KERNEL, "state.ipynb")
+            saved = json.loads((lab_root / "state.ipynb").read_text())["metadata"]["widgets"]
+            assert len(saved["application/vnd.jupyter.widget-state+json"]["state"]) >= len(ELEMENTS)
+            check_saved(page)
+        finally:
+            page.page.evaluate(_STATE)  # it is a switch
+        assert set(page.page_errors) <= {OF_IPYWIDGETS} and page.external == []
 
 
 def test_what_is_live_is_a_picture_without_its_kernel(

@@ -69,7 +69,7 @@ def test_tables_fit_a_narrow_page(open_lab: OpenNotebook, lab_root: Path, screen
             assert pane.evaluate(_WIDER) <= 0, (number, tab)
             page.cell(number).screenshot(path=screenshot_dir / f"narrow-{number}-{tab}-{theme.split()[1].lower()}.png")
         footer = page.cell(TOTAL).locator(".cv-footer")
-        expect(footer).to_contain_text("arrivals are counted from 2024-03-04 08:00:00 on")  # "arrived 0" stands above it
+        expect(footer).to_contain_text("arrivals are counted from 2024-03-04 08:00:00 on")
         first = page.cell(3)
         expect(first.locator("td code", has_text="Payment(amount < 2)")).to_be_visible()
         assert "`" not in first.locator("table").last.inner_text()
