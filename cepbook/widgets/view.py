@@ -96,6 +96,7 @@ class StatementView(LiveWidget):
         self._watching = False
         self._next = 0
         self._cut = False  # whether the page lacks rows that it could keep
+        self._ended = 0  # deliveries at the end of the last replay
         self._clock = source.clock()
         self._picture: Frozen | None = None
         super().__init__(rate=rate, now=now, spent=spent, info=self._describe())
@@ -139,6 +140,8 @@ class StatementView(LiveWidget):
         if self._state != "dropped":
             known: dict[str, State] = {"ready": "ready", "running": "live", "paused": "paused"}
             self._state = known.get(progress.state, "finished")
+            if self._state == "finished" and self._feed is not None:
+                self._ended = self._feed.deliveries
 
     def freeze(self) -> Frozen:
         """The present state as plain HTML and text: the same for the same state of the engine.
@@ -209,6 +212,7 @@ class StatementView(LiveWidget):
         if feed is not self._feed:
             self._stop_following()
             self._feed = feed
+            self._state = "ready"
             self._next = 0
             self._sent.clear()
             self._asked.clear()
@@ -318,7 +322,8 @@ class StatementView(LiveWidget):
             if self._asked:
                 frame["matches"] = [self._matches(feed, delivery) for delivery in self._asked]
                 self._asked = {delivery: told or number for delivery, told in self._asked.items()}
-            if self._state == "ready" and feed.deliveries and not self._source.past:
+            before = 0 if self._state == "ready" else self._ended
+            if self._state in ("ready", "finished") and feed.deliveries > before and not self._source.past:
                 self._state = "live"
         if self._replay is not None:  # a paused replay makes no slices that would tell
             self._take_state(self._replay.progress)

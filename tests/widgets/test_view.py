@@ -286,6 +286,13 @@ def test_a_view_follows_a_replay_to_its_end() -> None:
     assert replay.subscribers == []
     assert [text.split("  ")[0] for text in handle.texts] == [f"out: {n} insert rows, 0 remove rows" for n in (0, 4)]
     assert "4 insert rows" in view.snapshot
+    browser.ack()
+    view.flush(urgent=True)
+    assert browser.frames[-1]["state"] == "finished"
+    browser.ack()
+    source.tick(1)  # by hand, or from a live source
+    view.flush(urgent=True)
+    assert prices(browser) == [5.0] and browser.frames[-1]["state"] == "live"
 
 
 def test_on_a_loop_the_view_updates_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
