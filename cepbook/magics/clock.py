@@ -60,9 +60,18 @@ def run_line(host: Host, line: str) -> Frozen:
     return text("\n".join(shown))
 
 
+FORMS = {
+    "%clock": "Show the clock, and when something is due next.",
+    "%clock 1500": "Move it forward to a time (ms since it began, or since 1970) and fire everything that is due.",
+    "%clock +10 sec": "Move it forward by a period.",
+    "%clock 2024-01-01T08:00": "Move it forward to a date.",
+    "%clock live [here]": "Let the wall clock drive it; `here`: from where it stands.",
+    "%clock stop": "Let it stand again.",
+}
 COMMAND = Command(
     "clock",
     "Show the clock, or move it forward and fire everything that is due.",
-    ("%clock", "%clock 1500", "%clock +10 sec", "%clock 2024-01-01T08:00", "%clock live [here]", "%clock stop"),
+    tuple(FORMS),
     line=run_line,
+    says=FORMS,
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
@@ -34,7 +35,7 @@ class Command:
     """One magic: ``%name`` runs `line`, ``%%name`` runs `cell` (None: there is no such form).
 
     `usage` is one line per form, `summary` one sentence; ``%epl help magics`` prints both, ``%epl help NAME`` also
-    `details`.
+    `details`. Where there are several forms, `says` has a sentence for each.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Command:
     line: LineRun | None = None
     cell: CellRun | None = None
     details: str = ""
+    says: Mapping[str, str] = field(default_factory=dict)
 
 
 class Host:

@@ -51,4 +51,5 @@ COMMAND = Command(
     ("%query EPL", "%%query [--into VARIABLE]"),
     line=run_line,
     cell=run_cell,
+    says={"%%query [--into VARIABLE]": "The same of a longer text; `--into` puts it into a Python variable."},
 )

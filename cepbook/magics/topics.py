@@ -30,7 +30,8 @@ def help_text(commands: Sequence[Command], topic: str) -> Frozen:
     if entry is not None:
         return text(entry, sentences=True)
     methods = (row.short for row in METHODS.values())
-    known = [*LISTS, *OF_WORD, *WINDOWS, *AGGREGATES, *FUNCTIONS, *methods, *(c.name for c in commands)]
+    forms = (form.split()[1] for c in commands for form in c.says if form.split()[1:] and form.split()[1].isalpha())
+    known = [*LISTS, *OF_WORD, *WINDOWS, *AGGREGATES, *FUNCTIONS, *methods, *(c.name for c in commands), *forms]
     raise UsageError(f"%epl help: unknown topic `{topic}`{did_you_mean(wanted, known)} (topics: {', '.join(LISTS)})")
 
 
@@ -44,7 +45,7 @@ FIRST_STEPS = (
 
 
 def _overview(commands: Sequence[Command]) -> Frozen:
-    rows = [(form, command.summary if i == 0 else "") for command in commands for i, form in enumerate(command.usage)]
+    rows = [(form, command.says.get(form, command.summary)) for command in commands for form in command.usage]
     more = f"%epl help TOPIC: {', '.join(LISTS)}, or any name in them"
     first = table("first steps", ("write", "for"), FIRST_STEPS, sentences=True)
     return together([first, table("magics", ("magic", "what it does"), rows, notes=(more,), sentences=True)])
@@ -95,6 +96,7 @@ def _entry(commands: Sequence[Command], name: str) -> str | None:
     found = [
         *(clause_doc(row) for row in CLAUSES.values() if row is OF_WORD.get(name) or row.name == name),
         *(magic_doc(command) for command in commands if command.name == name),
+        *(form_doc(command, name) for command in commands if any(map(_begins(name), command.says))),
         *(window_doc(row) for row in WINDOWS.values() if row.name == name),
         *(aggregate_doc(row) for row in AGGREGATES.values() if row.name == name),
         *(function_doc(row) for row in FUNCTIONS.values() if row.name.lower() == name),
@@ -109,6 +111,15 @@ def clause_doc(row: ClauseRow) -> str:
 
 def magic_doc(command: Command) -> str:
     return "\n".join([*command.usage, "", command.summary, *(["", command.details] if command.details else [])])
+
+
+def form_doc(command: Command, word: str) -> str:
+    """The forms of a magic that begin with this word: ``%epl drop``."""
+    return "\n".join(f"{form}\n  {said}" for form, said in command.says.items() if _begins(word)(form))
+
+
+def _begins(word: str) -> Callable[[str], bool]:
+    return lambda form: form.split()[1:2] == [word]
 
 
 def window_signature(row: WindowRow) -> str:

@@ -34,4 +34,5 @@ COMMAND = Command(
     "Show a statement live: its streams, its window, its context partitions, and what its pattern waits for.",
     ("%view NAME", "%view --chart NAME"),
     line=run_line,
+    says={"%view --chart NAME": "The chart of its rows over time, which follows."},
 )

@@ -222,6 +222,9 @@ def test_help(notebook: Notebook) -> None:
     assert "datetime.set(field, value)" in notebook.run("%epl help set")
     assert "array.where(lambda)" in notebook.run("%epl help array.where")
     assert "%clock +10 sec" in notebook.run("%epl help clock")
+    assert "%epl rewind" in overview and "empty windows, the clock at its start" in overview
+    assert notebook.run("%epl help rewind").startswith("%epl rewind\n  Begin again with what is deployed")
+    assert "did you mean `rewind`?" in notebook.error("%epl help rewnd")
 
 
 def test_output_repeats_exactly(notebook: Notebook) -> None:

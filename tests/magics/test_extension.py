@@ -25,6 +25,9 @@ def test_every_command_is_documented() -> None:
         assert command.summary.endswith(".") and command.usage and (command.line or command.cell)
         for form in command.usage:
             assert form.startswith((f"%{command.name}", f"%%{command.name}"))
+        said = [command.says.get(form, command.summary) for form in command.usage]
+        assert len(set(said)) == len(said) and all(each.endswith((".", "…")) for each in said), "one for each form"
+        assert set(command.says) <= set(command.usage)
 
 
 def test_load_and_unload(bare: InteractiveShell) -> None:
