@@ -86,14 +86,14 @@ def test_a_replay_that_holds_the_kernel_is_followed_and_interrupted(
         for number in range(4):
             page.evaluate(RUN_CELL, number)
         state = page.locator(".cepbook-view .cv-state")
-        expect(state).to_have_text("finished")
+        expect(state).to_have_text("finished", timeout=20_000)
         page.evaluate(RUN_ONLY, 4)
         expect(state).to_have_text("live", timeout=20_000)
         page.wait_for_function(f"() => 0 < ({_INSERTED})() && ({_INSERTED})() < 6000")
         assert page.evaluate("() => window.cepbookPanel.sessionContext.session.kernel.status") == "busy"
         page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
         page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")
-        expect(state).to_have_text("paused", timeout=5_000)
+        expect(state).to_have_text("paused", timeout=20_000)
         told = notebook.cell(4).locator(".jp-OutputArea")
         expect(told).to_contain_text("interrupted: the replay is paused at")
         assert "Traceback" not in told.inner_text() and "KeyboardInterrupt" not in told.inner_text()
@@ -102,7 +102,7 @@ def test_a_replay_that_holds_the_kernel_is_followed_and_interrupted(
         notebook.cell(2).screenshot(path=screenshot_dir / "blocking-unheard.png")
         page.wait_for_function("() => window.cepbookPanel.content.widgets[3].model.executionState !== 'running'")
         page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
-        expect(state).to_have_text("paused", timeout=10_000)
+        expect(state).to_have_text("paused", timeout=20_000)
         assert (notebook.external, notebook.page_errors) == ([], [])
 
 
