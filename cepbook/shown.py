@@ -49,12 +49,12 @@ def table_html(table: Table) -> str:
         for name, right in zip(table.headings, table.right, strict=True)
     )
     body = []
-    writers = [prose if sentences else _value for sentences in table.prose or [False] * len(table.headings)]
+    writers = [prose if sentences else escape for sentences in table.prose or [False] * len(table.headings)]
     for index, cells in enumerate(table.cells):
         sign = table.signs[index] if table.signs else ""
         tint = {"+": f"background:{INSERT}", "−": f"background:{REMOVE}"}.get(sign, "background:none")
         tds = "".join(
-            f'<td style="text-align:{_side(right)};padding:1px 6px;{_space(cell)}">{write(cell)}</td>'
+            f'<td style="text-align:{_side(right)};padding:1px 6px;{_space(cell)}">{_name(cell) or write(cell)}</td>'
             for cell, right, write in zip(cells, table.right, writers, strict=True)
         )
         body.append(f'<tr style="{tint}">{tds}</tr>')
@@ -82,8 +82,8 @@ def _is_name(cell: str) -> bool:
     return WORD_LIMIT < len(cell) <= LINE_LIMIT and cell[0].isalpha() and " " not in cell and bool(_SEAM.search(cell))
 
 
-def _value(cell: str) -> str:
-    return _breakable(cell) if _is_name(cell) else escape(cell)
+def _name(cell: str) -> str | None:
+    return _breakable(cell) if _is_name(cell) else None
 
 
 def _space(cell: str) -> str:

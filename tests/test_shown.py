@@ -21,6 +21,8 @@ def test_names_break_where_a_part_begins_and_nothing_else_does() -> None:
     html = table_html(Table(("SpanA.startTime", "mean_delay", "delay"), (False,) * 3, tuple((*x, "") for x in lines)))
     assert ">Span<wbr>A.<wbr>start<wbr>Time</th>" in html and ">mean_<wbr>delay</th>" in html and ">delay</th>" in html
     assert ">Segmented<wbr>By<wbr>Customer</td>" in html and html.count("nowrap") == 5
+    help_ = table_html(Table(("method",), (False,), (("sorted.floorEvents",),), prose=(True,)))
+    assert ">sorted.<wbr>floor<wbr>Events</td>" in help_
 
 
 def test_only_columns_of_sentences_have_code() -> None:
