@@ -172,17 +172,20 @@ def test_an_apama_network() -> None:
 
 @pytest.mark.histories
 def test_rows_of_the_corpus() -> None:
-    asked = 0
+    asked = repeated = 0
     for case, workbench in drawn("drop", "hint", seed=12):
         for name in list(workbench.runtime.statements)[:6]:
             count = len(workbench.changes(name))
             for index in {0, count // 2, count - 1} if count else ():
                 fired = workbench.why(name, row=index)
                 where = f"{case} {name}[{index}]"
-                assert fired.basis == "run again" and fired.made is not None, where
+                assert fired.basis == "run again", where
+                if fired.made is None:  # of a group that was delivered again without an event of its own
+                    assert any(note.startswith("which earlier row of its group") for note in fired.notes), where
+                    repeated += 1
                 assert not list(contradictions(workbench, fired)), where
                 asked += 1
-    assert asked > 100
+    assert asked > 100 and repeated < asked / 20
 
 
 def test_a_trigger_whose_beginning_is_forgotten() -> None:
