@@ -47,7 +47,7 @@ def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, s
 
         rows = totals.get_by_role("tabpanel", name="Rows").locator(".cv-row").filter(visible=True)  # there at once
         expect(rows).to_have_count(3)
-        expect(rows.first).to_contain_text("jam")
+        expect(rows.first).to_contain_text("oil")
         assert totals.get_by_role("tab").all_inner_texts() == ["Rows"]  # a table has no stream, nor counters of it
         expect(totals.locator(".cv-chip").filter(visible=True)).to_have_count(0)
 
