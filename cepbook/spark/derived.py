@@ -30,11 +30,15 @@ class _Step:
     keys: tuple[Sql, ...] | None = None
 
     def after(self, text: str) -> str:
-        """What may stand behind ``from`` for these rows, of that for the rows before."""
-        found = f"SELECT {', '.join(self.columns) or '*'} FROM {text}"
+        """What may stand behind ``from`` for these rows, of that for the rows before; braces of its own are doubled."""
+        found = f"SELECT {_doubled(', '.join(self.columns) or '*')} FROM {text}"
         if self.where:
-            found += f" WHERE {self.where}"
-        return f"({found} GROUP BY {', '.join(self.keys)})" if self.keys else f"({found})"
+            found += f" WHERE {_doubled(self.where)}"
+        return f"({found} GROUP BY {_doubled(', '.join(self.keys))})" if self.keys else f"({found})"
+
+
+def _doubled(text: Sql) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,7 @@ class Derived:
         return found
 
     def _as_text(self) -> DataFrame:
-        text = "\0"
+        text = "{source}"
         for step in self.steps:
             text = step.after(text)
-        first, last = (part.replace("{", "{{").replace("}", "}}") for part in text.split("\0"))
-        return self.source.sparkSession.sql(f"SELECT * FROM {first}{{source}}{last}", source=self.source)
+        return self.source.sparkSession.sql(f"SELECT * FROM {text}", source=self.source)

@@ -1,6 +1,5 @@
 """``unique(k, …)``: the last event for each key; a newer event of the key pushes out the older. Null is a key.
-An iterator shows them
-in the order of Java's hash table (`lang.hashes`), as recorded.
+An iterator shows them in the order of Java's hash table (`lang.hashes`), as recorded.
 
 ::
 
