@@ -13,6 +13,7 @@ import tempfile
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate, compress, islice
 from sys import maxsize
 from threading import Lock
@@ -116,10 +117,13 @@ class Log:
     When there is more, or something that cannot be written, the log is `lost`: it holds nothing from then on.
     """
 
-    __slots__ = ("_file", "_most", "lost", "size")
+    BUFFER = 1 << 20  # bytes, so that a segment seldom is a call of the system
+
+    __slots__ = ("_elsewhere", "_file", "_most", "lost", "size")
 
     def __init__(self, most: int) -> None:
         self._file: IO[bytes] | None = None
+        self._elsewhere = False  # the file may not stand at `size`: it was read, or writing was interrupted
         self._most = most
         self.lost = most <= 0
         self.size = 0
@@ -131,10 +135,15 @@ class Log:
             data = pickle.dumps(tuple(segment), pickle.HIGHEST_PROTOCOL)
             if self.size + len(data) <= self._most:
                 if self._file is None:
-                    self._file = tempfile.TemporaryFile(prefix="cepbook-feed-")  # noqa: SIM115  open as long as the feed
-                self._file.seek(self.size)
+                    self._file = tempfile.TemporaryFile(  # noqa: SIM115  open as long as the feed
+                        prefix="cepbook-feed-", buffering=self.BUFFER
+                    )
+                if self._elsewhere:
+                    self._file.seek(self.size)
+                self._elsewhere = True
                 self._file.write(data)
                 self.size += len(data)
+                self._elsewhere = False
                 return
         except (OSError, pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):
             pass  # a full disk; a value from Python that no file can hold: `lost` tells of it
@@ -142,18 +151,25 @@ class Log:
         self.lost = True
 
     def at(self, position: int) -> tuple[Segment, int] | None:
-        """The segment that begins there, and where the next one does; None behind the last."""
+        """The segment that begins there, and where the next one does; None behind the last, and when all is lost."""
         if self._file is None or position >= self.size:
             return None
-        self._file.seek(position)
+        self._elsewhere = True
+        try:
+            self._file.seek(position)
+        except OSError:  # a full disk takes nothing of what was written last
+            self.clear()
+            self.lost = True
+            return None
         segment = Segment(*pickle.load(self._file))
         return segment, self._file.tell()
 
     def clear(self) -> None:
         """Forget all, and begin anew."""
         if self._file is not None:
-            self._file.close()
-        self._file = None
+            with suppress(OSError):  # what a full disk did not take is to go
+                self._file.close()
+        self._file, self._elsewhere = None, False
         self.size = 0
         self.lost = self._most <= 0
 

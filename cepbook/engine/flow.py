@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import compress, repeat
+from time import thread_time
 from typing import Any, Protocol
 
 from cepbook.engine.clock import Clock
@@ -134,7 +135,7 @@ class Flow:
         contexts = {node.statement.steps.context for node in nodes}
         self._assign(contexts)
         for node in nodes:
-            found = self._run(node)
+            found = self.through(node)
             if node.statement.steps.apply.insert is not None:
                 self._derived[node.statement.name] = found
 
@@ -158,11 +159,19 @@ class Flow:
         """What is in hand, of statements of which that is wanted."""
         return self._hand()
 
-    def _run(self, node: Node) -> Derived:
+    def through(self, node: Node) -> Derived:
+        """Take the slice through one statement, and count the time that it takes."""
         given = [self._slices[t] for t in node.raw if t in self._slices]
         produced = [self._derived[name] for name in node.producers]
         if not (given or produced) and node.statement.timed.due > self.last:
             return Derived()  # of many statements most have nothing to do with a slice
+        began = thread_time()
+        try:
+            return self._run(node, given, produced)
+        finally:
+            node.statement.spent.seconds += thread_time() - began
+
+    def _run(self, node: Node, given: list[Slice], produced: list[Derived]) -> Derived:
         out = Collected(node.statement, self._slices.values(), node.keyed)
         self._hand = lambda: out.key
         if node.statement.steps.in_order:

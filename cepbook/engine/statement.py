@@ -39,6 +39,15 @@ Delivering = Reader | CreateVariableStatement | CreateTableStatement
 _FEW = 1000  # states
 
 
+class Spent:
+    """Seconds of processor time; apart from the statement, so that who counts does not hold its engine."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+
 class Statement(Storing):
     """One deployed statement that delivers: `kind` is select, on set, split or create variable.
 
@@ -73,6 +82,7 @@ class Statement(Storing):
         self.timed.drops = program.steps.apply.drop and runtime.config.prioritized
         self.context: Context | None = None
         self.state: Any = None
+        self.spent = Spent()  # on slices of replays, which run through one statement after the other
         self._runtime = runtime
         layout = Layout(program.row_columns, plan.output_type.properties)
         apart = isinstance(plan, SelectStatement) and plan.parcels is not None

@@ -151,9 +151,10 @@ class Inspection:
         """One line per statement: name, events, rows, state, cpu, latency, errors.
 
         ``events`` of the types that it reads, whatever its filters said; insert and remove ``rows`` delivered; how many
-        events, groups and partial matches its ``state`` holds; seconds of ``cpu``, sampled every 10 ms while `sampler`
-        measures (a shown map or panel has it measure), null when nobody has; the ``latency`` of an event, in
-        microseconds, from these samples and the events meanwhile; ``errors`` at run time.
+        events, groups and partial matches its ``state`` holds; seconds of ``cpu`` while `sampler` measures (a shown map
+        or panel has it measure), timed by slices of a replay and sampled where events are taken one by one, null when
+        nobody has; the ``latency`` of an event, in microseconds, from these and the events meanwhile; ``errors`` at
+        run time.
         """
         with self._lock:
             stage = self._stage

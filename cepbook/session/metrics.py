@@ -1,8 +1,10 @@
 """What every statement has taken and delivered, what it holds, and how much of the processor it uses.
 
-Events are counted by type, once for each slice of a replay. Processor time is sampled while somebody measures: a thread
-looks now and then which statement's code runs, and what the process has used since the last look is that statement's.
-How often follows from what looking costs; nothing is paid while nobody measures.
+Events are counted by type, once for each slice of a replay. The engine times a slice's way through each statement; what
+goes through all statements event by event is sampled while somebody measures: a thread looks now and then which
+statement's code runs, and what the process has used since the last look is that statement's. It looks where the
+interpreter lets go, as it does for each file and array, so that a slice's numpy and a feed's file would have hidden
+everything else. How often follows from what looking costs; nothing is paid for it while nobody measures.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
+from types import FrameType
 
 import pandas as pd
 
+from cepbook.engine.flow import Flow
 from cepbook.engine.runtime import Runtime, Statement
+from cepbook.engine.statement import Spent
 from cepbook.feeds import Feed
 from cepbook.lang import plan
 from cepbook.lang.types import DOUBLE, LONG, STRING
@@ -30,9 +34,10 @@ DEPTH = 60  # frames of a stack that are looked at
 
 
 class Sampler:
-    """Adds up for each statement the processor time of the samples that found its code running, in `took`.
+    """Adds up for each statement the processor time that it took, in `took`, while somebody measures.
 
-    `start` and `stop` nest.
+    Slices of replays are timed by the engine, statement by statement. Of events that go through all statements one by
+    one it is the time of the samples that found a statement's code running. `start` and `stop` nest.
     """
 
     def __init__(
@@ -45,6 +50,7 @@ class Sampler:
         self._users = 0
         self._end = threading.Event()
         self.took: defaultdict[str, float] = defaultdict(float)
+        self._slices: dict[str, tuple[Spent, float]] = {}  # of each statement what `took` has of them
         self.measured = False
 
     def start(self) -> None:
@@ -53,6 +59,7 @@ class Sampler:
         if self._users == 1:
             self.measured = True
             self._since = dict(self._counts())
+            self._slices = {name: (each.spent, each.spent.seconds) for name, each in self._statements().items()}
             self._end = threading.Event()
             threading.Thread(target=self._run, args=(self._end,), name="cepbook sampler", daemon=True).start()
 
@@ -62,6 +69,8 @@ class Sampler:
             self._users -= 1
             if not self._users:
                 self._end.set()
+                self.settle()
+                self._slices = {}
                 self._passed, self._since = self._events(), None
 
     def _events(self) -> Counter[str]:
@@ -70,6 +79,17 @@ class Sampler:
         if self._since is not None:
             found.update({name: n - self._since.get(name, 0) for name, n in self._counts().items()})
         return found
+
+    def settle(self) -> None:
+        """Add to `took` what the engine has timed since: when somebody reads it, and before statements begin anew."""
+        if self._since is None:
+            return
+        for name, each in list(self._statements().items()):
+            known, seen = self._slices.get(name, (each.spent, 0.0))
+            self.took[name] += known.seconds - seen
+            if known is not each.spent:  # deployed anew
+                self.took[name] += each.spent.seconds
+            self._slices[name] = each.spent, each.spent.seconds
 
     def _run(self, end: threading.Event) -> None:
         own = threading.get_ident()
@@ -98,6 +118,7 @@ class Sampler:
 
     def seconds(self, name: str) -> float | None:
         """How long the statement ran, about; None when nobody has measured."""
+        self.settle()
         return self.took.get(name, 0.0) if self.measured else None
 
     def latency(self, runtime: Runtime, name: str) -> float | None:
@@ -108,18 +129,21 @@ class Sampler:
         if not self.measured:
             return None
         events = events_in(runtime, runtime.statement(name), self._events())
+        self.settle()
         return self.took.get(name, 0.0) * 1e6 / events if events > 0 else None
 
 
-def _running(frame: Any, known: Mapping[int, str]) -> str | None:
+def _running(frame: FrameType | None, known: Mapping[int, str]) -> str | None:
+    """The statement whose code runs, unless the engine times it itself."""
+    found = None
     for _ in range(DEPTH):
-        name = known.get(id(frame.f_globals))
-        if name is not None:
-            return name
-        frame = frame.f_back
         if frame is None:
+            return found
+        if frame.f_code is Flow.through.__code__:
             return None
-    return None
+        found = found or known.get(id(frame.f_globals))
+        frame = frame.f_back
+    return found
 
 
 def events_in(runtime: Runtime, statement: Statement, counts: Mapping[str, int]) -> int:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cepbook.errors import Interrupted, UsageError
 from cepbook.session.clock import Moment, before_clock, show
 from cepbook.session.merge import Merge, Part
-from cepbook.session.process import Interruptions, Patience, check_speed
+from cepbook.session.process import Interruptions, Patience, check_speed, leftovers
 from cepbook.session.results import Progress, ReplayInterrupted, ReplayResult, paused_at
 from cepbook.session.sources import Late, Source
 from cepbook.session.travel import Travel
@@ -186,6 +186,7 @@ class Replay:
         """
         if self._travel is None:
             raise UsageError(self.lacks)
+        leftovers.clear()  # of engines of other instants that nobody has any more
         with self._stage.lock:
             self._travel.catch_up(self._taken, self._events, self._stage.now)
             time, kept = self._travel.before(t)

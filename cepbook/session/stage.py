@@ -188,6 +188,7 @@ class Stage:
         """Go on with `runtime`, in which nothing has happened: feeds begin anew, listeners follow."""
         self.runtime.remove_error_listener(self._count_failure)
         self.runtime.remove_partition_listener(None, self.lives.take)
+        self.sampler.settle()
         self.runtime = runtime
         self.failures = 0
         self.failed, self.failed_since = Counter(), Counter()

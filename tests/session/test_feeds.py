@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import random
+import tempfile
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
 
 from cepbook.errors import UsageError
-from cepbook.feeds import UNCOUNTED, Delivery, Feed
+from cepbook.feeds import UNCOUNTED, Delivery, Feed, Log
 from cepbook.session.workbench import Workbench
 
 
@@ -51,6 +54,36 @@ def test_empty_deliveries_are_bounded_too() -> None:
     for i in range(5_000):
         feed.push(i, None, None)
     assert len(feed.snapshot()) == 10
+
+
+def told(feed: Feed) -> list[int]:
+    """The numbers of all rows since the start, as far as they are known."""
+    return [value["i"] for part in feed.everything() for value in part.values[0]]
+
+
+def test_all_that_was_dropped_is_in_the_log_however_it_is_read_meanwhile() -> None:
+    feed = Feed(10, log=1 << 20)
+    for i in range(1_000):
+        feed.push(i, [{"i": i}], None)
+        if i % 97 == 0:
+            assert told(feed) == list(range(i + 1))
+    assert told(feed) == list(range(1_000)) and feed.dropped == 990
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no file here is always full")
+def test_a_full_disk_loses_the_log_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a segment that is written meets it, or one that is read since what was written waits in a buffer."""
+    full = partial(open, "/dev/full", "w+b")
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix, buffering: full(buffering=buffering))
+    for buffer in (512, 1 << 20):
+        monkeypatch.setattr(Log, "BUFFER", buffer)
+        feed = Feed(10, log=1 << 20)
+        for i in range(100):
+            feed.push(i, [{"i": i}], None)
+        known = told(feed)
+        assert len(known) < feed.total_insert == 100
+        feed.push(100, [{"i": 100}], None)
+        assert told(feed) == list(range(91, 101)), "what the feed keeps itself"
 
 
 def test_since_reads_on_from_a_cursor_and_says_what_was_missed() -> None:

@@ -45,3 +45,16 @@ def test_what_began_anew_again_and_again_leaves_little(reset: bool, monkeypatch:
         monkeypatch.setattr(leftovers, "_kept", 0)
     cep.rewind()
     assert [each() for each in former] == [None] * 6
+
+
+def test_workbenches_of_the_past_go_when_nobody_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    cep = Workbench()
+    cep.run("create schema Tick(price double); select * from Tick#keepall")
+    replay = cep.replay([{"time": i, "price": 1.5 * i} for i in range(20_000)], type="Tick", time="time", keep=5_000)
+    replay.run()
+    monkeypatch.setattr(leftovers, "MUCH", 20_000)
+    seen = []
+    for at in range(4_000, 20_000, 2_000):
+        monkeypatch.setattr(leftovers, "_kept", 0)
+        seen.append(ref(replay.at(at)))
+    assert [each() for each in seen[:-1]] == [None] * (len(seen) - 1)
