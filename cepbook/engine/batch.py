@@ -231,12 +231,12 @@ class Batch:
         properties = self._runtime.catalog.event_types[name].properties
         if plan.reasons or name in plan.senders:
             return tuple(properties)
-        readers = [node.statement for node in plan.nodes if name in node.raw]
-        if any(statement.steps.in_order for statement in readers):
+        readers = [node for node in plan.nodes if name in node.raw]
+        if any(node.whole or node.statement.steps.in_order for node in readers):
             return tuple(properties)
-        wanted = {c for statement in readers for c in statement.program.columns}
+        wanted = {c for node in readers for c in node.statement.program.columns}
         for context, listed in allocating(self._runtime, name):
-            wanted.update(context.columns(listed))
+            wanted.update(properties if (read := context.columns(listed)) is None else read)
         return tuple(c for c in properties if c in wanted)
 
     def _obstacle_in(self, statement: Statement) -> str | None:

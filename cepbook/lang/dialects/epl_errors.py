@@ -210,6 +210,22 @@ def recognize_of_sql(stop: Stop) -> str | None:
     return None
 
 
+def declaration(stop: Stop) -> str | None:
+    """The body of a declared expression, which is not in braces, or the name before it."""
+    words = [token.text.lower() for token in stop.tokens[: stop.at]]
+    start = 2 if words[:2] == ["create", "expression"] else 1
+    if words[start - 1 : start] != ["expression"]:
+        return None
+    if "{" in words:
+        return f"a parameter stands before =>: {{{stop.text(-1)} => …}}" if stop.kind() == ":" else None
+    if stop.at == start:
+        return "write a name before the body: expression f {x => x + 1}" if stop.kind() == "{" else None
+    name = stop.tokens[start].text.rstrip(": ")
+    if "alias" in (*words[start:], stop.text()):
+        return f"write expression {name} alias for {{…}}"
+    return f"the body stands in braces: expression {name} {{x => x + 1}}"
+
+
 def trailing_comma(stop: Stop) -> str | None:
     if stop.kind(-1) != ",":
         return None
@@ -528,6 +544,7 @@ REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     comment,
     not_yet,
     recognize_of_sql,
+    declaration,
     foreign_operator,
     second_selector,
     missing_end,
