@@ -13,7 +13,7 @@ from cepbook.lang.bind.access import bind_access
 from cepbook.lang.bind.dates import bind_date_method, event_type_of
 from cepbook.lang.bind.declared import declared
 from cepbook.lang.bind.methods import bind_method, method_hint
-from cepbook.lang.bind.names import ERROR, SOURCELESS, Scope, Stream, describe, did_you_mean, error_at
+from cepbook.lang.bind.names import DECLARING, ERROR, SOURCELESS, Scope, Stream, describe, did_you_mean, error_at
 from cepbook.lang.bind.variant import looked_up, looked_up_anywhere
 from cepbook.lang.catalog import ContextType, VariableType
 from cepbook.lang.functions import FUNCTIONS
@@ -232,6 +232,8 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     hint = _inside(step.name, scope) or _qualified(step.name, scope) or did_you_mean(step.name, names)
     if hint is None and scope.no_aggregates == SOURCELESS:
         hint = "write from and an event type behind the select list"
+    if hint is None and step.name.lower() == "context" and scope.context is not None:
+        hint = "name one of its properties, such as context.id"
     scope.problems.fail("unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, hint)
 
 
@@ -318,12 +320,12 @@ def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
     if scope.open_context:
         return error_at(node.span)
     if scope.context is None:
-        scope.problems.fail(
-            "unknown-property",
-            f"`context.{node.steps[1].name}` outside of a context",
-            node.span,
-            "begin the statement with `context NAME`",
-        )
+        name = f"`context.{node.steps[1].name}`"
+        fact, hint = f"{name} outside of a context", "begin the statement with `context NAME`"
+        if scope.no_aggregates == DECLARING:
+            fact = f"{name} in a declaration: it sees what belongs to its own level only"
+            hint = "compare in the filters of statements"
+        scope.problems.fail("unknown-property", fact, node.span, hint)
     step = node.steps[1]
     type_ = scope.context.properties.get(step.name)
     if type_ is None or step.args is not None:

@@ -125,6 +125,10 @@ class _Life:
 
     def event(self, node: ast.ContextCondition, stream: ast.FilterStream) -> tuple[c.OnEvent, dict[str, Type]]:
         event_type = self.module.event_type(stream.type_name, stream.span)
+        store = self.module.catalog.stores.get(stream.type_name)
+        if store is not None and store.kind == "table":
+            fact = f"`{stream.type_name}` is a table: its rows are no events"
+            self.module.problems.add("wrong-parameter", fact, stream.span, "name what is inserted into it")
         scope = self.scope(Stream(node.alias, event_type, stream.type_name))
         filters = [bind_condition(condition, scope, "the filter") for condition in stream.filters]
         contained: tuple[Contained, ...] = ()
@@ -212,7 +216,7 @@ def _keyed(name: str, node: ast.KeyedContext, module: Module) -> tuple[ContextTy
     named = [item for item in node.items if item.alias is not None]
     if named and any(on.alias is not None for on in node.initiated_by):
         fact = "names of events stand either in `partition by` or in `initiated by`"
-        module.problems.add("wrong-parameter", fact, named[0].span)
+        module.problems.add("wrong-parameter", fact, named[0].span, "leave out those in `partition by`")
     aliases = [item.alias for item in named]
     for item in named:
         if aliases.count(item.alias) > 1:

@@ -19,6 +19,7 @@ from cepbook.lang.plan import AggregateCall, Selector, Subquery, SubqueryForm
 from cepbook.lang.types import Type
 
 SOURCELESS = "a statement without a from-clause"  # what such a statement is called
+DECLARING = "a context"  # where the expressions of ``create context`` stand
 MATCH_TYPE = "<pattern>"  # the name of the type of matches
 ERROR = Type("error")  # of expressions that were reported already: whatever uses them stays silent
 
@@ -210,7 +211,9 @@ def statement_context(name: str | None, span: Span, module: Module) -> tuple[Con
     if found is not None:
         module.need("context", name)
     elif name not in module.dropped:
-        hint = did_you_mean(name, module.catalog.contexts)
+        nested = (c.name for c in module.catalog.contexts.values() if name in (level.name for level in c.levels))
+        whole = next((f"`{name}` is a level of `{one}`: write context {one}" for one in nested), None)
+        hint = whole or did_you_mean(name, module.catalog.contexts)
         at = module.word(name, span)
         module.problems.add("unknown-context", f"no context `{name}`", at, hint)
     return found, found is None
@@ -233,7 +236,8 @@ def _check_listed(context: ContextType, names: Sequence[str], span: Span, module
     if context.kind in ("keyed", "hash", "category") and not known:
         shown, only = (", ".join(f"`{name}`" for name in dict.fromkeys(some)) for some in (names, listed))
         fact = f"context `{context.name}` does not partition {shown}, only {only}"
-        module.problems.add("wrong-context", fact, span)
+        hint = f"list {'it' if len(set(names)) == 1 else 'one of them'} in `create context`, or leave the context out"
+        module.problems.add("wrong-context", fact, span, hint)
     for level in context.levels:
         _check_listed(level, names, span, module)
 
