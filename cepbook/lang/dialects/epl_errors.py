@@ -16,6 +16,7 @@ from lark.exceptions import UnexpectedToken
 from cepbook.errors import Diagnostic, Span
 from cepbook.lang.dialects.epl_context_errors import of_context
 from cepbook.lang.dialects.epl_lexer import NOT_BEFORE, RESERVED, SOFT, UNITS, Piece
+from cepbook.lang.dialects.epl_slips import of_other_languages
 from cepbook.lang.dialects.epl_stop import CLAUSES, OPENING, Stop
 
 CLAUSE_TEXT = "select, from, where, group by, having, output, order by, limit"
@@ -482,6 +483,7 @@ REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     recognize_of_sql,
     declaration,
     of_context,
+    of_other_languages,
     foreign_operator,
     second_selector,
     missing_end,
