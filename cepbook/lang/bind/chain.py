@@ -243,6 +243,8 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     hint = _inside(step.name, scope) or _qualified(step.name, scope) or did_you_mean(step.name, names)
     if hint is None and scope.no_aggregates == SOURCELESS:
         hint = "write from and an event type behind the select list"
+    if hint is None and more and scope.no_aggregates == DECLARING and scope.correlated:
+        hint = f"what begins a partition is called {' or '.join(f'`{one}`' for one in scope.correlated)}"
     if hint is None and simple_type(step.name) is not None:
         hint = f"to convert a value write cast(value, {step.name})"
     if hint is None and step.name.lower() == "context" and scope.context is not None:

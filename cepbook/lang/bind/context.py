@@ -200,7 +200,12 @@ def _distinct(
     mapping: dict[x.Expr, x.Expr] = {x.EventOf(event.type, p.EVENT): event}
     for name, of in (event_type.properties if event_type is not None else {}).items():
         mapping[x.Prop(of, p.EVENT, name)] = x.Member(of, event, name)
-    return tuple(substitute(bind_expr(key, scope), mapping) for key in node.distinct)
+    keys = [bind_expr(key, scope) for key in node.distinct]
+    for key in keys:
+        if any(isinstance(part, x.SubqueryRef) for part in x.walk(key)):
+            hint = "insert what is looked up into a stream of its own"
+            module.problems.add("wrong-parameter", "`distinct` takes no subquery", key.span, hint)
+    return tuple(substitute(key, mapping) for key in keys)
 
 
 # ---------------------------------------------------------------- segmented contexts

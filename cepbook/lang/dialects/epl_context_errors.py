@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from cepbook.lang.dialects.epl_lexer import UNITS
 from cepbook.lang.dialects.epl_stop import OPENING, Stop
 
@@ -14,7 +16,7 @@ FIRST = "context stands first: context NAME select …"
 def of_context(stop: Stop) -> str | None:
     """What helps in a declaration of a context, and in statements of contexts."""
     outside = _outside(stop)
-    if ("create", "context") in zip(outside, outside[1:], strict=False):
+    if ("create", "context") in pairwise(outside):
         return _in_declaration(stop, outside[outside.index("create") + 2 :])
     if stop.text() == "context" and stop.text(-2) == "create":
         return f"write create context {stop.tokens[stop.at - 1].text}"

@@ -91,7 +91,7 @@ def _paced(stop: Stop) -> str | None:
 
 def _value(stop: Stop) -> str | None:
     found, before = stop.text(), stop.text(-1)
-    if before == "?" and found != ".":
+    if before == "?" and found not in (".", "?"):
         return CASE
     if found == "instanceof":
         return "write instanceof(x, string)"
