@@ -231,12 +231,12 @@ class Batch:
         properties = self._runtime.catalog.event_types[name].properties
         if plan.reasons or name in plan.senders:
             return tuple(properties)
-        readers = [node.statement for node in plan.nodes if name in node.raw]
-        if any(statement.steps.in_order for statement in readers):
+        readers = [node for node in plan.nodes if name in node.raw]
+        if any(node.whole or node.statement.steps.in_order for node in readers):
             return tuple(properties)
-        wanted = {c for statement in readers for c in statement.program.columns}
+        wanted = {c for node in readers for c in node.statement.program.columns}
         for context, listed in allocating(self._runtime, name):
-            wanted.update(context.columns(listed))
+            wanted.update(properties if (read := context.columns(listed)) is None else read)
         return tuple(c for c in properties if c in wanted)
 
     def _obstacle_in(self, statement: Statement) -> str | None:
@@ -260,8 +260,8 @@ class Batch:
         for window in (window for each in parts for window in each.windows):
             if window.row.timed and not all(x.above_zero(e) for e in window.args if isinstance(e, x.Period)):
                 return f"`{statement.name}` has a period that is not a positive constant"
-            if statement.context is not None and _reads_variables(window):
-                return f"`{statement.name}` has a window whose parameters are variables, read when a partition begins"
+            if statement.context is not None and _may_not_begin(window):
+                return f"`{statement.name}` has a window whose parameters are read when a partition begins"
         if any(_may_be_due_at_once(stage) for each in parts for stage in each.stages):
             return f"`{statement.name}` has a window whose end may move to before now"
         if statement.program.watched or any(each.watched for each in statement.program.subqueries):
@@ -352,9 +352,9 @@ def _timed(statement: Statement) -> bool:
     return of_itself or (statement.context is not None and statement.context.columnar is None)
 
 
-def _reads_variables(window: WindowSpec) -> bool:
-    """Then a window may be unable to begin: that is a failure of one event."""
-    return any(isinstance(part, x.Variable) for e in window.args for part in x.walk(e))
+def _may_not_begin(window: WindowSpec) -> bool:
+    """Whether a window may be unable to begin, as with a size of null: that is a failure of one event."""
+    return any(isinstance(part, x.Variable | x.ContextProp) for e in window.args for part in x.walk(e))
 
 
 def _may_be_due_at_once(stage: Keep) -> bool:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from cepbook.engine.outlet import call_listener
 from cepbook.engine.rows.compile import Program
 from cepbook.errors import Diagnostic, StatementError, cause_text
 from cepbook.lang.text import dialect_of
+
+
+def namespaces(failure: Exception) -> Iterator[dict[str, Any]]:
+    """The global names of the functions that a failure passed, outermost first."""
+    trace = failure.__traceback__
+    while trace is not None:
+        yield trace.tb_frame.f_globals
+        trace = trace.tb_next
 
 
 def explained(

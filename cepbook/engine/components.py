@@ -17,13 +17,13 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import expressions, stores_in, types_read
 
 _Context = p.CreateContextStatement | p.CreateContextTreeStatement
-_Running = p.Reader | p.CreateVariableStatement
+_Running = p.Reader | p.CreateVariableStatement | p.CreateTableStatement  # a table keeps its context going
 
 
 def components(plans: Sequence[p.StatementPlan], catalog: Catalog) -> list[list[str]]:
     """The names of the statements among `plans` that run, by component; both in the order of `plans`."""
     contexts = {each.context.name: each for each in plans if isinstance(each, _Context)}
-    running = [each for each in plans if isinstance(each, _Running)]
+    running = [each for each in plans if isinstance(each, _Running) and _runs(each)]
     links = _Links()
     for each in running:
         links.join(each.name, ())
@@ -42,6 +42,11 @@ def components(plans: Sequence[p.StatementPlan], catalog: Catalog) -> list[list[
     return list(found.values())
 
 
+def _runs(statement: _Running) -> bool:
+    """Whether events or the clock do anything to a statement: to a table only as one of a context."""
+    return statement.context is not None or not isinstance(statement, p.CreateTableStatement)
+
+
 def _by_variables(running: Iterable[_Running], contexts: dict[str, _Context], links: _Links) -> None:
     assigned = {name for each in running if isinstance(each, p.Reader) for name in each.assigned}
     if not assigned:
@@ -51,7 +56,8 @@ def _by_variables(running: Iterable[_Running], contexts: dict[str, _Context], li
             own = {each.variable.name}
         else:
             parts = (each, contexts.get(each.context or ""))
-            own = {e.name for e in expressions(parts) if isinstance(e, x.Variable)} | each.assigned
+            own = {e.name for e in expressions(parts) if isinstance(e, x.Variable)}
+            own |= each.assigned if isinstance(each, p.Reader) else frozenset()
         links.join(each.name, [("variable", name) for name in own & assigned])
 
 

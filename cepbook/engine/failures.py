@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from collections.abc import Callable, Collection
 
+from cepbook.engine.blame import namespaces
 from cepbook.engine.statement import Statement
 from cepbook.errors import StatementError
 
@@ -62,7 +62,7 @@ def attribute(failure: Exception, statements: Collection[Statement]) -> bool:
 
     If not it may have come while timers of any were armed: all are.
     """
-    passed = list(_namespaces(failure))
+    passed = list(namespaces(failure))
     for statement in statements:
         if any(statement.program.namespace is namespace for namespace in passed):
             statement.failed(failure)
@@ -71,10 +71,3 @@ def attribute(failure: Exception, statements: Collection[Statement]) -> bool:
         statement.timed.mend(state for _, state in statement.states())
     # a listener may drop a statement that was still to see the event
     return any("stopped" in namespace for namespace in passed)
-
-
-def _namespaces(failure: Exception) -> Iterator[dict[str, Any]]:
-    trace = failure.__traceback__
-    while trace is not None:
-        yield trace.tb_frame.f_globals
-        trace = trace.tb_next

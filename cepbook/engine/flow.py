@@ -31,6 +31,7 @@ from cepbook.engine.rounds import Rounds
 from cepbook.engine.slices import ALONE, Collected, Derived, Held, Passed, Slice
 from cepbook.engine.statement import Statement
 from cepbook.lang.catalog import Catalog
+from cepbook.lang.reads import sees_events
 
 
 class Routing(Protocol):
@@ -76,12 +77,16 @@ _Shown = tuple[int, Row, Partition | None]  # an event with its time and, in a c
 
 @dataclass(slots=True)
 class Node:
-    """A statement, the replayed types and the statements that it reads from; `keyed`: its rows' order will matter."""
+    """A statement, the replayed types and the statements that it reads from; `keyed`: its rows' order will matter.
+
+    `whole`: it looks at events as wholes, and those of a subtype have more properties than the columns that it reads.
+    """
 
     statement: Statement
     raw: list[str]
     producers: list[str]
     keyed: bool = False
+    whole: bool = False
 
     @property
     def merges(self) -> bool:
@@ -96,7 +101,8 @@ def nodes_of(statements: Iterable[Statement], types: Sequence[str]) -> list[Node
     for statement in statements:
         raw = [t for t in types if statement.reads(t)]
         producers = [name for name, target in inserts if statement.reads(target)]
-        nodes[statement.name] = Node(statement, raw, producers)
+        whole = any(t != statement.steps.source.event_type for t in raw) and sees_events(statement.plan)
+        nodes[statement.name] = Node(statement, raw, producers, whole=whole)
     ordered: list[Node] = []
     placed: set[str] = set()
     while len(ordered) < len(nodes):
@@ -189,7 +195,7 @@ class Flow:
         return out.derived()
 
     def _run_plain(self, node: Node, given: list[Slice], produced: list[Derived], out: Collected) -> None:
-        if node.merges:
+        if node.merges or node.whole:
             self._run_events(node.statement, *self._merged(given, produced), out)
         elif given:
             self._run_columns(node.statement, given[0], out)

@@ -100,6 +100,12 @@ class Member(Protocol):
     def end(self, partition: Any, now: int) -> None:
         """A partition ends: deliver what is due at its end, and forget the state."""
 
+    def caused(self, failure: Exception) -> bool:
+        """Whether the failure came out of the statement's generated code."""
+
+    def error(self, failure: Exception) -> StatementError:
+        """The failure as the user is shown it."""
+
     def settle(self) -> None:
         """The context failed, maybe while timers of the statement were armed: make them right."""
 

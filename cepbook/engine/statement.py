@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable
 from functools import cached_property, partial
 from typing import Any
 
-from cepbook.engine.blame import explained
+from cepbook.engine.blame import explained, namespaces
 from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
@@ -537,6 +537,11 @@ class Statement(Storing):
             return [state for _, state in self.states()] if len(self.context.partitions) <= _FEW else []
         partition = found[0]  # what was found may be the state of one input of a join, or one that could not begin
         return [] if partition is None or partition.ended else partition.states[self.program.namespace["slot"] :][:1]
+
+    def caused(self, failure: Exception) -> bool:
+        """Whether the failure came out of its generated code, or that of its subqueries."""
+        own = [program.namespace for program in (self.program, *self.program.subqueries)]
+        return any(passed is each for passed in namespaces(failure) for each in own)
 
     def error(self, failure: Exception) -> StatementError:
         """`failure` as the user is shown it."""

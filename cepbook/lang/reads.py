@@ -25,6 +25,14 @@ def types_read(value: object) -> Iterator[str]:
             yield name
 
 
+def sees_events(value: object) -> bool:
+    """Whether a plan looks at events as wholes: then it sees what a subtype adds to the properties of a type."""
+    nodes = (each for each in walk(value) if isinstance(each, plan.PlanNode))
+    if any(isinstance(each, plan.Recognize) or getattr(each, "wildcard", False) for each in nodes):
+        return True  # a match has whole rows
+    return any(isinstance(e, x.EventOf | x.WindowValue) for e in expressions(value))
+
+
 def variables_read(value: object) -> set[str]:
     """The variables that a plan reads, at any depth. Who assigns a part of one (``set v.x = 1``) reads its rest."""
     read = {e.name for e in expressions(value) if isinstance(e, x.Variable)}

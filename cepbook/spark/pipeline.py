@@ -9,7 +9,7 @@ from cepbook.engine.rows.lowering import lowered
 from cepbook.lang import expr, plan, trees
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.patterns import At, Every, Interval, Pattern, Schedule, Within, walk
-from cepbook.lang.reads import expressions, stores_changed, stores_in, types_read, variables_read
+from cepbook.lang.reads import expressions, sees_events, stores_changed, stores_in, types_read, variables_read
 
 KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})
 Context = plan.CreateContextStatement | plan.CreateContextTreeStatement
@@ -170,7 +170,7 @@ def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ..
                 continue
             for stream in context.spec.streams:
                 if catalog.is_a(name, stream.event_type):
-                    seen |= _props(stream)
+                    seen |= set(declared) if sees_events(stream) else _props(stream)
         found[name] = tuple(p for p in declared if p in seen)
     return found
 
@@ -186,16 +186,11 @@ def _sees_all(statement: plan.Reader) -> bool:
     patterns = [source.pattern for source in sources_of(statement) if source.pattern is not None]
     if any(not isinstance(p, Pattern) or any(atom.contained for atom in p.atoms) for p in patterns):
         return True
-    roots = [each.root for each in statement.subqueries]
-    if isinstance(statement, plan.SelectStatement):
-        roots.append(statement.root)
-    if any(root.wildcard or recognize_of(root) is not None for root in roots):  # a match has whole rows
-        return True
     if any(source.contained for source in sources_of(statement)):  # they are in the properties of the event
         return True
     if isinstance(statement, plan.SplitStatement):  # what no branch takes is delivered
         return True
-    return any(isinstance(e, expr.EventOf | expr.WindowValue) for e in expressions(statement))
+    return sees_events(statement)
 
 
 def _of_tags(statement: plan.Reader, name: str, catalog: Catalog) -> set[str]:

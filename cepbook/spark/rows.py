@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from cepbook.errors import UsageError
+from cepbook.lang.catalog import Catalog
 from cepbook.lang.types import BITS, Type
 from cepbook.spark.pipeline import Query, pipeline
 from cepbook.spark.schema import TEXTUAL
@@ -188,12 +189,23 @@ def _of_feed(workbench: Any, name: str) -> Rows:
         times.append(np.array(found.times, np.int64))
         remove.append(~np.array(found.inserts, bool))
         for c in names:
-            parts[c].append(column_of(found.column(c)))
+            parts[c].append(column_of(_declared(found.column(c), properties[c], workbench.runtime.catalog)))
     columns = {c: joined(parts[c]) for c in names}
     time = np.concatenate(times)
     families = {c: family for c, of in properties.items() if (family := family_of(of)) is not None}
     lost = feed.total_insert + feed.total_remove - len(time)
     return Rows(time, np.concatenate(remove), columns, lost, families=families)
+
+
+def _declared(values: list[Any], of: Type, catalog: Catalog) -> list[Any]:
+    """Events as their declared type has them, as in columns of Spark: without what a subtype adds."""
+    if of.of is not None and of.of.event is not None:
+        return [None if value is None else _declared(value, of.of, catalog) for value in values]
+    found = catalog.event_types.get(of.event or "")
+    if found is None or not any(of.event in each.supertypes for each in catalog.event_types.values()):
+        return values
+    names = found.properties
+    return [{k: v for k, v in each.items() if k in names} if isinstance(each, dict) else each for each in values]
 
 
 def _of_run(run: SparkRun, name: str) -> Rows:

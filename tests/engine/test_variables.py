@@ -285,7 +285,7 @@ def test_a_partition_that_cannot_begin_is_a_failure_of_the_statement() -> None:
         "@name('s0') context C select id, sum(v) as s from B#length(n)"
     )
     assert runtime.batch(["B"]).reason == (
-        "`s0` has a window whose parameters are variables, read when a partition begins"
+        "`s0` has a window whose parameters are read when a partition begins"
     )
     found = deliveries(runtime, "s0")
     runtime.send("B", {"id": "a", "v": 1})

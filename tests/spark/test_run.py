@@ -521,3 +521,21 @@ def test_events_that_are_too_large_for_a_batch_are_told_of_with_what_to_do() -> 
     with pytest.raises(UsageError, match=r"do not fit into memory\n.*maxRecordsPerBatch") as told:
         acting(action)
     assert "org.apache" not in str(told.value)
+
+
+def test_events_of_a_subtype_are_looked_at_as_wholes(spark: SparkSession) -> None:
+    """A dynamic property is there; an event as a value has the properties of the declared type, as the column has."""
+    cep = Workbench()
+    cep.run("""create schema Up(k string, x int); create schema Down(q int) inherits Up;
+    create context High partition by k from Up(q? > 3);
+    @name('asked') select k, q? as q from Up; @name('filtered') select x from Up(q? = 3);
+    @name('grouped') select k, max(cast(q?, int)) as top from Up group by k;
+    @name('divided') context High select k, count(*) as n from Up; @name('event') select e, k from Up as e""")
+    up = pd.DataFrame({"t": [1, 4], "k": ["a", "b"], "x": [1, 4]})
+    down = pd.DataFrame({"t": [2, 3, 5], "k": ["a", "b", "a"], "x": [2, 3, 5], "q": [3, 4, 5]})
+    frames = {"Up": up, "Down": down}
+    cep.replay(frames, time="t").run()
+    run = cep.spark({name: spark.createDataFrame(frame) for name, frame in frames.items()}, time="t", session=spark)
+    assert compare(cep, run).verdict == "equal", compare(cep, run)
+    assert sorted(run.to_arrow("divided").column("k").to_pylist()) == ["a", "b"]
+    assert cep.changes("asked")["q"].tolist() == [None, 3, 4, None, 5]

@@ -124,8 +124,8 @@ class Columnar(Protocol):
     def listed(self, type_name: str) -> str | None:
         """The listed type that events of `type_name` are of; None: they open no partitions."""
 
-    def columns(self, listed: str) -> list[str]:
-        """The properties that `assign` needs."""
+    def columns(self, listed: str) -> list[str] | None:
+        """The properties that `assign` needs; None: all that the events have."""
 
     def assign(self, streams: Sequence[Arriving]) -> list[list[Partition | None]]:
         """The partition of each row of a replay, stream by stream; new ones are allocated in the order of all rows."""

@@ -353,9 +353,11 @@ class KeyedContext:
         """The partition of an event and its time (allocated if new), None outside the context."""
         return partial(self._assign_row, listed)
 
-    def columns(self, listed: str) -> list[str]:
-        """The properties that `assign` needs."""
+    def columns(self, listed: str) -> list[str] | None:
+        """As of `Columnar`."""
         stream = self._streams[listed]
+        if lower.reads_event(stream.filter, *stream.keys):
+            return None
         return lower.properties(stream.filter, *stream.keys)
 
 

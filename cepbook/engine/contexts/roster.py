@@ -61,6 +61,10 @@ class Roster:
             if statement is not None:
                 statement.forget(partition)
 
+    def blamed(self, failure: Exception) -> Member | None:
+        """The statement whose generated code a failure came out of."""
+        return next((each for each in self.members if each is not None and each.caused(failure)), None)
+
     def settle(self) -> None:
         """The context failed: the timers of its statements are made right."""
         for statement in self.members:

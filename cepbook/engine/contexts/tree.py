@@ -463,7 +463,11 @@ class Tree:
         """Report a run-time failure. Timers that it may have kept from being armed are armed."""
         self._roster.settle()
         self.timed.settle()
-        self._notices.failed(self.name, failure)
+        statement = self._roster.blamed(failure)
+        if statement is None:
+            self._notices.failed(self.name, failure)
+        else:
+            self._host.report(statement.error(failure))
 
 
 def _before(round_: Round, found: Sequence[Partition]) -> Sequence[Partition]:

@@ -174,7 +174,8 @@ def _on_trigger(node: ast.OnTrigger, name: str, heading: Heading, state: Module)
 def _refuse_prefix(node: ast.Statement, what: str, state: Module) -> None:
     if node.context is not None:
         at = Span(node.span.start, node.span.end)
-        state.problems.add("wrong-context", f"`{what}` does not take a context", at)
+        hint = f"leave `context {node.context}` out"
+        state.problems.add("wrong-context", f"`{what}` does not take a context", at, hint)
 
 
 _STATEMENTS: dict[type[ast.Statement], Rule] = {

@@ -53,7 +53,10 @@ def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
 def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> AggregateCall | None:
     """The call of an aggregate; None when something in it was reported. Raises Refused (reported)."""
     if scope.no_aggregates is not None:
-        scope.problems.fail("aggregate-not-allowed", f"aggregate `{row.name}` in {scope.no_aggregates}", step.span)
+        before = scope.no_aggregates == "the where-clause"
+        hint = "write the condition in having: it is tested after aggregation" if before else None
+        fact = f"aggregate `{row.name}` in {scope.no_aggregates}"
+        scope.problems.fail("aggregate-not-allowed", fact, step.span, hint)
     parts = _arguments(row, step, scope, bind)
     refuse_locals(parts.all(), f"`{row.name}`", scope)
     _check_window(row, parts, step, scope)

@@ -35,6 +35,10 @@ RECEIVERS = {"string": "text", "array": "events", "map": "map", "sorted": "sorte
 # Functions of match_recognize in the SQL standard that EPL has not, and what to do instead
 ELSEWHERE = {
     "classifier": "measures have a column for each variable: it is null where the variable took no row",
+    "if": "write case when … then … else … end",
+    "iif": "write case when … then … else … end",
+    "lag": "prev(1, x) is the value of the row before it, of its window; prior(1, x) that of the event before it",
+    "row_number": "count(*) without a window numbers the events",
     "match_number": "count the matches: select count(*) … in a statement that reads them",
 }
 

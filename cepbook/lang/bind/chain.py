@@ -13,7 +13,18 @@ from cepbook.lang.bind.access import bind_access
 from cepbook.lang.bind.dates import bind_date_method, event_type_of
 from cepbook.lang.bind.declared import declared
 from cepbook.lang.bind.methods import bind_method, method_hint
-from cepbook.lang.bind.names import ERROR, SOURCELESS, Scope, Stream, describe, did_you_mean, error_at
+from cepbook.lang.bind.names import (
+    DECLARING,
+    ERROR,
+    MATCH_TYPE,
+    SOURCELESS,
+    Scope,
+    Stream,
+    describe,
+    did_you_mean,
+    error_at,
+    simple_type,
+)
 from cepbook.lang.bind.variant import looked_up, looked_up_anywhere
 from cepbook.lang.catalog import ContextType, VariableType
 from cepbook.lang.functions import FUNCTIONS
@@ -232,6 +243,12 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     hint = _inside(step.name, scope) or _qualified(step.name, scope) or did_you_mean(step.name, names)
     if hint is None and scope.no_aggregates == SOURCELESS:
         hint = "write from and an event type behind the select list"
+    if hint is None and more and scope.no_aggregates == DECLARING and scope.correlated:
+        hint = f"what begins a partition is called {' or '.join(f'`{one}`' for one in scope.correlated)}"
+    if hint is None and simple_type(step.name) is not None:
+        hint = f"to convert a value write cast(value, {step.name})"
+    if hint is None and step.name.lower() == "context" and scope.context is not None:
+        hint = "name one of its properties, such as context.id"
     scope.problems.fail("unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, hint)
 
 
@@ -277,7 +294,8 @@ def _variable(variable: VariableType, step: ast.NameStep, scope: Scope) -> x.Exp
 
 
 def _where(scope: Scope) -> str:
-    names = [f"`{s.event_type.name}`" for s in scope.streams if s.event_type is not None and s.event_type.properties]
+    found = (s.event_type for s in scope.streams if s.event_type is not None and s.event_type.properties)
+    names = [f"`{each.name}`" for each in found if each.name != MATCH_TYPE]
     return f" in {' or '.join(names)}" if names else ""
 
 
@@ -318,12 +336,12 @@ def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
     if scope.open_context:
         return error_at(node.span)
     if scope.context is None:
-        scope.problems.fail(
-            "unknown-property",
-            f"`context.{node.steps[1].name}` outside of a context",
-            node.span,
-            "begin the statement with `context NAME`",
-        )
+        name = f"`context.{node.steps[1].name}`"
+        fact, hint = f"{name} outside of a context", "begin the statement with `context NAME`"
+        if scope.no_aggregates == DECLARING:
+            fact = f"{name} in a declaration: it sees what belongs to its own level only"
+            hint = "compare in the filters of statements"
+        scope.problems.fail("unknown-property", fact, node.span, hint)
     step = node.steps[1]
     type_ = scope.context.properties.get(step.name)
     if type_ is None or step.args is not None:

@@ -125,6 +125,10 @@ class _Life:
 
     def event(self, node: ast.ContextCondition, stream: ast.FilterStream) -> tuple[c.OnEvent, dict[str, Type]]:
         event_type = self.module.event_type(stream.type_name, stream.span)
+        store = self.module.catalog.stores.get(stream.type_name)
+        if store is not None and store.kind == "table":
+            fact = f"`{stream.type_name}` is a table: its rows are no events"
+            self.module.problems.add("wrong-parameter", fact, stream.span, "name what is inserted into it")
         scope = self.scope(Stream(node.alias, event_type, stream.type_name))
         filters = [bind_condition(condition, scope, "the filter") for condition in stream.filters]
         contained: tuple[Contained, ...] = ()
@@ -196,7 +200,12 @@ def _distinct(
     mapping: dict[x.Expr, x.Expr] = {x.EventOf(event.type, p.EVENT): event}
     for name, of in (event_type.properties if event_type is not None else {}).items():
         mapping[x.Prop(of, p.EVENT, name)] = x.Member(of, event, name)
-    return tuple(substitute(bind_expr(key, scope), mapping) for key in node.distinct)
+    keys = [bind_expr(key, scope) for key in node.distinct]
+    for key in keys:
+        if any(isinstance(part, x.SubqueryRef) for part in x.walk(key)):
+            hint = "insert what is looked up into a stream of its own"
+            module.problems.add("wrong-parameter", "`distinct` takes no subquery", key.span, hint)
+    return tuple(substitute(key, mapping) for key in keys)
 
 
 # ---------------------------------------------------------------- segmented contexts
@@ -212,7 +221,7 @@ def _keyed(name: str, node: ast.KeyedContext, module: Module) -> tuple[ContextTy
     named = [item for item in node.items if item.alias is not None]
     if named and any(on.alias is not None for on in node.initiated_by):
         fact = "names of events stand either in `partition by` or in `initiated by`"
-        module.problems.add("wrong-parameter", fact, named[0].span)
+        module.problems.add("wrong-parameter", fact, named[0].span, "leave out those in `partition by`")
     aliases = [item.alias for item in named]
     for item in named:
         if aliases.count(item.alias) > 1:

@@ -86,7 +86,7 @@ def add_columns(columns: Sequence[ast.ColumnDef], properties: dict[str, Type], m
             module.problems.unsupported("annotations of properties", column.span)
         if column.type_args:
             module.problems.unsupported("type parameters", column.span)
-        type_ = resolve_type(column.type_name, module, column.span)
+        type_ = resolve_type(column.type_name, module, column.span, of=column.name)
         for _ in range(column.dimensions):
             type_ = type_ if type_ == ERROR else t.array_of(type_)
         inherited = properties.get(column.name)

@@ -28,7 +28,8 @@ def bind_create_expression(
 ) -> plan.CreateExpressionStatement | None:
     """``create expression``, entered into the module's catalog; None when the report says why not."""
     if node.context is not None:
-        module.problems.add("wrong-context", "`create expression` does not take a context", node.span)
+        hint = f"leave `context {node.context}` out"
+        module.problems.add("wrong-context", "`create expression` does not take a context", node.span, hint)
     found = _declaration(node.declaration, module)
     if found is None:
         module.dropped.add(node.declaration.name)

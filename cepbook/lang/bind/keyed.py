@@ -12,7 +12,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.arguments import whole_event
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.expr import bind_condition, bind_expr
-from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, describe, did_you_mean
+from cepbook.lang.bind.names import DECLARING, ERROR, Module, Refused, Scope, Stream, describe, did_you_mean
 from cepbook.lang.plan import KeyedStream
 from cepbook.lang.rewrite.expressions import fold
 
@@ -23,7 +23,7 @@ _MOST_PREALLOCATED = 1_000_000
 
 def of_context(module: Module, streams: tuple[Stream, ...]) -> Scope:
     """The scope of the expressions of ``create context``."""
-    return Scope(module, streams, no_aggregates="a context", no_rows="a context")
+    return Scope(module, streams, no_aggregates=DECLARING, no_rows=DECLARING)
 
 
 def _listed(node: ast.FilterStream, module: Module) -> tuple[Scope, x.Expr | None]:
@@ -52,12 +52,14 @@ def _check_unrelated(items: Sequence[ast.KeyedItem], module: Module) -> None:
     for item in items:
         name = item.stream.type_name
         if name in seen:
-            module.problems.add("duplicate-name", f"event type `{name}` is listed twice", item.stream.span)
+            hint = "several keys of one event type stand together: a and b from Tick"
+            module.problems.add("duplicate-name", f"event type `{name}` is listed twice", item.stream.span, hint)
         for other in seen:
             above, below = (other, name) if module.catalog.is_a(name, other) else (name, other)
             if name != other and module.catalog.is_a(below, above):
                 fact = f"`{below}` is a subtype of `{above}`, only one of them can be listed"
-                module.problems.add("wrong-context", fact, item.stream.span)
+                hint = f"leave `{below}` out: its events are events of `{above}`"
+                module.problems.add("wrong-context", fact, item.stream.span, hint)
         seen.append(name)
 
 
@@ -82,7 +84,8 @@ def _keyed_stream(item: ast.KeyedItem, module: Module) -> KeyedStream:
 def _key(node: ast.Expr, scope: Scope) -> x.Expr:
     bound = bind_expr(node, scope)
     if bound.type != ERROR and not isinstance(bound, (x.Prop, x.Member, x.Index)):
-        scope.problems.add("wrong-parameter", "the key of a context must be a property", node.span)
+        hint = "insert what is calculated into a stream of its own"
+        scope.problems.add("wrong-parameter", "the key of a context must be a property", node.span, hint)
     return bound
 
 
@@ -90,12 +93,13 @@ def _check_keys(span: Span, stream: KeyedStream, model: KeyedStream, module: Mod
     name, other = stream.event_type, model.event_type
     if len(stream.keys) != len(model.keys):
         fact = f"number of keys: {len(stream.keys)} for `{name}`, {len(model.keys)} for `{other}`"
-        module.problems.add("type-mismatch", fact, span)
+        module.problems.add("type-mismatch", fact, span, "all event types have as many keys, joined by and")
         return
     for key, of in zip(stream.keys, model.keys, strict=True):
         if key.type != of.type and ERROR not in (key.type, of.type):
             fact = f"the key of `{name}` is {describe(key.type)}, that of `{other}` {describe(of.type)}"
-            module.problems.add("type-mismatch", fact, key.span)
+            hint = "events of all types belong to one partition if their keys are equal, so these are of one type"
+            module.problems.add("type-mismatch", fact, key.span, hint)
 
 
 # ---------------------------------------------------------------- hashes
@@ -141,7 +145,8 @@ def _hash_call(node: ast.Expr, scope: Scope) -> tuple[str, tuple[x.Expr, ...]]:
         return name.lower(), args
     if name not in functions:
         known = did_you_mean(name, [*HASH_FUNCTIONS, *functions])
-        scope.problems.fail("unknown-function", f"no hash function `{name}`", step.span, known)
+        hint = known or f"there are {' and '.join(HASH_FUNCTIONS)}, and registered functions"
+        scope.problems.fail("unknown-function", f"no hash function `{name}`", step.span, hint)
     scope.module.need("function", name)
     returns = functions[name].returns
     if returns not in (t.INT, t.LONG, t.SHORT, t.BYTE, t.OBJECT):

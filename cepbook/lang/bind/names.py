@@ -17,8 +17,10 @@ from cepbook.lang.ast.node import walk
 from cepbook.lang.catalog import Catalog, ContextType, DeclaredExpression, EventType
 from cepbook.lang.plan import AggregateCall, Selector, Subquery, SubqueryForm
 from cepbook.lang.types import Type
+from cepbook.lang.windows import WINDOWS
 
 SOURCELESS = "a statement without a from-clause"  # what such a statement is called
+DECLARING = "a context"  # where the expressions of ``create context`` stand
 MATCH_TYPE = "<pattern>"  # the name of the type of matches
 ERROR = Type("error")  # of expressions that were reported already: whatever uses them stays silent
 
@@ -107,12 +109,11 @@ class Module:
             self.need("event type", name)
             return found
         if name not in self.dropped:
-            self.problems.add(
-                "unknown-type",
-                f"no event type `{name}`",
-                self.word(name, span),
-                did_you_mean(name, self.catalog.event_types),
-            )
+            stream, _, window = name.rpartition(".")
+            hint = did_you_mean(name, self.catalog.event_types)
+            if hint is None and stream and window in WINDOWS:
+                hint = f"write the data window with a #: {stream}#{window}"
+            self.problems.add("unknown-type", f"no event type `{name}`", self.word(name, span), hint)
         return None
 
 
@@ -210,7 +211,9 @@ def statement_context(name: str | None, span: Span, module: Module) -> tuple[Con
     if found is not None:
         module.need("context", name)
     elif name not in module.dropped:
-        hint = did_you_mean(name, module.catalog.contexts)
+        nested = (c.name for c in module.catalog.contexts.values() if name in (level.name for level in c.levels))
+        whole = next((f"`{name}` is a level of `{one}`: write context {one}" for one in nested), None)
+        hint = whole or did_you_mean(name, module.catalog.contexts)
         at = module.word(name, span)
         module.problems.add("unknown-context", f"no context `{name}`", at, hint)
     return found, found is None
@@ -233,7 +236,8 @@ def _check_listed(context: ContextType, names: Sequence[str], span: Span, module
     if context.kind in ("keyed", "hash", "category") and not known:
         shown, only = (", ".join(f"`{name}`" for name in dict.fromkeys(some)) for some in (names, listed))
         fact = f"context `{context.name}` does not partition {shown}, only {only}"
-        module.problems.add("wrong-context", fact, span)
+        hint = f"list {'it' if len(set(names)) == 1 else 'one of them'} in `create context`, or leave the context out"
+        module.problems.add("wrong-context", fact, span, hint)
     for level in context.levels:
         _check_listed(level, names, span, module)
 
@@ -253,10 +257,13 @@ def simple_type(name: str) -> Type | None:
     return None
 
 
-def resolve_type(name: str, module: Module, span: Span, *, events: bool = True) -> Type:
-    """The type called `name` (``int``, ``int[]``, an event type); reported and ERROR when unknown."""
+def resolve_type(name: str, module: Module, span: Span, *, events: bool = True, of: str = "") -> Type:
+    """The type called `name` (``int``, ``int[]``, an event type); reported and ERROR when unknown.
+
+    `of` is the name of what is of this type, for who wrote them the wrong way round.
+    """
     if name.endswith("[]"):
-        element = resolve_type(name[:-2], module, span, events=events)
+        element = resolve_type(name[:-2], module, span, events=events, of=of)
         return ERROR if element == ERROR else t.array_of(element)
     if events and name in module.catalog.event_types:
         module.need("event type", name)
@@ -269,7 +276,10 @@ def resolve_type(name: str, module: Module, span: Span, *, events: bool = True) 
     if name in module.dropped:
         return ERROR
     known: Collection[str] = [*t.BY_NAME, *(module.catalog.event_types if events else ())]
-    module.problems.add("unknown-type", f"no type `{name}`", module.word(name, span), did_you_mean(name, known))
+    hint = did_you_mean(name, known)
+    if of and simple_type(of) is not None:
+        hint = "name and type stand the other way round"
+    module.problems.add("unknown-type", f"no type `{name}`", module.word(name, span), hint)
     return ERROR
 
 

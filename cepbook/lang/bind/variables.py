@@ -41,7 +41,7 @@ def bind_create_variable(
     if node.name in module.catalog.variables:
         at = module.word(node.name, node.span)
         module.problems.add("duplicate-name", f"variable `{node.name}` exists already", at)
-    type_ = resolve_type(node.type_name, module, node.span)
+    type_ = resolve_type(node.type_name, module, node.span, of=node.name)
     for _ in range(node.dimensions):
         type_ = type_ if type_ == ERROR else t.array_of(type_)
     own = Scope(module, (), context, no_aggregates="the initial value of a variable", open_context=open_context)

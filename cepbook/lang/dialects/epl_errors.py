@@ -7,7 +7,6 @@ hint wins, so special cases stand before general ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
 
@@ -15,11 +14,12 @@ from lark import Lark
 from lark.exceptions import UnexpectedToken
 
 from cepbook.errors import Diagnostic, Span
-from cepbook.lang.dialects.epl_lexer import NOT_BEFORE, RESERVED, SOFT, UNITS, Piece, Raw
+from cepbook.lang.dialects.epl_context_errors import of_context
+from cepbook.lang.dialects.epl_lexer import NOT_BEFORE, RESERVED, SOFT, UNITS, Piece
+from cepbook.lang.dialects.epl_slips import of_other_languages
+from cepbook.lang.dialects.epl_stop import CLAUSES, OPENING, Stop
 
-CLAUSES = ("select", "from", "where", "group", "having", "output", "order", "limit")
 CLAUSE_TEXT = "select, from, where, group by, having, output, order by, limit"
-OPENING = {"(": ")", "[": "]", "{": "}"}
 CLOSING_TERMINALS = {")": "RPAR", "]": "RSQB", "}": "RBRACE"}
 OPERATORS = {
     "==": "compare with a single =",
@@ -45,70 +45,7 @@ SELECTORS = frozenset(("istream", "rstream", "irstream"))
 VALUE_TERMINALS = frozenset(("IDENT", "NUMBER", "STRING", "LPAR"))
 NAMES = {"NUMBER": "a number", "STRING": "a string", "UNIT": "a time unit", "SCRIPT": "a script in brackets"}
 NAMES |= {"OR_TERMINATED": "`or terminated`"}
-
-
 VALUE_ENDS = ("word", "tick", "NUMBER", "STRING", ")", "]")
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Where the parser stopped: the statement's tokens, the position in them, and which words or signs would do.
-
-    `accepted` holds terminal names of the grammar, `words` the keywords among them as written.
-    """
-
-    tokens: tuple[Raw, ...]
-    at: int
-    accepted: frozenset[str]
-    words: tuple[str, ...]
-
-    def text(self, offset: int = 0) -> str:
-        """The lower-cased token at `offset` from the stop; empty outside of the statement."""
-        i = self.at + offset
-        return self.tokens[i].text.lower() if 0 <= i < len(self.tokens) else ""
-
-    def kind(self, offset: int = 0) -> str:
-        i = self.at + offset
-        return self.tokens[i].kind if 0 <= i < len(self.tokens) else "end"
-
-    @property
-    def found(self) -> str:
-        return self.tokens[self.at].text
-
-    @property
-    def ended(self) -> bool:
-        return self.at >= len(self.tokens)
-
-    def open_brackets(self) -> list[Raw]:
-        """The brackets before the stop that are not closed before it."""
-        stack: list[Raw] = []
-        for token in self.tokens[: self.at]:
-            if token.kind in OPENING:
-                stack.append(token)
-            elif stack and token.kind in OPENING.values():
-                stack.pop()
-        return stack
-
-    def opens_clause(self) -> bool:
-        """Whether the word at the stop begins its clause (and is not meant as a name)."""
-        word, following = self.text(), self.text(1)
-        if word in ("group", "order"):
-            return following == "by"
-        if word == "output":
-            return following in ("all", "first", "last", "snapshot", "every", "at", "when", "after", "")
-        return word in CLAUSES and self.kind(1) not in (",", ")", "=", ".") and following not in CLAUSES
-
-    def clauses_before(self) -> list[str]:
-        """Clause keywords outside of brackets before the stop."""
-        depth, found = 0, []
-        for token in self.tokens[: self.at]:
-            if token.kind in OPENING:
-                depth += 1
-            elif token.kind in OPENING.values():
-                depth -= 1
-            elif depth == 0 and token.kind == "word" and token.text.lower() in CLAUSES:
-                found.append(token.text.lower())
-        return found
 
 
 def explain(error: UnexpectedToken, piece: Piece, parser: Lark) -> Diagnostic:
@@ -208,6 +145,22 @@ def recognize_of_sql(stop: Stop) -> str | None:
         if at_first or (stop.text(-1), stop.text()) == (first, second):
             return hint
     return None
+
+
+def declaration(stop: Stop) -> str | None:
+    """The body of a declared expression, which is not in braces, or the name before it."""
+    words = [token.text.lower() for token in stop.tokens[: stop.at]]
+    start = 2 if words[:2] == ["create", "expression"] else 1
+    if words[start - 1 : start] != ["expression"]:
+        return None
+    if "{" in words:
+        return f"a parameter stands before =>: {{{stop.text(-1)} => …}}" if stop.kind() == ":" else None
+    if stop.at == start:
+        return "write a name before the body: expression f {x => x + 1}" if stop.kind() == "{" else None
+    name = stop.tokens[start].text.rstrip(": ")
+    if "alias" in (*words[start:], stop.text()):
+        return f"write expression {name} alias for {{…}}"
+    return f"the body stands in braces: expression {name} {{x => x + 1}}"
 
 
 def trailing_comma(stop: Stop) -> str | None:
@@ -503,7 +456,7 @@ def missing_separator(stop: Stop) -> str | None:
 
 
 def join_kind(stop: Stop) -> str | None:
-    if stop.text() in ("outer", "join") and stop.text(-1) != "outer":
+    if stop.text() in ("outer", "join") and stop.text(-1) != "outer" and stop.accepted & {"LEFT", "OUTER", "JOIN"}:
         return "write left outer join, right outer join, full outer join or inner join"
     return None
 
@@ -528,6 +481,9 @@ REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     comment,
     not_yet,
     recognize_of_sql,
+    declaration,
+    of_context,
+    of_other_languages,
     foreign_operator,
     second_selector,
     missing_end,

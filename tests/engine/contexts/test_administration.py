@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from cepbook.engine.batch import Slice
 from cepbook.engine.contexts.notices import Notice
 from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested, Selector
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import BindError, StatementError, UsageError
+from tests.engine.sinks import Deltas
 
 SCHEMA = "create schema S(id string, v int);create schema E(id string, v int);create schema D(id string, v int);"
 
@@ -28,7 +30,7 @@ def rows(runtime: Runtime, statement: str) -> list[Any]:
     return found
 
 
-def sent(runtime: Runtime, *events: tuple[str, str, int]) -> Runtime:
+def sent(runtime: Runtime, *events: tuple[str, str, int | None]) -> Runtime:
     for type_name, id_, v in events:
         runtime.send(type_name, {"id": id_, "v": v})
     return runtime
@@ -244,6 +246,34 @@ def test_the_filter_of_a_keyed_context_that_fails_hides_the_event() -> None:
         sent(runtime, ("S", "a", 0))
     sent(runtime, ("S", "a", 1))
     assert (len(first), len(in_context), len(last)) == (3, 2, 3)
+
+
+@pytest.mark.parametrize("context", ["partition by v from S", "initiated by S as s terminated by E(v = s.v)"])
+def test_a_window_that_cannot_begin_is_the_failure_of_its_statement(context: str) -> None:
+    """Sent and replayed: the partition is not allocated, statements of other contexts see the event."""
+    key = "key1" if "partition" in context else "s.v"
+    epl = f"""create context C {context};
+    @name('a') context C select id from S; @name('s') context C select v, count(*) as c from S#length(context.{key});
+    @name('other') select id from S"""
+    sizes: list[int | None] = [0, 2, None, 2]
+    ran = []
+    for replayed in (False, True):
+        runtime = running(epl)
+        failures: list[StatementError] = []
+        runtime.add_error_listener(failures.append)
+        sinks = {name: Deltas() for name in ("a", "s", "other")}
+        for name, sink in sinks.items():
+            runtime.statement(name).add_sink(sink)
+        if replayed:
+            runtime.batch(["S"]).run([Slice("S", [1, 2, 3, 4], {"id": ["x"] * 4, "v": sizes})])
+        else:
+            for time, size in enumerate(sizes, 1):
+                runtime.advance(time)
+                sent(runtime, ("S", "x", size))
+        ran.append(({name: list(sink) for name, sink in sinks.items()}, runtime.partitions("C"), len(failures)))
+        assert str(failures[0]).startswith("statement `s` failed on an event: ValueError: the size of a window")
+        assert (len(sinks["other"]), len(failures)) == (4, 2)
+    assert ran[0] == ran[1]
 
 
 def test_a_period_that_is_null_allocates_nothing() -> None:

@@ -111,3 +111,31 @@ def test_conditions_of_windows_read_the_time_of_the_event(window: str) -> None:
         sent.send(events)
         replayed.replay(events, [])
         assert replayed.deliveries == sent.deliveries
+
+
+CONTEXTS = (
+    "initiated after 1 sec terminated after 1500 msec",
+    "start @now end after 700 msec",
+    "start A end B",
+    "initiated by A as a terminated after 3 sec",
+    "partition by k from A",
+    "coalesce by hash_code(k) from A granularity 2",
+    "context L start @now end after 900 msec, context P partition by k from A",
+)
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("table", [True, False])
+def test_a_context_goes_on_with_a_table_alone(context: str, table: bool) -> None:
+    """No statement reads what begins and ends its partitions."""
+    kept = "create table T(k string primary key, n int)" if table else "create window W#keepall as A"
+    epl = f"create context C {context}; @name('s') context C {kept}; @name('other') select x from B"
+    for seed in range(4):
+        events = history(Random(f"{context} {seed}"), 40)
+        sent, replayed = Run(epl), Run(epl)
+        sent.send(events)
+        replayed.replay(events, [len(events) // 2])
+        assert replayed.runtime.partitions("C") == sent.runtime.partitions("C")
+        assert replayed.deliveries == sent.deliveries
+        assert replayed.readings() == sent.readings()
+        assert replayed.runtime.next_due == sent.runtime.next_due
