@@ -503,7 +503,7 @@ def missing_separator(stop: Stop) -> str | None:
 
 
 def join_kind(stop: Stop) -> str | None:
-    if stop.text() in ("outer", "join") and stop.text(-1) != "outer":
+    if stop.text() == "outer" and "JOIN_LEFT" in stop.accepted:
         return "write left outer join, right outer join, full outer join or inner join"
     return None
 
