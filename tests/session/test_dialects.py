@@ -89,7 +89,7 @@ def test_equal_events_are_shared(cells: tuple[str | None, str | None]) -> None:
     cep.send("Tick", s="x", price=1.0)
     assert rows(cep, "a") == [(0, "x", 3.0)] and rows(cep, "b") == [(0, "x", 2.0)]
     with pytest.raises(BindError, match="there is an event type `Out` with other fields"):
-        cep.run(OUT.replace("float p", "integer p").replace("t.price", "t.vol"), dialect="apama", name="c", cell="three")
+        cep.run(OUT.replace("float p", "integer p").replace("t.price", "t.vol"), dialect="apama", name="c", cell="3")
 
 
 def test_events_of_python_may_be_declared() -> None:

@@ -119,7 +119,7 @@ def test_selecting_hashes_and_categories() -> None:
 @pytest.mark.parametrize(
     ("module", "statement", "selector", "message"),
     [
-        (CATEGORY, "sized", ByCategory("lage"), "(?s)no category 'lage'; there are 'small', 'large'.*did you mean `large`"),
+        (CATEGORY, "sized", ByCategory("lage"), "(?s)no category 'lage'; there are 'small', 'large'.*mean `large`"),
         (CATEGORY, "sized", ByCategory("large", 7), "no category 7; there are 'small', 'large'"),
         (HASHED, "hashed", ByHash(1, 4), "hashes of this context are 0 to 3, found 4"),
     ],
@@ -133,7 +133,8 @@ def test_what_no_partition_can_be(module: str, statement: str, selector: Any, me
 def test_what_no_partition_can_be_is_told_before_there_is_one() -> None:
     cep = Workbench()
     cep.run(
-        f"{SCHEMAS} create context Parts context K partition by cust from Txn, context G group amount < 0 as low from Txn;"
+        f"{SCHEMAS} create context Parts"
+        " context K partition by cust from Txn, context G group amount < 0 as low from Txn;"
         "@name('s') context Parts select count(*) from Txn"
     )
     assert cep.iterate("s", Nested(G=ByCategory("low"))) == []

@@ -180,7 +180,8 @@ class ByCategory(_ByKey):
         for label in self.labels:
             if label not in known:
                 near = hint_line(label, known) if isinstance(label, str) else ""
-                raise UsageError(f"the context has no category {label!r}; there are {', '.join(map(repr, known))}{near}")
+                listed = ", ".join(map(repr, known))
+                raise UsageError(f"the context has no category {label!r}; there are {listed}{near}")
 
     def has(self, key: Any) -> bool:
         return key in self.labels

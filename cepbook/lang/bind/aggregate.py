@@ -14,7 +14,7 @@ from cepbook.lang import types as t
 from cepbook.lang.aggregates import AggregateRow, row_of
 from cepbook.lang.bind.arguments import Binder, how_many, whole_event
 from cepbook.lang.bind.lambdas import refuse_locals
-from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean, error_at
+from cepbook.lang.bind.names import ERROR, IN_WINDOWS, Refused, Scope, describe, did_you_mean, error_at
 from cepbook.lang.bind.period import seconds
 from cepbook.lang.bind.typing import LOOSE, TEXTUAL, coerce
 from cepbook.lang.plan import AggregateCall
@@ -53,7 +53,9 @@ def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
 def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> AggregateCall | None:
     """The call of an aggregate; None when something in it was reported. Raises Refused (reported)."""
     if scope.no_aggregates is not None:
-        scope.problems.fail("aggregate-not-allowed", f"aggregate `{row.name}` in {scope.no_aggregates}", step.span)
+        hint = "conditions of #expr and #expr_batch have aggregates" if scope.no_subqueries == IN_WINDOWS else None
+        fact = f"aggregate `{row.name}` in {scope.no_aggregates}"
+        scope.problems.fail("aggregate-not-allowed", fact, step.span, hint)
     parts = _arguments(row, step, scope, bind)
     refuse_locals(parts.all(), f"`{row.name}`", scope)
     _check_window(row, parts, step, scope)

@@ -84,7 +84,7 @@ class Select:
 def drawn(chance: Random) -> Select:
     keys = chance.choice(((), (), *KEYS))
     calls = tuple(chance.sample(sorted(AGGREGATES), chance.choice((0, 1, 1, 2, 3))))
-    per_event = not calls and not keys or chance.random() < 0.5
+    per_event = (not calls and not keys) or chance.random() < 0.5
     plain = ("id", "x") if per_event else keys
     having = chance.choice(sorted(HAVING)) if calls and chance.random() < 0.3 else None
     where = chance.choice(sorted(CONDITIONS)) if chance.random() < 0.3 else None
@@ -147,3 +147,15 @@ class Rows:
             made = sorted(made[0], key=lambda row: -row[0]), sorted(made[1], key=lambda row: -row[0])
         shown = {"": (made[0], []), "irstream": made, "rstream": (made[1], [])}[select.selector]
         return shown if shown[0] or shown[1] else None
+
+    def reading(self, contents: Sequence[Event]) -> list[Row]:
+        """The rows of the iterator: of each event that is held, or of each group of these, which all were posted."""
+        select = self.select
+        passes = CONDITIONS[select.where] if select.where is not None else lambda e: True
+        events = [e for e in contents if passes(e)]
+        keys = [self.key(e) for e in events]
+        if select.fully:
+            groups = distinct(keys) if select.keys else [()]
+            return self.rows([None] * len(groups), groups)
+        found = self.rows(events, keys)
+        return sorted(found, key=lambda row: -row[0]) if select.descending else found

@@ -38,7 +38,7 @@ class Along(Collecting):
 
     def clear(self) -> Any:
         """Take out all groups."""
-        found, self.items = self.items, {}  # type: ignore[misc]
+        found, self.items = self.items, {}
         self.released, self.count = self.count, 0  # type: ignore[misc]
         return found
 
@@ -49,7 +49,7 @@ class Along(Collecting):
     def post(self) -> Change | None:
         """The groups of this batch and of the former one; None where no event of either passes."""
         change = super().post()
-        return change if change[0] or change[1] else None
+        return change if change is not None and any(change) else None
 
     def contents(self) -> Iterable[Any]:
         """The keys of the groups being collected."""
