@@ -148,9 +148,15 @@ class CepbookError(Exception):
 
 
 class CompileError(CepbookError):
-    """EPL text that cannot become a plan; holds every diagnostic of the module, in text order."""
+    """EPL text that cannot become a plan; holds every diagnostic of the module, in text order.
 
-    def __init__(self, diagnostics: tuple[Diagnostic, ...], source: str = "", origin: str = "epl") -> None:
+    `elsewhere`: the text is not the one that was to be run, but that of statements which depend on it.
+    """
+
+    def __init__(
+        self, diagnostics: tuple[Diagnostic, ...], source: str = "", origin: str = "epl", elsewhere: bool = False
+    ) -> None:
+        self.elsewhere = elsewhere
         self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.span.start))
         self.source = source
         self.origin = origin
@@ -158,6 +164,8 @@ class CompileError(CepbookError):
 
     def counted_from(self, first: int, origin: str) -> Self:
         """The same error where the text begins at line `first` of what the user sees: a notebook cell."""
+        if self.elsewhere:
+            return self
         self.origin = origin
         self.args = ("\n".join(d.render(self.source, origin, first) for d in self.diagnostics),)
         return self

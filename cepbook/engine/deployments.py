@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cepbook.engine.statement import Statement
+from cepbook.errors import BindError, Diagnostic
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.plan import ModulePlan
 
@@ -59,6 +61,20 @@ def listing(deployments: Sequence[Deployment]) -> str:
     """The names of their statements, for messages."""
     names = [f"`{s.name}`" for d in deployments for s in d.statements] or [f"`{d.id}`" for d in deployments]
     return ", ".join(names)
+
+
+@contextmanager
+def anew(deployment: Deployment, depends: bool) -> Iterator[None]:
+    """Around compiling a deployment anew: if it `depends` on what is replaced, an error says whose text it is in."""
+    try:
+        yield
+    except BindError as error:
+        if not depends:
+            raise
+        names = [s.name for s in deployment.statements] or [deployment.id]
+        fact = f"this is of {listing([deployment])}, which would be deployed anew because of what it uses"
+        said = Diagnostic("dependant", fact, error.diagnostics[0].span, "keep what it needs, or drop it first")
+        raise BindError((*error.diagnostics, said), error.source, ", ".join(names), elsewhere=True) from None
 
 
 def without(catalog: Catalog, deployments: Sequence[Deployment]) -> Catalog:

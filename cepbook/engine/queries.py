@@ -266,7 +266,7 @@ def _meant(runtime: Any, store: Store, selector: Selector | None) -> list[tuple[
     states: list[tuple[int | None, Any]] = store.owner.states()
     if selector is None or store.type.context is None:
         return states
-    wanted = chosen(selector, runtime.context(store.type.context).identities)
+    wanted = chosen(selector, runtime.context(store.type.context))
     return [each for each in states if each[0] in wanted]
 
 
@@ -327,7 +327,7 @@ def _states(
     partitions: list[Any] = [None]
     if select.context is not None:
         context = statement.context = runtime.context(select.context)
-        wanted = None if selector is None else chosen(selector, context.identities)
+        wanted = None if selector is None else chosen(selector, context)
         partitions = [p for p in context.partitions.values() if wanted is None or p.id in wanted]
     for partition in partitions:
         items = {number: _held(runtime, store, partition, selector, picking) for number, store in stores.items()}

@@ -21,7 +21,7 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.notices import Notices, PartitionListener
 from cepbook.engine.contexts.selectors import Selector, chosen
 from cepbook.engine.delta import Row
-from cepbook.engine.deployments import Deployment, dependants, fresh_id, listing, users, without
+from cepbook.engine.deployments import Deployment, anew, dependants, fresh_id, listing, users, without
 from cepbook.engine.dividing import divided
 from cepbook.engine.failures import ErrorListener, Failures, attribute
 from cepbook.engine.filters import Handler
@@ -250,11 +250,11 @@ class Runtime:
         others = dependants(self._deployments, [old])
         trial = without(self.catalog, [old, *others])
         names = {*self._statements} - {s.name for d in (old, *others) for s in d.statements}
-        variables = self._variables
-        compiled: list[tuple[str, Compiled]] = []
-        for id_, source in [(deployment_id, epl), *((d.id, d.source) for d in others)]:
-            made = self._programs(bind_text(source, trial, self.config, names), trial, variables)
-            compiled.append((id_, made))
+        variables, compiled = self._variables, list[tuple[str, Compiled]]()
+        for each, source in [(old, epl), *((d, d.source) for d in others)]:
+            with anew(each, each is not old):
+                made = self._programs(bind_text(source, trial, self.config, names), trial, variables)
+            compiled.append((each.id, made))
             trial, variables = made.catalog, made.variables
             names |= set(made.programs)
         steps = [partial(self._remove, each) for each in (*reversed(others), old)]
@@ -491,7 +491,7 @@ class Runtime:
         found = self.statement(statement)
         if selector is not None and found.context is None:
             raise UsageError(f"statement `{statement}` has no context, its partitions cannot be selected")
-        wanted = None if selector is None or found.context is None else chosen(selector, found.context.identities)
+        wanted = None if selector is None or found.context is None else chosen(selector, found.context)
         fresh = found.outlet.layout.fresh
         try:
             return [(id_, [fresh(row) for row in rows]) for id_, rows in found.iterated(self.now, wanted)]

@@ -107,12 +107,12 @@ def _conflict(names: frozenset[str], rivals: Iterable[Owned]) -> str:
 def also_gone(error: BindError, target: str, gone: frozenset[str]) -> BindError:
     """The error, with the reason when the module uses what it would replace."""
     used = sorted(name for name in gone if any(f"`{name}`" in each.message for each in error.diagnostics))
-    if not used:
+    if not used or error.elsewhere:
         return error
     why = f"running this replaces the deployment `{target}`, which also declares {quoted(used)}"
     span = error.diagnostics[0].span
     hint = "give the statement another name, or run the whole module again"
-    return BindError((*error.diagnostics, Diagnostic("replaced", why, span, hint)), error.source)
+    return BindError((*error.diagnostics, Diagnostic("replaced", why, span, hint)), error.source, error.origin)
 
 
 def quoted(names: Sequence[str]) -> str:

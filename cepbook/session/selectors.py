@@ -47,7 +47,7 @@ def rows_of(runtime: Runtime, statement: str, selector: Selector | None) -> list
 
 def selected(runtime: Runtime, context: str, selector: Selector) -> Set[int]:
     """The ids of the partitions that `selector` means. Errors: as `selector_of`."""
-    return chosen(selector_of(runtime, context, selector), runtime.context(context).identities)
+    return chosen(selector_of(runtime, context, selector), runtime.context(context))
 
 
 def selector_of(runtime: Runtime, context: str, selector: Selector) -> engine.Selector:

@@ -61,12 +61,12 @@ def one(limiter: Limiter, row: str, now: int = 0) -> list[Any] | None:
 
 # ---------------------------------------------------------------- after
 def test_after_swallows_exactly_n_events() -> None:
-    found = limiter("unaggregated", plan.Output(None, after=ANY), after=lambda partition: 2)
+    found = limiter("unaggregated", plan.Output(None, after=ANY), after=lambda partition, now: 2)
     assert [one(found, row) for row in "abcd"] == [None, None, ["c"], ["d"]]
 
 
 def test_after_a_period_the_event_at_its_end_passes() -> None:
-    found = limiter("unaggregated", plan.Output(None, after=ANY), after=lambda partition: (0, 1000, 1000))
+    found = limiter("unaggregated", plan.Output(None, after=ANY), after=lambda partition, now: (0, 1000, 1000))
     assert one(found, "a", 999) is None
     assert one(found, "b", 1000) == ["b"]
     assert one(found, "c", 500) == ["c"]
@@ -74,7 +74,7 @@ def test_after_a_period_the_event_at_its_end_passes() -> None:
 
 def test_a_rate_behind_after_starts_afterwards() -> None:
     output = plan.Output("time", after=ANY, rate=ANY)
-    found = limiter("unaggregated", output, after=lambda p: 1, rate=lambda p: (0, 1000, 1000))
+    found = limiter("unaggregated", output, after=lambda p, now: 1, rate=lambda p, now: (0, 1000, 1000))
     one(found, "a", 100)
     assert found.due == NEVER
     one(found, "b", 300)
@@ -85,14 +85,14 @@ def test_a_rate_behind_after_starts_afterwards() -> None:
 @pytest.mark.parametrize(("which", "expected"), [(None, "cd"), ("all", "abcd"), ("last", "d")])
 def test_all_and_last_remember_what_after_left_out(which: Any, expected: str) -> None:
     output = plan.Output("events", which, after=ANY, rate=ANY)
-    found = limiter("unaggregated", output, after=lambda p: 2, rate=lambda p: 2)
+    found = limiter("unaggregated", output, after=lambda p, now: 2, rate=lambda p, now: 2)
     assert [one(found, row) for row in "abcd"] == [None, None, None, list(expected)]
 
 
 # ---------------------------------------------------------------- triggers
 def test_a_number_of_events_may_change_or_be_null() -> None:
     number: list[int | None] = [2]
-    found = limiter("unaggregated", plan.Output("events", rate=ANY), rate=lambda p: number[0])
+    found = limiter("unaggregated", plan.Output("events", rate=ANY), rate=lambda p, now: number[0])
     assert [one(found, row) for row in "ab"] == [None, ["a", "b"]]
     number[0] = None
     assert [one(found, row) for row in "cdef"] == [None, ["c", "d"], None, ["e", "f"]]  # the last that was known
@@ -101,7 +101,7 @@ def test_a_number_of_events_may_change_or_be_null() -> None:
 
 
 def test_entering_and_leaving_events_count_apart() -> None:
-    found = limiter("unaggregated", plan.Output("events", rate=ANY), selector="irstream", rate=lambda p: 3)
+    found = limiter("unaggregated", plan.Output("events", rate=ANY), selector="irstream", rate=lambda p, now: 3)
     assert found.take(None, 0, ["a", "b"], [], 2, 0) is None
     assert found.take(None, 0, [], ["a", "b"], 0, 2) is None
     assert found.take(None, 0, [], ["c"], 0, 1) == (["a", "b"], ["a", "b", "c"])
@@ -109,7 +109,7 @@ def test_entering_and_leaving_events_count_apart() -> None:
 
 
 def test_a_jump_over_several_points_posts_once_and_is_back_on_the_grid() -> None:
-    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p: (0, 1000, 1000))
+    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p, now: (0, 1000, 1000))
     one(found, "a", 100)
     assert found.advance(None, 1099) is None
     assert found.advance(None, 4350) == (["a"], [], True)
@@ -118,7 +118,7 @@ def test_a_jump_over_several_points_posts_once_and_is_back_on_the_grid() -> None
 
 def test_months() -> None:
     day = 86_400_000
-    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p: (1, 0, 1000))
+    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p, now: (1, 0, 1000))
     one(found, "a", 30 * day)  # the last of January 1970
     assert found.due == 58 * day  # of February
 
@@ -133,7 +133,7 @@ def test_months() -> None:
     ],
 )
 def test_a_period_that_is_not_above_zero_fails(length: tuple[int, int | None, int], message: str) -> None:
-    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p: length)
+    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p, now: length)
     with pytest.raises(ValueError, match=f"the output rate is {message}"):
         one(found, "a")
 
@@ -175,14 +175,14 @@ def test_a_variable_posts_at_the_next_advance_and_the_then_clause_runs_at_once()
 
 # ---------------------------------------------------------------- first
 def test_first_of_a_grid() -> None:
-    found = limiter("unaggregated", plan.Output("time", "first", rate=ANY), rate=lambda p: (0, 1000, 1000))
+    found = limiter("unaggregated", plan.Output("time", "first", rate=ANY), rate=lambda p, now: (0, 1000, 1000))
     times = [0, 500, 999, 1300, 1999, 2000, 2300, 10_000]
     passed = [now for now in times if one(found, "x", now)]
     assert passed == [0, 1300, 2000, 10_000]
 
 
 def test_first_counts_events_that_make_no_rows() -> None:
-    found = limiter("unaggregated", plan.Output("events", "first", rate=ANY), rate=lambda p: 2)
+    found = limiter("unaggregated", plan.Output("events", "first", rate=ANY), rate=lambda p, now: 2)
     rows: list[list[str]] = [[], ["b"], [], ["d"], ["e"], [], [], []]
     assert [found.take(None, 0, row, [], 1, 0) for row in rows] == [
         None,
@@ -198,7 +198,7 @@ def test_first_counts_events_that_make_no_rows() -> None:
 
 def test_first_of_groups_have_silences_of_their_own() -> None:
     output = plan.Output("time", "first", rate=ANY)
-    found = limiter("fully_aggregated_grouped", output, rate=lambda p: (0, 1000, 1000))
+    found = limiter("fully_aggregated_grouped", output, rate=lambda p, now: (0, 1000, 1000))
 
     def send(key: str, now: int) -> Any:
         return found.take(None, now, [(key, f"{key}{now}")], [], [key], [])
@@ -213,7 +213,7 @@ def test_first_of_groups_have_silences_of_their_own() -> None:
 
 def test_first_of_groups_counts_each_group() -> None:
     output = plan.Output("events", "first", rate=ANY)
-    found = limiter("aggregated_grouped", output, selector="irstream", rate=lambda p: 2)
+    found = limiter("aggregated_grouped", output, selector="irstream", rate=lambda p, now: 2)
 
     def send(ins: str, rem: str = "") -> Any:
         pairs_in, pairs_out = [(k, f"+{k}") for k in ins], [(k, f"-{k}") for k in rem]
@@ -228,7 +228,7 @@ def test_first_of_groups_counts_each_group() -> None:
 
 def test_groups_whose_silence_is_over_are_forgotten() -> None:
     output = plan.Output("time", "first", rate=ANY)
-    found = limiter("fully_aggregated_grouped", output, rate=lambda p: (0, 1000, 1000))
+    found = limiter("fully_aggregated_grouped", output, rate=lambda p, now: (0, 1000, 1000))
     for number in range(20_000):
         key = f"k{number}"
         assert found.take(None, number, [(key, key)], [], [key], []) == ([key], [])
@@ -287,21 +287,21 @@ def test_a_condition_of_the_end_and_its_assignments() -> None:
 
 
 def test_without_when_terminated_the_end_delivers_nothing() -> None:
-    found = limiter("unaggregated", plan.Output("events", rate=ANY), rate=lambda p: 2)
+    found = limiter("unaggregated", plan.Output("events", rate=ANY), rate=lambda p, now: 2)
     one(found, "a")
     assert found.terminate(None, 9) is None
 
 
 def test_behind_a_rate_the_end_delivers_what_is_left() -> None:
     output = plan.Output("events", rate=ANY, and_terminated=True)
-    found = limiter("unaggregated", output, rate=lambda p: 2)
+    found = limiter("unaggregated", output, rate=lambda p, now: 2)
     assert [one(found, row) for row in "abc"] == [None, ["a", "b"], None]
     assert found.terminate(None, 9) == (["c"], [], False)
 
 
 def test_what_after_leaves_out_is_not_delivered_at_the_end() -> None:
     output = plan.Output("events", after=ANY, rate=ANY, and_terminated=True)
-    found = limiter("unaggregated", output, after=lambda p: 3, rate=lambda p: 2)
+    found = limiter("unaggregated", output, after=lambda p, now: 3, rate=lambda p, now: 2)
     one(found, "a")
     assert found.terminate(None, 9) is None
 
@@ -310,7 +310,7 @@ def test_what_after_leaves_out_is_not_delivered_at_the_end() -> None:
 def test_the_former_row_of_a_group_is_that_before_the_interval() -> None:
     sums = Sums()
     output = plan.Output("time", "all", rate=ANY)
-    found = limiter("fully_aggregated_grouped", output, sums, selector="irstream", rate=lambda p: (0, 1000, 1000))
+    found = limiter("fully_aggregated_grouped", output, sums, selector="irstream", rate=lambda p, now: (0, 1000, 1000))
     for key, number in (("A", 1), ("B", 2), ("A", 4)):
         new, former = sums.add(number, key)
         found.take(None, 0, [(key, new)], [(key, former)], 1, 0)
@@ -324,7 +324,7 @@ def test_the_former_row_of_a_group_is_that_before_the_interval() -> None:
 def test_levels_go_from_detail_to_total() -> None:
     sums = Sums()
     output = plan.Output("events", "last", rate=ANY)
-    found = limiter("fully_aggregated_grouped", output, sums, levels=True, rate=lambda p: 2)
+    found = limiter("fully_aggregated_grouped", output, sums, levels=True, rate=lambda p, now: 2)
     for key in ("A", "B"):
         pairs = [((level, k), sums.add(1, (level, k))[0]) for level, k in enumerate((key, None))]
         due = found.take(None, 0, pairs, [], 1, 0)
@@ -334,7 +334,7 @@ def test_levels_go_from_detail_to_total() -> None:
 def test_a_row_that_having_rejects_still_touches_its_group() -> None:
     sums = Sums()
     output = plan.Output("events", "last", rate=ANY)
-    found = limiter("fully_aggregated_grouped", output, sums, rate=lambda p: 2)
+    found = limiter("fully_aggregated_grouped", output, sums, rate=lambda p, now: 2)
     sums.add(1, "A")
     found.take(None, 0, [("A", None)], [], 1, 0)
     sums.add(1, "B")

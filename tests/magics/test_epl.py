@@ -39,6 +39,13 @@ def test_with_a_cell_id_an_edited_cell_replaces_even_under_other_names(trades: N
     assert "huge" in trades.deployed()["statements"] and "big" not in trades.deployed()["statements"]
 
 
+def test_an_error_in_the_text_of_another_cell_is_not_shown_as_one_of_this_cell(trades: Notebook) -> None:
+    trades.run("%%epl\n@name('dear') select symbol from Trade(price > 100)", "second")
+    found = trades.error("%%epl\ncreate schema Trade(symbol string);\n@name('all') select * from Trade")
+    assert " --> dear:1:40" in found and "cell:" not in found
+    assert "hint: keep what it needs, or drop it first" in found
+
+
 def test_without_a_cell_id_the_names_tell_which_cell_it_is(trades: Notebook) -> None:
     trades.run(BIG)
     trades.run(BIG.replace("100", "200"))

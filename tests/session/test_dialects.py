@@ -74,6 +74,33 @@ def test_running_again_replaces() -> None:
     assert list(cep.runtime.statements) == ["stmt_1"]
 
 
+OUT = "event Out { string s; float p; } from t in all Tick() select Out(t.s, t.price)"
+
+
+@pytest.mark.parametrize("cells", [("one", "two"), (None, None)])
+def test_equal_events_are_shared(cells: tuple[str | None, str | None]) -> None:
+    """Each cell says what its events are; which of them was first does not matter."""
+    cep = bench()
+    assert str(cep.run(OUT, dialect="apama", name="a", cell=cells[0])) == "deployed Out, a"
+    other = OUT.replace("t.price)", "t.price + 1.0)")
+    assert str(cep.run(other, dialect="apama", name="b", cell=cells[1])) == "deployed b"
+    again = cep.run(OUT.replace("t.price)", "t.price + 2.0)"), dialect="apama", name="a", cell=cells[0])
+    assert str(again) == "replaced Out, a\ndeployed anew, because they depend on it: b"
+    cep.send("Tick", s="x", price=1.0)
+    assert rows(cep, "a") == [(0, "x", 3.0)] and rows(cep, "b") == [(0, "x", 2.0)]
+    with pytest.raises(BindError, match="there is an event type `Out` with other fields"):
+        cep.run(OUT.replace("float p", "integer p").replace("t.price", "t.vol"), dialect="apama", name="c", cell="3")
+
+
+def test_events_of_python_may_be_declared() -> None:
+    cep = Workbench()
+    cep.define("Temp", {"room": str, "degrees": float})
+    text = "event Temp { string room; float degrees; } from t in all Temp() select t.degrees"
+    cep.run(text, dialect="apama", name="q", cell="one")
+    with pytest.raises(BindError, match="with other fields"):
+        cep.run(text.replace("float", "integer"), dialect="apama", name="r", cell="two")
+
+
 def test_events_of_the_text_can_be_sent() -> None:
     cep = Workbench()
     cep.run(

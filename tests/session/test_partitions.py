@@ -116,6 +116,35 @@ def test_selecting_hashes_and_categories() -> None:
     assert hashed.iterate("hashed", ByHash(0, 1, 2, 3)) == hashed.iterate("hashed")
 
 
+@pytest.mark.parametrize(
+    ("module", "statement", "selector", "message"),
+    [
+        (CATEGORY, "sized", ByCategory("lage"), "(?s)no category 'lage'; there are 'small', 'large'.*mean `large`"),
+        (CATEGORY, "sized", ByCategory("large", 7), "no category 7; there are 'small', 'large'"),
+        (HASHED, "hashed", ByHash(1, 4), "hashes of this context are 0 to 3, found 4"),
+    ],
+)
+def test_what_no_partition_can_be(module: str, statement: str, selector: Any, message: str) -> None:
+    cep = bench(module)
+    with pytest.raises(UsageError, match=message):
+        cep.iterate(statement, selector)
+
+
+def test_what_no_partition_can_be_is_told_before_there_is_one() -> None:
+    cep = Workbench()
+    cep.run(
+        f"{SCHEMAS} create context Parts"
+        " context K partition by cust from Txn, context G group amount < 0 as low from Txn;"
+        "@name('s') context Parts select count(*) from Txn"
+    )
+    assert cep.iterate("s", Nested(G=ByCategory("low"))) == []
+    for wrong in (Nested(G=ByCategory("high")), Nested(K=ByCategory("low")), Nested(K=ByKey(("a", "b"))), ByKey("a")):
+        with pytest.raises(UsageError):
+            cep.iterate("s", wrong)
+    with pytest.raises(UsageError, match=r"(?s)ByCategory takes values, not \['low'\].*ByCategory\(\*\['low'\]\)"):
+        ByCategory(["low"])  # type: ignore[arg-type]
+
+
 def test_selecting_level_by_level() -> None:
     cep = bench(NESTED)
     cep.send("Go", id="second")

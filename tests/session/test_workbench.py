@@ -105,9 +105,11 @@ def test_a_schema_that_breaks_its_dependants_changes_nothing(cep: Workbench) -> 
     cep.run(SUMS)
     cep.send("Tick", symbol="a", price=1)
     before = picture(cep)
-    with pytest.raises(CepbookError, match="price"):
+    with pytest.raises(CepbookError, match="price") as refused:
         cep.run("create schema Tick(ts long, symbol string)")
     assert picture(cep) == before
+    told = str(refused.value)
+    assert " --> sums:" in told and "this is of `sums`, which would be deployed anew" in told
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from cepbook.engine.contexts.forms import EventForm, LevelForm, PatternForm, Str
 from cepbook.engine.contexts.node import Branch, Node
 from cepbook.engine.contexts.round import Round
 from cepbook.engine.contexts.segments import CategoryBranch, HashBranch, KeyedBranch
+from cepbook.engine.contexts.selectors import kind_of
 from cepbook.engine.contexts.spans import OverlappingBranch, SpanBranch
 from cepbook.lang import contexts as c
 
@@ -53,7 +54,7 @@ class Level:
         self.inner = inner
         self.nested = nested
         self.timed = isinstance(form.spec, (c.NonOverlapping, c.Overlapping))
-        self.kind = type(form.spec).__name__.lower()
+        self.kind = kind_of(form.spec)
         self.hidden: tuple[str, ...] = () if form.ends is None else form.ends.names
         self.unknown = dict.fromkeys([*(name for begins in form.begins for name in begins.names), *self.hidden])
         self._concerns: dict[str, bool] = {}

@@ -6,11 +6,13 @@ The terms are those of the Esper reference, section "Context Partition Selection
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from cepbook.errors import UsageError, hint_line
+from cepbook.lang import contexts as c
+from cepbook.lang.plan import CreateContextStatement, CreateContextTreeStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,49 @@ class Identity:
     steps: tuple[Step, ...]
 
 
+class Selectable(Protocol):
+    """What of a context `chosen` looks at."""
+
+    name: str
+
+    @property
+    def plan(self) -> CreateContextStatement | CreateContextTreeStatement:
+        """What it was made from."""
+
+    def identities(self) -> Iterable[Identity]:
+        """The live partitions, by id."""
+
+
+Level = c.ContextSpec | c.KeyedContextSpec
+Levels = Sequence[tuple[str, Level]]  # with their names, outermost first
+
+
+def kind_of(level: Level) -> str:
+    """The kind of `Step` that a level makes."""
+    return "keyed" if isinstance(level, c.KeyedContextSpec) else type(level).__name__.lower()
+
+
 class Selector(ABC):
     """Says which partitions are meant. Those of one level of a nested context stand in `Nested`."""
 
+    def check(self, levels: Levels) -> None:  # noqa: B027 - most have nothing to check
+        """Whether partitions of a context can be meant at all, of which maybe none is live.
+
+        Errors: UsageError when partitions of these levels have no such thing.
+        """
+
     @abstractmethod
     def chooses(self, partition: Identity) -> bool:
-        """Whether `partition` is meant. Errors: UsageError when partitions of its context have no such thing."""
+        """Whether `partition`, of a context that passed `check`, is meant."""
+
+
+def _set_of(name: str, given: tuple[Any, ...]) -> frozenset[Any]:
+    """The arguments of a selector as a set. Errors: UsageError for a list in their place."""
+    try:
+        return frozenset(given)
+    except TypeError:
+        listed = next(each for each in given if not isinstance(each, Hashable))
+        raise UsageError(f"{name} takes values, not {listed!r}\n  hint: {name}(*{listed!r})") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +90,7 @@ class ById(Selector):
     ids: frozenset[int]
 
     def __init__(self, *ids: int) -> None:
-        object.__setattr__(self, "ids", frozenset(ids))
+        object.__setattr__(self, "ids", _set_of("ById", ids))
 
     def chooses(self, partition: Identity) -> bool:
         return partition.id in self.ids
@@ -63,15 +102,22 @@ class _ByKey(Selector):
     kind: str
 
     @abstractmethod
+    def fits(self, level: Any) -> None:
+        """Errors: UsageError when no partition of the level, which is of the kind, can have such a key."""
+
+    @abstractmethod
     def has(self, key: Any) -> bool:
         """Whether a partition of this key is meant."""
 
-    def chooses(self, partition: Identity) -> bool:
-        kinds = [step.kind for step in partition.steps]
+    def check(self, levels: Levels) -> None:
+        kinds = [kind_of(level) for _, level in levels]
         if kinds != [self.kind]:
             hint = "; name the level: Nested(level=…)" if len(kinds) > 1 else ""
             fact = f"{type(self).__name__} is for {self.kind} contexts, this one is {' over '.join(kinds)}"
             raise UsageError(f"{fact}{hint}")
+        self.fits(levels[0][1])
+
+    def chooses(self, partition: Identity) -> bool:
         return self.has(partition.steps[0].key)
 
 
@@ -85,14 +131,18 @@ class ByKey(_ByKey):
     def __init__(self, *keys: Any) -> None:
         object.__setattr__(self, "keys", tuple(key if isinstance(key, tuple) else (key,) for key in keys))
 
-    def has(self, key: Any) -> bool:
+    def fits(self, level: c.KeyedContextSpec | c.Keyed) -> None:
+        streams = level.streams.streams if isinstance(level, c.Keyed) else level.streams
+        number = len(streams[0].keys)
         for each in self.keys:
-            if len(each) != len(key):
-                values = "1 value" if len(key) == 1 else f"{len(key)} values"
+            if len(each) != number:
+                values = "1 value" if number == 1 else f"{number} values"
                 raise UsageError(
                     f"keys of this context have {values}, found {len(each)}: {', '.join(map(repr, each))}\n"
                     "  hint: a key of several values is a tuple: ByKey((a, b))"
                 )
+
+    def has(self, key: Any) -> bool:
         return key in self.keys
 
 
@@ -104,7 +154,12 @@ class ByHash(_ByKey):
     kind = "hash"
 
     def __init__(self, *hashes: int) -> None:
-        object.__setattr__(self, "hashes", frozenset(hashes))
+        object.__setattr__(self, "hashes", _set_of("ByHash", hashes))
+
+    def fits(self, level: c.Hash) -> None:
+        for number in self.hashes:
+            if number not in range(level.granularity):
+                raise UsageError(f"hashes of this context are 0 to {level.granularity - 1}, found {number!r}")
 
     def has(self, key: Any) -> bool:
         return key in self.hashes
@@ -118,7 +173,15 @@ class ByCategory(_ByKey):
     kind = "category"
 
     def __init__(self, *labels: str) -> None:
-        object.__setattr__(self, "labels", frozenset(labels))
+        object.__setattr__(self, "labels", _set_of("ByCategory", labels))
+
+    def fits(self, level: c.Category) -> None:
+        known = [label for label, _ in level.categories]
+        for label in self.labels:
+            if label not in known:
+                near = hint_line(label, known) if isinstance(label, str) else ""
+                listed = ", ".join(map(repr, known))
+                raise UsageError(f"the context has no category {label!r}; there are {listed}{near}")
 
     def has(self, key: Any) -> bool:
         return key in self.labels
@@ -153,19 +216,26 @@ class Nested(Selector):
                 raise UsageError(f"Nested takes selectors by the names of levels, not {selector!r} by {name!r}")
         object.__setattr__(self, "levels", found)
 
+    def check(self, levels: Levels) -> None:
+        known = dict(levels)
+        for name, selector in self.levels.items():
+            if name not in known:
+                raise UsageError(f"the context has no level `{name}`{hint_line(name, known)}")
+            selector.check([(name, known[name])])
+
     def chooses(self, partition: Identity) -> bool:
         steps = {step.name: step for step in partition.steps}
-        for name, selector in self.levels.items():
-            if name not in steps:
-                raise UsageError(f"the context has no level `{name}`{hint_line(name, steps)}")
-            step = steps[name]
-            if not selector.chooses(Identity(partition.id, step.properties, (step,))):
-                return False
-        return True
+        own = ((selector, steps[name]) for name, selector in self.levels.items())
+        return all(selector.chooses(Identity(partition.id, step.properties, (step,))) for selector, step in own)
 
 
-def chosen(selector: Selector, live: Callable[[], Iterable[Identity]]) -> Set[int]:
-    """The ids of the partitions that `selector` means, of those that `live` lists; given ids as they are."""
+def chosen(selector: Selector, context: Selectable) -> Set[int]:
+    """The ids of the partitions of a context that `selector` means; given ids as they are.
+
+    Errors: UsageError when partitions of this context have no such thing.
+    """
     if isinstance(selector, ById):
         return selector.ids
-    return {partition.id for partition in live() if selector.chooses(partition)}
+    spec = context.plan.spec
+    selector.check(spec.levels if isinstance(spec, c.Nested) else [(context.name, spec)])
+    return {partition.id for partition in context.identities() if selector.chooses(partition)}

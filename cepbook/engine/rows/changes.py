@@ -149,6 +149,11 @@ class ChangeCode:
             return False
         if self.code.steps.kind == "fully_aggregated_grouped":
             return self.one_group
+        return self._one_leaves
+
+    @property
+    def _one_leaves(self) -> bool:
+        """Whether no more than one event leaves as the arriving one enters."""
         return self.leaves is None or self.leaves[0].startswith("if ")
 
     @property
@@ -168,7 +173,9 @@ class ChangeCode:
         """Write what the arriving event does that enters alone, with what leaves at that, and the delivery."""
         steps, source = self.code.steps, self.code.source
         self.alone, self.leaves, self.hoisted = True, leaves, hoisted
+        rows_of_events = steps.kind in ("aggregated", "aggregated_grouped")
         visited_again = self.code.risky or bool(self.code.local or steps.levels)
+        visited_again |= rows_of_events and steps.wants_remove and not self._one_leaves
         if leaves is not None and leaves is not LEFT and visited_again:
             self._materialize(*leaves)
         one_row = self.one_insert_row and (self.no_remove_row or not steps.wants_remove)
@@ -219,7 +226,7 @@ class ChangeCode:
     @property
     def _at_once(self) -> bool:
         """Whether the remove row of what leaves can be made where it leaves: all else has moved, and nothing fails."""
-        return self.alone and not self.code.risky
+        return self.alone and not self.code.risky and (self._one_leaves or not self.code.steps.wants_remove)
 
     def _unaggregated(self) -> None:
         steps = self.code.steps

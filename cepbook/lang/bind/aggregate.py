@@ -14,7 +14,7 @@ from cepbook.lang import types as t
 from cepbook.lang.aggregates import AggregateRow, row_of
 from cepbook.lang.bind.arguments import Binder, how_many, whole_event
 from cepbook.lang.bind.lambdas import refuse_locals
-from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean, error_at
+from cepbook.lang.bind.names import ERROR, IN_WINDOWS, Refused, Scope, describe, did_you_mean, error_at
 from cepbook.lang.bind.period import seconds
 from cepbook.lang.bind.typing import LOOSE, TEXTUAL, coerce
 from cepbook.lang.plan import AggregateCall
@@ -53,8 +53,11 @@ def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
 def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> AggregateCall | None:
     """The call of an aggregate; None when something in it was reported. Raises Refused (reported)."""
     if scope.no_aggregates is not None:
-        before = scope.no_aggregates == "the where-clause"
-        hint = "write the condition in having: it is tested after aggregation" if before else None
+        hint = None
+        if scope.no_aggregates == "the where-clause":
+            hint = "write the condition in having: it is tested after aggregation"
+        elif scope.no_subqueries == IN_WINDOWS:
+            hint = "conditions of #expr and #expr_batch have aggregates"
         fact = f"aggregate `{row.name}` in {scope.no_aggregates}"
         scope.problems.fail("aggregate-not-allowed", fact, step.span, hint)
     parts = _arguments(row, step, scope, bind)

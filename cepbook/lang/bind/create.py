@@ -51,7 +51,7 @@ def bind_schema(node: ast.CreateSchema, module: Module) -> EventType:
     add_columns(node.columns, properties, module)
     start = _time_property(node.start_timestamp, properties, node.span, module) or times[0]
     end = _time_property(node.end_timestamp, properties, node.span, module) or times[1]
-    if end is not None and start is None:
+    if end is not None and start is None and node.start_timestamp is None:
         hint = "write starttimestamp NAME, too"
         module.problems.add("wrong-parameter", "an end timestamp without a start timestamp", node.span, hint)
     elif end is not None and start is not None:
@@ -104,6 +104,7 @@ def _time_property(name: str | None, properties: dict[str, Type], span: Span, mo
     if type_ is None:
         hint = did_you_mean(name, properties)
         module.problems.add("unknown-property", f"no property `{name}`", module.word(name, span), hint)
+        return None
     elif type_ not in (t.LONG, *t.DATETIMES, ERROR):
         fact = f"the timestamp `{name}` must be a long or a date-time, found {type_}"
         module.problems.add("type-mismatch", fact, module.word(name, span))

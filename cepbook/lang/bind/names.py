@@ -43,6 +43,9 @@ class Refused(Exception):
     """Leaves the binding of one expression or clause; its problem is in the report already."""
 
 
+IN_WINDOWS = "a data window"  # where subqueries, prev, prior and, but for some conditions, aggregates do not stand
+
+
 @dataclass(slots=True)
 class Problems:
     """Collects the diagnostics of a module, so that one report names them all."""
@@ -58,6 +61,11 @@ class Problems:
         """Reports and leaves the present expression."""
         self.add(code, message, span, hint)
         raise Refused(message)
+
+    def suggest(self, since: int, code: str, hint: str) -> None:
+        """Give a hint to those of this code from position `since` on that have none."""
+        later = self.found[since:]
+        self.found[since:] = [replace(d, hint=hint) if d.hint is None and d.code == code else d for d in later]
 
     def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
         self.add("not-supported-yet", f"not supported yet: {what}", span, hint)

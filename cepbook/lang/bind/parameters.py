@@ -37,6 +37,14 @@ class Parameters:
 
 def bind_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> Parameters:
     """The parameters of one window; raises Refused (reported) when one is wrong."""
+    before = len(scope.problems.found)
+    try:
+        return _bound(row, node, scope)
+    finally:
+        scope.problems.suggest(before, "wrong-parameter", f"such as {row.example}")
+
+
+def _bound(row: WindowRow, node: ast.Window, scope: Scope) -> Parameters:
     if node.named:
         scope.problems.fail("wrong-parameter", f"`{row.name}` has no parameter `{node.named[0][0]}:`", node.span)
     if any(parameter.repeated for parameter in row.parameters[:-1]):
@@ -49,7 +57,7 @@ def bind_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> Parameter
         elif not given:
             if not parameter.optional:
                 _wrong_count(row, node, scope)
-        elif parameter.kind == "reference" and _is_text(given[0]):
+        elif parameter.kind == "reference" and (_is_text(given[0]) or _bare_keyword(given[0]) is not None):
             continue
         elif parameter.repeated:
             for arg in given:
@@ -58,12 +66,22 @@ def bind_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> Parameter
         else:
             _bind_parameter(row, parameter, given.pop(0), found, scope)
     if given:
+        if found.options and all(map(_is_text, given)):
+            fact = f"the flow control of `{row.name}` is one string, found {len(given) + 1}"
+            both = ", ".join([*found.options, *(str(text.value) for text in given if isinstance(text, ast.Literal))])
+            scope.problems.fail("wrong-parameter", fact, given[0].span, f"write '{both}'")
         _wrong_count(row, node, scope)
     return found
 
 
 def _is_text(node: ast.Expr) -> bool:
     return isinstance(node, ast.Literal) and node.type == "string"
+
+
+def _bare_keyword(node: ast.Expr) -> str | None:
+    """A keyword of flow control that was written without quotes."""
+    name = node.steps[0].name.upper() if isinstance(node, ast.Chain) and len(node.steps) == 1 else None
+    return name if name in FLOW_CONTROL else None
 
 
 def _wrong_count(row: WindowRow, node: ast.Window, scope: Scope) -> None:
@@ -123,9 +141,10 @@ def _bind_parameter(row: WindowRow, parameter: Parameter, node: ast.Expr, found:
 def check_plain(node: ast.Expr, what: str, scope: Scope) -> None:
     """Refuses what is a parameter of other windows only."""
     if isinstance(node, ast.SortKey):
-        scope.problems.fail("wrong-parameter", f"{what} cannot have a sort order", node.span)
+        hint = f"leave {'desc' if node.descending else 'asc'} out"
+        scope.problems.fail("wrong-parameter", f"{what} cannot have a sort order", node.span, hint)
     if isinstance(node, ast.Star):
-        scope.problems.fail("wrong-parameter", f"{what} cannot be `*`", node.span)
+        scope.problems.fail("wrong-parameter", f"{what} cannot be `*`", node.span, "name properties of the event")
 
 
 def _value(node: ast.Expr, what: str, scope: Scope) -> x.Expr:
@@ -163,16 +182,25 @@ def _constant(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
     """Folded, without event properties: parameters are read once, when the statement or its partition starts."""
     for part in x.walk(bound):
         if isinstance(part, (x.Prop, x.EventOf)):
-            scope.problems.fail("wrong-parameter", f"{what} cannot depend on an event", part.span)
+            hint = "it is read once, when the statement or its partition starts: write a constant or a variable"
+            scope.problems.fail("wrong-parameter", f"{what} cannot depend on an event", part.span, hint)
     return fold(bound)
 
 
 def _size(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
-    _need(bound.type == t.INT, "an int", bound, what, scope)
+    _need(bound.type == t.INT, "an int", bound, what, scope, _int_hint(bound))
     constant = _constant(bound, what, scope)
     if isinstance(constant, x.Const) and (not isinstance(constant.value, int) or constant.value <= 0):
         scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {_shown(constant)}", bound.span)
     return constant
+
+
+def _int_hint(bound: x.Expr) -> str | None:
+    """How a size becomes an int; for a time period there is no way."""
+    value = fold(bound)
+    if isinstance(value, x.Const) and isinstance(value.value, int | float) and value.value == int(value.value):
+        return f"write {int(value.value)}"
+    return None if isinstance(bound, x.Period) else _cast_hint(bound, "int")
 
 
 def _shown(constant: x.Const) -> str:
@@ -218,16 +246,15 @@ def _flow_control(node: ast.Expr, row: WindowRow, scope: Scope) -> tuple[str, ..
             "wrong-parameter",
             f"the flow control of `{row.name}` must be a string",
             node.span,
-            f"such as '{FLOW_CONTROL[0]}'",
+            f"write '{_bare_keyword(node)}'" if _bare_keyword(node) else f"such as '{FLOW_CONTROL[0]}'",
         )
     return tuple(_keyword(word.strip(), row.name, node.span, scope) for word in value.split(",") if word.strip())
 
 
 def _keyword(word: str, window: str, span: Span, scope: Scope) -> str:
     if word.upper() not in FLOW_CONTROL:
-        scope.problems.fail(
-            "wrong-parameter", f"`{window}` has no flow control `{word}`", span, did_you_mean(word, FLOW_CONTROL)
-        )
+        hint = did_you_mean(word.upper(), FLOW_CONTROL) or f"there are {' and '.join(FLOW_CONTROL)}"
+        scope.problems.fail("wrong-parameter", f"`{window}` has no flow control `{word}`", span, hint)
     return word.upper()
 
 
@@ -267,7 +294,7 @@ def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.Expr, tuple[A
     if isinstance(folded, x.Const) and folded.value is None and not wrong:
         scope.problems.fail("wrong-parameter", f"{what} is always null", node.span)
     untyped = isinstance(bound, x.UserCall) and bound.type == t.OBJECT
-    _need(bound.type == t.BOOLEAN or untyped, "boolean", bound, what, scope)
+    _need(bound.type == t.BOOLEAN or untyped, "boolean", bound, what, scope, "compare it with something")
     return bound, tuple(own.calls)
 
 

@@ -13,7 +13,7 @@ from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.lambdas import refuse_locals
-from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
+from cepbook.lang.bind.names import ERROR, IN_WINDOWS, Scope, describe, error_at
 from cepbook.lang.rewrite.expressions import fold
 from cepbook.lang.types import Type
 from cepbook.lang.windows import WINDOWS
@@ -33,7 +33,9 @@ def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder)
     if name in ("grouping", "grouping_id"):
         return _grouping(name, step, scope, bind)
     if scope.no_rows is not None and not _unknown(scope):
-        scope.problems.fail("wrong-parameter", f"`{name}` is not allowed in {scope.no_rows}", step.span)
+        inside = scope.no_subqueries == IN_WINDOWS and name != "istream"
+        hint = "conditions of #expr and #expr_batch have newest_event and oldest_event" if inside else None
+        scope.problems.fail("wrong-parameter", f"`{name}` is not allowed in {scope.no_rows}", step.span, hint)
     if name == "istream":
         if step.args or step.wildcard:
             scope.problems.fail("wrong-parameter", "`istream` takes no parameters", step.span)

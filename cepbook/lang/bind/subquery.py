@@ -18,7 +18,7 @@ from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.expr import bind_condition
 from cepbook.lang.bind.filters import bind_filter
 from cepbook.lang.bind.grouping import Shape, bind_group_by, shape
-from cepbook.lang.bind.names import ERROR, Outside, Refused, Scope, Stream, describe
+from cepbook.lang.bind.names import ERROR, IN_WINDOWS, Outside, Refused, Scope, Stream, describe
 from cepbook.lang.bind.reading import store_read
 from cepbook.lang.bind.typing import alike, comparable, ordered
 from cepbook.lang.bind.window import bind_windows, is_derived
@@ -36,7 +36,8 @@ def bind_subquery(
     """
     module = scope.module
     if scope.no_subqueries is not None:
-        module.problems.fail("wrong-parameter", f"a subquery in {scope.no_subqueries}", span)
+        hint = "put its value into a variable: on … set v = (select …)" if scope.no_subqueries == IN_WINDOWS else None
+        module.problems.fail("wrong-parameter", f"a subquery in {scope.no_subqueries}", span, hint)
     outside = Outside(scope)
     if left is not None:
         outside.parameter(left)

@@ -10,7 +10,7 @@ from cepbook.errors import Span
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang.bind.derived import DerivedWindow, bind_derived, key_columns
-from cepbook.lang.bind.names import Refused, Scope, did_you_mean
+from cepbook.lang.bind.names import IN_WINDOWS, Refused, Scope, did_you_mean
 from cepbook.lang.bind.parameters import bind_parameters
 from cepbook.lang.bind.supplied import bind_supplied_window
 from cepbook.lang.catalog import EventType, FunctionType
@@ -68,7 +68,7 @@ def bind_windows(source: ast.StreamSource, reclaim: tuple[int, int] | None, scop
     """The windows of `source` in text order. `scope` sees the events that arrive, `reclaim` is for ``groupwin``."""
     _check_order(source, scope)
     found = Windows(union=source.retain == "union")
-    own = scope = replace(scope, no_subqueries="a data window")
+    own = scope = replace(scope, no_subqueries=IN_WINDOWS)
     for node in source.windows:
         row = _row(node, scope)
         if row is not None and row.derived:
@@ -104,14 +104,15 @@ def _behind(event_type: EventType | None, scope: Scope) -> Scope:
 def _check_order(source: ast.StreamSource, scope: Scope) -> None:
     names = [node.name for node in source.windows]
     if source.retain is not None and not names:
-        scope.problems.add("wrong-parameter", f"`retain-{source.retain}` without a data window", source.span)
+        hint = f"such as #length(5)#time(10 sec) retain-{source.retain}"
+        scope.problems.add("wrong-parameter", f"`retain-{source.retain}` without a data window", source.span, hint)
     for position, node in enumerate(source.windows):
         before, behind = names[:position], names[position + 1 :]
         says = partial(_row_says, node.name)
         grouped, merged = _any_says(before, "grouping"), _any_says(before, "merging")
         if says("grouping") and position > 0:
             fact = f"a stream has one `{node.name}`" if grouped else f"`{node.name}` must be the first window"
-            hint = f"it takes several keys: #{node.name}(a, b)" if grouped else None
+            hint = f"it takes several keys: #{node.name}(a, b)" if grouped else f"such as #{node.name}(key)#length(5)"
             scope.problems.add("wrong-parameter", fact, node.span, hint)
         elif says("grouping") and (not behind or _row_says(behind[0], "merging")):
             scope.problems.add(
@@ -122,7 +123,8 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
             )
         elif says("batch") and source.retain != "union" and _any_says(_together(before), "batch"):
             fact = f"`{node.name}` behind another batch window: only one can say when events are released"
-            scope.problems.add("wrong-parameter", fact, node.span)
+            hint = "insert the events of one into a stream for the other"
+            scope.problems.add("wrong-parameter", fact, node.span, hint)
         elif says("hides") and not _in_order(before, behind, source.retain):
             scope.problems.add(
                 "wrong-parameter",
@@ -147,7 +149,8 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
                 "such as #groupwin(key)#length(5)#merge(key)",
             )
         elif merged and node.name in WINDOWS and not says("derived") and not _any_says(before, "derived"):
-            scope.problems.add("wrong-parameter", f"`{node.name}` behind `merge`", node.span)
+            hint = "derived values may follow merge; leave it out, or insert the events into a stream of their own"
+            scope.problems.add("wrong-parameter", f"`{node.name}` behind `merge`", node.span, hint)
 
 
 def _row_says(name: str, fact: str) -> bool:
@@ -185,11 +188,12 @@ def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
         return row
     shown = node.name if node.namespace is None else f"{node.namespace}:{node.name}"
     known = WINDOWS if node.namespace is None else [f"{r.namespace}:{r.name}" for r in WINDOWS.values()]
+    meant = f"{row.namespace}:{row.name}" if row is not None else shown
     scope.problems.add(
         "unknown-window",
         f"no data window `{shown}`",
         scope.module.word(node.name, node.span),
-        did_you_mean(shown, known),
+        did_you_mean(meant, known) if meant not in known else f"did you mean `{meant}`?",
     )
     return None
 
@@ -218,7 +222,8 @@ def _bind_window(
         groups = next((spec for spec in found.below if spec.row.grouping), None)
         if groups is not None and set(groups.args) != set(given.args):
             fact = f"`{row.name}` names other keys than its `{groups.name}`"
-            scope.problems.fail("wrong-parameter", fact, node.span)
+            hint = "merge joins the groups of all keys: repeat these, or leave it out"
+            scope.problems.fail("wrong-parameter", fact, node.span, hint)
         found.groups = ()
         if found.derived is None:
             found.add(WindowSpec(row.name, (), span=node.span))

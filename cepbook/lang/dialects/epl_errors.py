@@ -18,6 +18,7 @@ from cepbook.lang.dialects.epl_context_errors import of_context
 from cepbook.lang.dialects.epl_lexer import NOT_BEFORE, RESERVED, SOFT, UNITS, Piece
 from cepbook.lang.dialects.epl_slips import of_other_languages
 from cepbook.lang.dialects.epl_stop import CLAUSES, OPENING, Stop
+from cepbook.lang.windows import WINDOWS
 
 CLAUSE_TEXT = "select, from, where, group by, having, output, order by, limit"
 CLOSING_TERMINALS = {")": "RPAR", "]": "RSQB", "}": "RBRACE"}
@@ -232,6 +233,8 @@ def missing_operand(stop: Stop) -> str | None:
         return f"write a type behind {stop.tokens[stop.at - 1].text}, for example int"
     if not stop.accepted >= VALUE_TERMINALS:
         return None
+    if found == "and" and before in UNITS and stop.kind(1) == "NUMBER":
+        return "the parts of a time period stand beside each other: 2 minutes 5 seconds"
     names = stop.kind(1) in ("word", "tick") and not (found == "as" and stop.text(1) in CLAUSES)
     if (
         (found == "as" and names)
@@ -348,6 +351,16 @@ def window_notation(stop: Stop) -> str | None:
         return "write the window behind the event type with a #, for example Tick#length(10)"
     if stop.kind(-2) == "#" and stop.kind() == "NUMBER":
         return f"write parameters in parentheses: #{stop.text(-1)}({stop.found})"
+    if stop.kind(-2) == "#" and stop.kind() == "[":
+        return f"write parameters in parentheses: #{stop.text(-1)}(…)"
+    if stop.kind(-2) == "#" and stop.kind() == "." and stop.text(1) in WINDOWS:
+        return f"a namespace ends with a colon: #{WINDOWS[stop.text(1)].namespace}:{stop.text(1)}"
+    if stop.kind(-1) == "#" and stop.kind() == "#":
+        return "one # is enough"
+    if stop.kind() == "." and stop.text(1) in WINDOWS and "HASH" in stop.accepted:
+        return f"write #{stop.text(1)}"
+    if stop.kind() == "(" and stop.text(-1) in WINDOWS and stop.kind(-2) in (")", "word"):
+        return f"is a # missing before {stop.text(-1)}?"
     return None
 
 
@@ -486,6 +499,7 @@ REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     of_other_languages,
     foreign_operator,
     second_selector,
+    window_notation,
     missing_end,
     trailing_comma,
     clause_out_of_order,
@@ -493,7 +507,6 @@ REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     missing_operand,
     time_unit,
     rate_without_unit,
-    window_notation,
     missing_by,
     comparison_chain,
     needs_parentheses,

@@ -117,8 +117,12 @@ class PatternReader(ExpressionReader):
                 continue
             word: Any = child.children[0]
             if isinstance(word, Token):
+                if unidirectional:
+                    raise Misplaced("the stream is unidirectional already", span_of(word), "say it once")
                 unidirectional = True
             elif word.data == "retain":
+                if retain is not None:
+                    raise Misplaced(f"the stream has retain-{retain} already", span_of(word), "keep one of them")
                 retain = self.retain(word)
             elif alias is not None:
                 raise Misplaced(f"the stream already has the alias {alias}", span_of(word))

@@ -36,11 +36,11 @@ class CountGate(State):
         if not self._open:
             self._in += n_in
             self._out += n_out
-            self._look()
+            self._look(now)
         return self._open
 
-    def _look(self) -> None:
-        number = self._number()
+    def _look(self, now: int) -> None:
+        number = self._number(now)
         self._open = number is not None and (self._in >= number or self._out >= number)
 
     def shut(self, now: int, n_in: int, n_out: int) -> None:
@@ -58,7 +58,7 @@ class StimulusGate(CountGate):
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         if not self._open:
-            self._look()
+            self._look(now)
             self._in += n_in
             self._out += n_out
         return self._open
@@ -89,7 +89,7 @@ class PeriodGate(State):
 
     __slots__ = ("_period", "_until", "_within")
 
-    def __init__(self, period: Callable[[], Length], *, within: bool) -> None:
+    def __init__(self, period: Callable[[int], Length], *, within: bool) -> None:
         self._period = period
         self._until: int | None = None
         self._within = within
@@ -98,7 +98,7 @@ class PeriodGate(State):
         return self._until is None or now > self._until or (now == self._until and not self._within)
 
     def shut(self, now: int, n_in: int, n_out: int) -> None:
-        self._until = end_of(self._period(), now)
+        self._until = end_of(self._period(now), now)
 
 
 class GridGate(State):
@@ -106,7 +106,7 @@ class GridGate(State):
 
     __slots__ = ("_origin", "_period", "_until")
 
-    def __init__(self, period: Callable[[], Length]) -> None:
+    def __init__(self, period: Callable[[int], Length]) -> None:
         self._period = period
         self._origin: int | None = None
         self._until: int | None = None
@@ -118,7 +118,7 @@ class GridGate(State):
 
     def shut(self, now: int, n_in: int, n_out: int) -> None:
         assert self._origin is not None
-        self._until = next_point(now, self._origin, self._period())
+        self._until = next_point(now, self._origin, self._period(now))
 
 
 class OnceGate(State):

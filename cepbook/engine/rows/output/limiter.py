@@ -32,7 +32,7 @@ Timed = tuple[Rows, Rows, bool]  # the last: it is delivered even without rows
 class Form:
     """What all limiters of a statement share. `functions` are those that `lowering` writes, as far as there are any:
 
-    ``output_rate(P)``, ``output_after(P)``: a number, or a `Length`; ``output_point(P, now)``: the next
+    ``output_rate(P, now)``, ``output_after(P, now)``: a number, or a `Length`; ``output_point(P, now)``: the next
     point of the crontab; ``output_when(C, P, now)``, ``output_ends(C, P, now)``: conditions over the counters ``C``;
     ``output_then(C, P, now)``, ``output_ended(C, P, now)``: assignments. ``P`` is the context partition.
     """
@@ -216,7 +216,7 @@ class _UntilCount(State):
 def _left_out(form: Form, partition: Any, start: int) -> _UntilTime | _UntilCount | None:
     if form.output.after is None:
         return None
-    amount = form.functions["output_after"](partition)
+    amount = form.functions["output_after"](partition, start)
     return _UntilTime(end_of(amount, start)) if isinstance(amount, tuple) else _UntilCount(amount or 0)
 
 

@@ -32,7 +32,7 @@ def write_output(output: Output, scope: Scope) -> None:
 
 def _write_amount(name: str, amount: x.Expr, scope: Scope) -> None:
     """A number of events; of a period its months, its clock units and what months are counted in."""
-    with scope.source.block(f"def {name}(P):"):
+    with scope.source.block(f"def {name}(P, now):"):
         if isinstance(amount, x.Period):
             parts = ("0" if e is None else lower.value(scope, e) for e in (amount.months, amount.millis))
             scope.source.line(f"return ({', '.join(parts)}, {scope.calendar})", amount.span)

@@ -56,12 +56,12 @@ class Known(State):
 
     __slots__ = ("_last", "_read")
 
-    def __init__(self, read: Callable[[], int | None]) -> None:
+    def __init__(self, read: Callable[[int], int | None]) -> None:
         self._read = read
         self._last: int | None = None
 
-    def __call__(self) -> int | None:
-        number = self._read()
+    def __call__(self, now: int) -> int | None:
+        number = self._read(now)
         if number is not None:
             self._last = number
         return self._last
@@ -78,7 +78,7 @@ class Events(State):
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         self._in += n_in
         self._out += n_out
-        number = self._number()
+        number = self._number(now)
         if number is None or (self._in < number and self._out < number):
             return False
         self._in = self._out = 0
@@ -90,14 +90,14 @@ class Events(State):
 class Time(State):
     """Every period: the grid starts with the first event. A changed period counts at the next event or output."""
 
-    def __init__(self, period: Callable[[], Length]) -> None:
+    def __init__(self, period: Callable[[int], Length]) -> None:
         self.due = NEVER
         self._period = period
         self._origin: int | None = None
         self._length: Length = (0, 0, 1000)
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
-        length = self._period()
+        length = self._period(now)
         if self._origin is None or length != self._length:
             self._length = length
             self.fired(now)
@@ -106,7 +106,7 @@ class Time(State):
     def fired(self, now: int) -> None:
         if self._origin is None:
             self._origin = now
-        self._length = self._period()
+        self._length = self._period(now)
         self.due = next_point(now, self._origin, self._length)
 
 

@@ -1,7 +1,8 @@
 """Batches of which only aggregates show: what they collect are groups, and no event is kept.
 
 The statement adds each event to the cells of its group in ``items`` (without group by: the one under None), and counts
-all events that come, those that the where-clause rejects, too. Releasing such a batch swaps groups.
+all events that come, those that the where-clause rejects, too: a batch of which no event passes is no idle one, and
+its release changes nothing. Releasing such a batch swaps groups.
 """
 
 from __future__ import annotations
@@ -9,31 +10,46 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cepbook.engine.rows.windows.view import Collecting
+from cepbook.engine.rows.windows.view import Change, Collecting
 
 Groups = dict[Any, list[Any]]
 
 
 class Along(Collecting):
-    """Stands before a batch among the bases of a view, which has a slot for `count`."""
+    """Stands before a batch among the bases of a view, which has slots for `count` and `released`.
+
+    `count`: events being collected; where their groups start the clock only those that begin one. `released`: the same
+    of the former batch.
+    """
 
     __slots__ = ()
 
     count: int
+    released: int
 
     def __init__(self, *parameters: Any) -> None:
         super().__init__(*parameters)
         self.items: Groups = {}  # type: ignore[assignment]
         self.former: Groups = {}  # type: ignore[assignment]
-        self.count = 0  # type: ignore[misc]
+        self.count = self.released = 0  # type: ignore[misc]
 
     def __len__(self) -> int:
         return self.count
 
     def clear(self) -> Any:
         """Take out all groups."""
-        found, self.items, self.count = self.items, {}, 0  # type: ignore[misc]
+        found, self.items = self.items, {}
+        self.released, self.count = self.count, 0  # type: ignore[misc]
         return found
+
+    @property
+    def idle(self) -> bool:
+        return not self.count and not self.released
+
+    def post(self) -> Change | None:
+        """The groups of this batch and of the former one; None where no event of either passes."""
+        change = super().post()
+        return change if change is not None and any(change) else None
 
     def contents(self) -> Iterable[Any]:
         """The keys of the groups being collected."""

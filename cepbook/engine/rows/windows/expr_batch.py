@@ -47,7 +47,7 @@ class ExprBatch(OverCondition, Collecting):
             self.condition.enter(item)
         return change
 
-    def _release(self) -> Change:
+    def _release(self) -> Change | None:
         self.condition.restart()
         return self.post()
 

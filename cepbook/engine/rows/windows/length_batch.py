@@ -46,7 +46,7 @@ class LengthBatch(Collecting):
 class LengthBatchAlong(Along, LengthBatch):
     """The view of ``length_batch`` of which only aggregates show."""
 
-    __slots__ = ("count",)
+    __slots__ = ("count", "released")
 
 
 def _view(code: Code, spec: WindowSpec, at: int) -> str:

@@ -33,6 +33,8 @@ def _arrive(arrival: Arriving) -> None:
         arrival.armed()
     if arrival.item:
         source.line(f"{w}.items.append({arrival.item})")
+    else:
+        source.line(f"{w}.count += 1")
 
 
 class TimeBatch(Collecting):
@@ -66,7 +68,7 @@ class TimeBatch(Collecting):
             return None
         change = FORCED if idle else self.post()
         self.grid, self.due = self.due, NEVER
-        if self.forces or self.former:
+        if self.forces or not self.idle:
             self.due = self.period.on_grid(now, self.grid)
         return change
 
@@ -74,7 +76,7 @@ class TimeBatch(Collecting):
 class TimeBatchAlong(Along, TimeBatch):
     """The view of ``time_batch`` of which only aggregates show."""
 
-    __slots__ = ("count",)
+    __slots__ = ("count", "released")
 
 
 def _made(made: type[TimeBatch], code: Code, spec: WindowSpec, at: int) -> str:

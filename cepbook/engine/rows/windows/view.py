@@ -207,7 +207,7 @@ class Collecting(Queue):
         """Nothing was collected and nothing posted before."""
         return not self.items and not self.former
 
-    def post(self) -> Change:
+    def post(self) -> Change | None:
         """Release what was collected; the former batch leaves."""
         batch, former = self.clear(), self.former
         self.former = batch

@@ -46,10 +46,10 @@ def translate(text: str, catalog: Catalog, names: Collection[str], options: Opti
 
 
 def declares(text: str) -> frozenset[str]:
-    """The name of the statement, and of the event types that the text declares."""
+    """The name of the statement. An event type belongs to all texts that declare it alike. Errors: ParseError."""
+    parse(text)
     name = settings_of(text).get("name")
-    events = [each.name for each in parse(text).declarations if isinstance(each, a.EventDeclaration)]
-    return frozenset([*events, *([str(name)] if name else [])])
+    return frozenset([str(name)] if name else [])
 
 
 @dataclass(frozen=True, slots=True)
