@@ -91,7 +91,7 @@ class Batch:
 
     @property
     def cause(self) -> Key:
-        """While `run` works: what is in hand, as far as a `TracingSink` wants to know; phase 0: the clock stops."""
+        """While `run` works: what is in hand, as far as a `TracingSink` wants to know; phase 1: an event."""
         return self._worker.cause
 
     def run(self, slices: Sequence[Slice], stops: Sequence[int] | None = None) -> None:
@@ -99,7 +99,9 @@ class Batch:
 
         Before an event of time t the clock advances to t; events before the clock's time do not move it. `stops` are
         the times (ms, ascending) at which the clock stops, if not at those of the events alone: these, which must be
-        among them, and perhaps those of events that are not given, up to one behind the last event.
+        among them, and perhaps those of events that are not given, up to one behind the last event. A range, of all
+        times from now on: the clock stops whenever something is due (of the statements of a component, that is: what
+        is to happen at each stop, as with ``initiated after 0 sec``, may be told only of these).
         Errors: as `Runtime.send`.
         """
         plan, runtime = self._planned(), self._runtime

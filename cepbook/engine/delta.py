@@ -30,8 +30,9 @@ Record = tuple[Any, ...]
 Rows = list[Any] | None
 Out = Callable[[Record], object]
 Push = Callable[[int, Rows, Rows], object]
-# What a delivery of a slice is due to: (place of the causing event, 0: timers before it / 1: itself, steps of insert
-# into, the way: who made it, which row). In their order deliveries are those of event-by-event sending.
+# What a delivery of a slice is due to: (place of the causing event, 1: itself / timers before it: 0 at its own time,
+# less by as much as the clock stops earlier, steps of insert into, the way: who made it, which row). In their order
+# deliveries are those of event-by-event sending.
 Key = tuple[int, int, int, tuple[Any, ...]]
 
 

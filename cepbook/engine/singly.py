@@ -20,7 +20,8 @@ Wanted = Callable[[Slice], Passed | None]
 
 
 class Singly:
-    """The events of `slices`, by the sender of their type. `times` are those of all events: where the clock may stop.
+    """The events of `slices`, by the sender of their type. `times` are those of all events: where the clock may stop;
+    if they are a range, it stops whenever something is due, as in ``Runtime.advance(…, stepping=True)``.
 
     While `run` works, `place` is that of the event in hand, and `event` is what is being shown, None while the clock
     advances to it. `failures` are those that senders and clock raise: the rest of the slice comes all the same.
@@ -85,6 +86,8 @@ class Singly:
     def _advance(self, t: int) -> None:
         """Go to `t` with the stops at which something is due."""
         clock, times = self._runtime.clock, self._times
+        if isinstance(times, range):
+            self._visit(t)
         while clock.due <= t:
             stop = times[bisect_left(times, clock.due)]
             if stop <= clock.now:
@@ -92,6 +95,14 @@ class Singly:
             self._go(stop)
         if t > clock.now:
             self._go(t)
+
+    def _visit(self, t: int) -> None:
+        """Stop whenever something is due before `t`. What waits for the next stop, whatever its time, is due now."""
+        clock = self._runtime.clock
+        due = clock.due
+        while clock.now < t and due < t:
+            self._go(max(due, clock.now))
+            due = clock.beyond(clock.now)
 
     def _go(self, t: int) -> None:
         self.advancing = True

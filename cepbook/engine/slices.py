@@ -15,7 +15,7 @@ from cepbook.engine.filters import Condition
 from cepbook.engine.layout import Layout, deliveries
 from cepbook.engine.statement import Statement
 
-AFTER: Key = (1 << 62, 0, 0, ())  # all events of the slice
+AFTER = 1 << 62  # the place behind all events of the slice, and a time that is never reached
 ALONE: Key = (0, 1, 0, ())  # of events that meet no others: their order is known
 
 
@@ -244,8 +244,9 @@ class Collected:
         self.taken(time, insert, remove, CAUSE * self._causes.number(self.key))
 
     def _expired(self, time: int, insert: Rows, remove: Rows) -> None:
-        stops = [(s.places[i], 0, 0, ()) for s in self._slices if (i := bisect_left(s.times, time)) < len(s.times)]
-        self.taken(time, insert, remove, CAUSE * self._causes.number(min(stops, default=AFTER)))
+        ahead = [(s.places[i], s.times[i]) for s in self._slices if (i := bisect_left(s.times, time)) < len(s.times)]
+        place, at = min(ahead, default=(AFTER, AFTER))
+        self.taken(time, insert, remove, CAUSE * self._causes.number((place, time - at, 0, ())))
 
     def derived(self) -> Derived:
         """The rows that ``insert into`` hands on."""

@@ -59,13 +59,13 @@ class _Tail:
     __slots__ = ("count", "lost", "parts")
 
     def __init__(self) -> None:
-        self.parts: deque[tuple[int, Part]] = deque()
+        self.parts: deque[tuple[int, Part, bool]] = deque()
         self.count = 0
         self.lost = False
 
-    def append(self, number: int, part: Part) -> None:
+    def append(self, number: int, part: Part, stepping: bool) -> None:
         parts = self.parts
-        parts.append((number, part))
+        parts.append((number, part, stepping))
         self.count += len(part.times)
         while self.count - len(parts[0][1].times) >= KEPT:
             self.count -= len(parts.popleft()[1].times)
@@ -74,7 +74,7 @@ class _Tail:
     def happenings(self, start: int, properties: Sequence[str], *, events: bool) -> Iterator[Happening]:
         """The last `KEPT` events from call number `start` on; without `events` only when they were."""
         skip = max(0, self.count - KEPT)
-        for number, part in self.parts:
+        for number, part, stepping in self.parts:
             if number < start:
                 skip = 0
                 continue
@@ -83,9 +83,9 @@ class _Tail:
                 place = number, i if part.ranks is None else part.ranks[i]
                 if events:
                     event = {name: values[i] for name, values in zip(properties, columns, strict=True)}
-                    yield Happening(place, part.times[i], part.type_name, event)
+                    yield Happening(place, part.times[i], part.type_name, event, stepping=stepping)
                 else:
-                    yield Happening(place, part.times[i])
+                    yield Happening(place, part.times[i], stepping=stepping)
             skip = 0
 
 
@@ -131,14 +131,14 @@ class Arrivals:
         number = self._number()
         return [(number, place) for place in range(size)]
 
-    def replayed(self, parts: Sequence[Part]) -> None:
-        """Note what is replayed together."""
+    def replayed(self, parts: Sequence[Part], *, stepping: bool = False) -> None:
+        """Note what is replayed together; `stepping`: the clock visits every due time on the way."""
         number = self._number()
         for part in parts:
             tail = self._replayed.get(part.type_name)
             if tail is None:
                 tail = self._replayed[part.type_name] = _Tail()
-            tail.append(number, part)
+            tail.append(number, part, stepping)
             self.counts[part.type_name] += len(part.times)
 
     def stopped(self, time: int, *, stepping: bool = False) -> None:

@@ -26,6 +26,7 @@ Event = Mapping[str, Any]
 Sleep = Callable[[float], Awaitable[object]]
 LONGEST = 16 * 1024 * 1024  # bytes of a line
 CHUNK = 65_536  # bytes of a file in which the end of a line is looked for
+READ = 262_144  # bytes that are read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +92,27 @@ async def lines(
     """
 
     async def once() -> AsyncIterator[Item]:
-        reader, writer = await asyncio.open_connection(host, port, limit=LONGEST)
+        reader, writer = await asyncio.open_connection(host, port, limit=READ)
+        rest: list[bytes] = []
+        lost: OSError | None = None
         try:
-            while line := await _line(reader):
-                item = line if isinstance(line, Malformed) else _decoded(line)
-                if item is not None:
-                    yield item
+            while data := await _read(reader):
+                if isinstance(data, OSError):
+                    lost = data
+                    break
+                *whole, last = data.split(b"\n")
+                if whole:
+                    whole[0], rest = b"".join((*rest, whole[0])), []
+                rest += [last] if last else []
+                if sum(map(len, rest)) > LONGEST:
+                    raise EventError(f"a line is longer than {LONGEST:,} bytes")
+                for item in map(_decoded, whole):
+                    if item is not None:
+                        yield item
+            if rest:
+                yield Malformed(repr(b"".join(rest)[:100]), "the connection ended in this line")
+            if lost is not None:
+                raise lost
         finally:
             writer.close()
 
@@ -104,13 +120,12 @@ async def lines(
         yield item
 
 
-async def _line(reader: asyncio.StreamReader) -> bytes | Malformed:
+async def _read(reader: asyncio.StreamReader) -> bytes | OSError:
+    """What came; what is wrong with the connection comes behind it."""
     try:
-        return await reader.readuntil(b"\n")
-    except asyncio.IncompleteReadError as error:
-        return Malformed(repr(error.partial[:100]), "the connection ended in this line") if error.partial else b""
-    except asyncio.LimitOverrunError as error:
-        raise EventError(f"a line is longer than {LONGEST:,} bytes") from error
+        return await reader.read(READ)
+    except OSError as error:
+        return error
 
 
 async def websocket(
@@ -211,10 +226,11 @@ class _File:
         """Those of the lines that came since, and are ended."""
         if self._as_csv and not self._named():
             return
-        for line in _whole_lines(self._file):
-            item = _decoded(line) if self._columns is None else _csv_row(line, self._columns)
-            if item is not None:
-                yield item
+        while lines := _whole_lines(self._file):
+            for line in lines:
+                item = _decoded(line) if self._columns is None else _csv_row(line, self._columns)
+                if item is not None:
+                    yield item
 
     def follow(self) -> bytes:
         """From its start on where the file has become shorter, or where another has its name and this one is read.
@@ -247,21 +263,24 @@ class _File:
 
 
 def _whole_lines(file: IO[bytes]) -> list[bytes]:
-    """The lines from here on that are ended; the position stays before one that is not."""
-    found: list[bytes] = []
-    while True:
-        at = file.tell()
-        line = file.readline()
-        if not line.endswith(b"\n"):
-            file.seek(at)
-            return found
-        found.append(line)
-        if len(found) >= 10_000:
-            return found
+    """Lines from here on that are ended, without their end; the position stays before what is not."""
+    at, parts = file.tell(), list[bytes]()
+    while part := file.read(READ):
+        end = part.rfind(b"\n") + 1
+        if end:
+            parts.append(part[:end])
+            file.seek(at + sum(map(len, parts)))
+            return b"".join(parts).split(b"\n")[:-1]
+        parts.append(part)
+    file.seek(at)
+    return []
 
 
 def _fields(line: str) -> list[str]:
-    return next(csv.reader([line.rstrip("\r\n")]), [])
+    line = line.rstrip("\r\n")
+    if '"' in line or "\r" in line:
+        return next(csv.reader([line]), [])
+    return line.split(",") if line else []
 
 
 def _csv_row(line: bytes, columns: list[str]) -> Item | None:

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import time as wall
-from collections import Counter, deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cepbook.errors import EventError, StatementError, UsageError
-from cepbook.lang.types import Type, is_integral
-from cepbook.session.clock import in_range, show, to_time
-from cepbook.session.inlets import Malformed, Sleep, Texts
-from cepbook.session.validate import as_mapping, find_type
+from cepbook.session.clock import show
+from cepbook.session.inlets import Sleep
+from cepbook.session.intake import MOST, Intake
+from cepbook.session.portions import SLICE
+from cepbook.session.validate import find_type
 
 if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench
 
 GRAIN = 0.05  # seconds: how often the wall clock looks at what is due
 JUMP = 60  # seconds: a longer gap (a machine that slept) is one advance, not a stop at every due time
-SLICE = 0.010  # seconds of work between two turns of the event loop
-KEPT = 100  # malformed items that can be looked at
 FULL = 0.005  # seconds between two looks whether a reader has room again
 
 Now = Callable[[], int]
@@ -52,6 +50,7 @@ class WallClock:
         self._offset = 0
         self._offset = workbench.runtime.now - self.present if here else 0
         self.failures = 0
+        self.ahead: list[Callable[[], object]] = []  # what is to be taken before time goes on: what came until now
         if workbench.replaying is not None:
             workbench.replaying.refuse_another()
         if workbench.runtime.now > self.present:
@@ -75,14 +74,20 @@ class WallClock:
     def running(self) -> bool:
         return self._task is not None and not self._task.done()
 
-    def touch(self) -> None:
-        """Bring the engine's clock to the present. Statements that fail are counted and told in `errors`."""
-        runtime = self._workbench.runtime
-        behind = self.present - runtime.now
+    def touch(self, to: int | None = None) -> None:
+        """Bring the engine's clock to the present, or `to` a time before it that is not long ago.
+
+        Statements that fail are counted and told in `errors`.
+        """
+        if to is None:
+            for take in (*self.ahead,):
+                take()
+            to = self.present
+        behind = to - self._workbench.runtime.now
         if behind <= 0:
             return
         try:
-            self._workbench.advance(self.present, stepping=behind <= JUMP * self._second)
+            self._workbench.advance(to, stepping=behind <= JUMP * self._second)
         except StatementError:
             self.failures += 1
 
@@ -115,7 +120,7 @@ class Live:
     """Live sources, made by `Workbench.live`. ``await`` it until all have ended; `stop` ends them.
 
     `events`, `late` and `malformed` count by event type; `rejected` are the latest items that were no events, with the
-    reason. `failures` are the exceptions that ended sources; the others go on.
+    reason. `failures` are the exceptions that ended sources; the others go on. `errors` counts failures of statements.
     """
 
     def __init__(
@@ -133,13 +138,13 @@ class Live:
         self._clock, self._owns_clock = clock, owns_clock
         self._sleep = sleep
         self._second = workbench.runtime.config.second
-        self._time = {name: time.get(name) if isinstance(time, Mapping) else time for name in sources}
-        self.events: Counter[str] = Counter()
-        self.late: Counter[str] = Counter()
-        self.malformed: Counter[str] = Counter()
-        self.rejected: deque[tuple[str, Malformed]] = deque(maxlen=KEPT)
+        columns = {name: time.get(name) if isinstance(time, Mapping) else time for name in sources}
+        self._intake = Intake(workbench, columns, clock)
+        self.events, self.late = self._intake.events, self._intake.late
+        self.malformed, self.rejected = self._intake.malformed, self._intake.rejected
         self.failures: dict[str, Exception] = {}
-        self.errors = 0
+        if clock is not None:
+            clock.ahead.append(self._intake.take)
         self._stopped = False
         self._reason = ""
         try:
@@ -159,10 +164,16 @@ class Live:
             return "running"
         return "stopped" if self._stopped else "failed" if self.failures else "finished"
 
+    @property
+    def errors(self) -> int:
+        """How often a statement failed."""
+        return self._intake.errors
+
     def stop(self, reason: str = "") -> None:
         """Close all sources. What they have delivered is in the engine."""
         if not self._end.done():
             self._stopped, self._reason = True, reason
+            self._intake.take()
             for task in self._tasks.values():
                 task.cancel()
 
@@ -184,9 +195,12 @@ class Live:
         try:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         finally:
-            if self._clock is not None and self._owns_clock:
-                self._clock.touch()
-                self._clock.stop()
+            self._intake.take()
+            if self._clock is not None:
+                self._clock.ahead.remove(self._intake.take)
+                if self._owns_clock:
+                    self._clock.touch()
+                    self._clock.stop()
 
     # ---- a source
 
@@ -195,13 +209,17 @@ class Live:
         turn = wall.perf_counter()
         try:
             async for item in items:
-                while self._stage.has_full_reader():
-                    await self._sleep(FULL)
+                try:
+                    while self._stage.has_full_reader():
+                        await self._sleep(FULL)
+                finally:  # it came, also where it is stopped meanwhile
+                    self._intake.put(name, item)
                 if self._workbench._stage is not self._stage:
                     self.stop("the workbench was reset")
                     return
-                self._take(name, item)
-                if wall.perf_counter() - turn > SLICE:
+                if self._stage.readers or len(self._intake) >= MOST:
+                    self._intake.take(None if self._stage.readers else SLICE)
+                while wall.perf_counter() - turn > SLICE or len(self._intake) >= MOST:
                     await asyncio.sleep(0)
                     turn = wall.perf_counter()
         except Exception as error:  # noqa: BLE001  the user's source; kept, told in repr, raised by whoever awaits
@@ -214,63 +232,12 @@ class Live:
             except Exception as error:  # noqa: BLE001  as above
                 self.failures.setdefault(name, error)
 
-    def _take(self, name: str, item: object) -> None:
-        if isinstance(item, Malformed):
-            self._reject(name, item)
-            return
-        try:
-            event = self._timed(name, item)
-            if event is None:
-                self.late[name] += 1
-                return
-            self._workbench.send(name, event)
-        except (EventError, UsageError) as error:
-            self._reject(name, Malformed(repr(item)[:200], str(error)))
-            return
-        except StatementError:  # it is among `Workbench.errors`; the event has reached all statements
-            self.errors += 1
-        self.events[name] += 1
-
-    def _timed(self, name: str, item: object) -> dict[str, Any] | None:
-        """The event, the clock being at its time; None when it is late."""
-        given = as_mapping(item)
-        if given is None:
-            raise EventError(f"an event is a dict or a dataclass instance, not {type(item).__name__}")
-        of = find_type(name, self._workbench.runtime.catalog.event_types)
-        event = dict(given)
-        if isinstance(item, Texts):
-            event = {key: _read(value, of.properties.get(key)) for key, value in event.items()}
-        column = self._time[name]
-        if column is None:
-            if self._clock is not None:
-                self._clock.touch()
-            return event
-        if event.get(column) is None:
-            raise EventError(f"the event time `{column}` is missing")
-        value = event[column]
-        time = in_range(to_time(_whole(value), self._second), self._second)
-        if column not in of.properties:
-            del event[column]
-        now = self._workbench.runtime.now
-        if time < now:
-            return None
-        if time > now:
-            try:
-                self._workbench.advance(time)
-            except StatementError:
-                self.errors += 1
-        return event
-
-    def _reject(self, name: str, what: Malformed) -> None:
-        self.malformed[name] += 1
-        self.rejected.append((name, what))
-
     def __repr__(self) -> str:
         counts = [f"{self.events.total():,} events"]
         counts += [
             f"{n:,} {what}" for what, n in (("malformed", self.malformed.total()), ("late", self.late.total())) if n
         ]
-        counts += [f"{self.errors:,} with statement errors"] if self.errors else []
+        counts += [f"{self.errors:,} statement errors"] if self.errors else []
         lines = [f"Live of {', '.join(self._tasks)}: {', '.join(counts)}, {self.state}"]
         lines += [f"  {self._reason}"] if self._reason else []
         lines += [f"  the source of {name} failed: {error!r}" for name, error in self.failures.items()]
@@ -290,25 +257,6 @@ def _iterated(source: AsyncIterable[object] | Iterable[object]) -> AsyncIterator
 async def _one_by_one(source: Iterable[object]) -> AsyncIterator[object]:
     for item in source:
         yield item
-
-
-def _whole(value: object) -> object:
-    """A time that a text file holds as digits."""
-    return int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
-
-
-def _read(value: Any, of: Type | None) -> Any:
-    """A text as a value of the type; as it is where that does not go, for the check to tell."""
-    if of is None or not isinstance(value, str):
-        return value
-    try:
-        if of.name == "boolean":
-            return {"true": True, "false": False}[value.strip().lower()]
-        if is_integral(of):
-            return int(value)
-        return float(value) if of.name in ("float", "double", "bigdecimal") else value
-    except (ValueError, KeyError):
-        return value
 
 
 def check_sources(workbench: Workbench, sources: Mapping[str, object]) -> None:

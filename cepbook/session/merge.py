@@ -46,6 +46,17 @@ class Part:
         return Part(self.source, self.type_name, self.times[count:], self.chunk, self.start + count, ranks)
 
 
+def on_time(parts: Sequence[Part], now: int) -> tuple[list[Part], int]:
+    """The events that are not before `now`, and how many are."""
+    kept, late = [], 0
+    for part in parts:
+        count = bisect_left(part.times, now)
+        late += count
+        if count < len(part.times):
+            kept.append(part.after(count))
+    return kept, late
+
+
 class _Head:
     """The unread part of a source's present chunk."""
 

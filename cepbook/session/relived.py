@@ -45,7 +45,7 @@ class Again:
         elif first.deed is not None:
             with suppress(CepbookError):  # it was about something that is not here
                 first.deed(runtime)
-        elif first.lot or (not events and first.time >= runtime.now):
+        elif first.lot or (first.stepping and time > runtime.now) or (not events and first.time >= runtime.now):
             self.stopped(time, stepping=first.stepping)
             runtime.advance(time, stepping=first.stepping)
         for name, event in events:

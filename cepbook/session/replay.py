@@ -4,7 +4,8 @@ Contract (shared with Spark): events have a total order (time, order of the sour
 before an event with time t the clock advances to t; at the end the clock advances to `until`, when one is given.
 
 A replay runs as an asyncio task in slices of about 10 ms, so that a notebook stays responsive without threads.
-`pause`, `resume`, `step` and `stop` may be called from any thread: they set flags that the next slice obeys.
+`pause`, `resume`, `step` and `stop` may be called from any thread: they set flags that the next slice obeys. With a
+speed the events that are due by the wall clock go in together, the clock stopping whenever something is due.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time as wall
-from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cepbook.errors import Interrupted, UsageError
 from cepbook.session.clock import Moment, before_clock, show
-from cepbook.session.merge import Merge, Part
+from cepbook.session.merge import Merge, Part, on_time
+from cepbook.session.portions import PIECES, SLICE, Portions
 from cepbook.session.process import Interruptions, Patience, check_speed, leftovers
 from cepbook.session.results import Progress, ReplayInterrupted, ReplayResult, paused_at
 from cepbook.session.sources import Late, Source
@@ -28,9 +29,7 @@ from cepbook.session.travel import Travel
 if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench
 
-SLICE = 0.010  # seconds of work between two turns of the event loop
 TURNS = 8  # turns of the event loop between two slices: a message of the browser needs several until somebody has it
-PIECES = (16, 8_192)  # fewest and most events per call of the engine; between, as many as take up to SLICE
 NAP = 0.05  # longest sleep in seconds while waiting for real time, so that orders are obeyed soon
 ENDED = ("finished", "stopped", "failed")
 NO_SNAPSHOTS = 'this replay keeps no snapshots\n  hint: replay(…, keep=True), or keep="1 day"'
@@ -56,8 +55,8 @@ class Target(Protocol):
     def halt(self, on: bool) -> None:
         """Ask the loops of the engine to stop at the next place where nothing is lost; or no more."""
 
-    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part]], None]:
-        """The function that takes parts of these event types, in total order; before each event the clock advances."""
+    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part], bool], None]:
+        """What takes parts of these event types, in total order, and whether to stop at what is due between events."""
 
     def counts(self) -> tuple[dict[str, int], int]:
         """Deliveries by statement, number of statement errors; both since the workbench began."""
@@ -116,10 +115,10 @@ class Replay:
         self._hold = paused
         self._stop = False
         self._steps = 0
-        self._piece = 1_024
+        self._portions = Portions(stage.second)
         self._inside = False
         self.interrupted = False
-        self._next: list[Part] = []  # the event that was to come when a gap before it was interrupted
+        self._stopped_at: int | None = None  # the clock, when no event has come since
         self._patience = Patience()
         self._active = 0.0
         self._resumed_at: float | None = None
@@ -450,7 +449,7 @@ class Replay:
                 steps, self._steps = self._steps, 0
             if steps == 0:
                 return 0.0
-            took, pause = self._some(steps)
+            took, pause = self._some(steps, deadline)
             if self._fired is not None and self._fired():
                 self._fired, self._hold = None, True
                 return 0.0
@@ -461,11 +460,11 @@ class Replay:
             if wall.perf_counter() >= deadline:
                 return 0.0
 
-    def _some(self, steps: int | None) -> tuple[int, float]:
+    def _some(self, steps: int | None, deadline: float) -> tuple[int, float]:
         """One call of the engine: events taken, seconds to wait before the next."""
         if self._travel is not None:
             self._travel.catch_up(self._taken, self._events, self._stage.now)
-        most = self._piece
+        most = self._portions.events
         if steps is not None:
             most = min(most, steps)
         if self._limit is not None:
@@ -480,33 +479,29 @@ class Replay:
         visiting = real_time or self._stepping or goal is not None
         if self._fired is not None:
             most = min(most, 1)
-        parts, self._next = self._next, []
-        if not parts and most > 0:
-            parts = self._merge.take(1 if visiting else most, upto)
-        if parts:
-            if visiting and not self._visit_due_times(parts[0].times[0]):
-                self._next = parts
+        following = self._merge.peek() if most > 0 else None
+        if following is not None and (upto is None or following <= upto):
+            if visiting and not self._visit_due_times(following, deadline):
                 return 0, 0.0
             if upto is not None and self._speed is not None:
-                self._behind = max(0.0, (upto - parts[0].times[0]) / (self._stage.second * self._speed))
-            return self._feed(parts, most), 0.0
+                self._behind = max(0.0, (upto - following) / (self._stage.second * self._speed))
+            return self._feed(following, most, upto, stepping=visiting), 0.0
         self._behind = 0.0
         if goal is not None and upto == goal:
-            return self._arrive(goal)
-        following = self._merge.peek() if most > 0 else None
+            return self._arrive(goal, deadline)
         if following is None:
             following = self._until
             if following is None or upto is None or following <= upto:
-                self._finish("finished")
+                self._finish("finished", deadline)
                 return 0, 0.0
         assert upto is not None and self._speed is not None  # only real time holds events back
-        if not self._visit_due_times(upto):
+        if not self._visit_due_times(upto, deadline):
             return 0, 0.0
         return 0, max(0.001, (following - upto) / (self._stage.second * self._speed))
 
-    def _arrive(self, goal: int) -> tuple[int, float]:
+    def _arrive(self, goal: int, deadline: float) -> tuple[int, float]:
         """All that comes up to `goal` has come: the clock stops there, and the replay is paused."""
-        if self._visit_due_times(goal):
+        if self._visit_due_times(goal, deadline):
             if goal > self._stage.now:
                 self._stage.advance_to(goal)
             if self._travel is not None:
@@ -514,36 +509,36 @@ class Replay:
             self._goal, self._hold = None, True
         return 0, 0.0
 
-    def _feed(self, parts: list[Part], most: int) -> int:
-        """Hand `parts` to the engine; how many events that were, late ones included."""
+    def _feed(self, first: int, most: int, upto: int | None, *, stepping: bool) -> int:
+        """Hand the engine what comes from the time `first` on; how many events that were, late ones included."""
+        stage, end = self._stage, upto
+        if stepping:
+            end = first + self._portions.span
+            end = end if upto is None else min(upto, end)
+            if stage.next_due is not None and stage.next_due <= stage.now:  # waits for the next stop, whosever that is
+                most = 1
+                if first > stage.now:
+                    stage.advance_to(first)
+        now, self._stopped_at = stage.now, None
+        parts = self._merge.take(most, end)
         taken = sum(len(part.times) for part in parts)
-        now = self._stage.now
         if any(part.times[0] < now for part in parts):
-            parts = self._without_late(parts, now)
+            if self._late_rule == "error":
+                early = min(parts, key=lambda part: part.times[0])
+                raise before_clock(early.type_name, early.times[0], now, self._stage.second)
+            parts, late = on_time(parts, now)
+            self._late += late
         started = wall.perf_counter()
-        self._feed_parts(parts)
+        self._feed_parts(parts, stepping)
         self._events += sum(len(part.times) for part in parts)
         self._taken += taken
         elapsed = wall.perf_counter() - started
         if self._travel is not None:
             self._travel.look(self._taken, self._events, self._stage.now, parts[0].times[0] if parts else None)
-        if elapsed > SLICE:
-            self._piece = max(PIECES[0], self._piece // 2)
-        elif taken == most == self._piece and elapsed < SLICE / 2:
-            self._piece = min(PIECES[1], self._piece * 2)
+        span = self._stage.now - first
+        cut = taken < most and end != upto
+        self._portions.took(elapsed, taken, most, stepping=stepping, span=span, cut=cut)
         return taken
-
-    def _without_late(self, parts: list[Part], now: int) -> list[Part]:
-        if self._late_rule == "error":
-            first = min(parts, key=lambda part: part.times[0])
-            raise before_clock(first.type_name, first.times[0], now, self._stage.second)
-        kept = []
-        for part in parts:
-            count = bisect_left(part.times, now)
-            self._late += count
-            if count < len(part.times):
-                kept.append(part.after(count))
-        return kept
 
     # ---- real time
 
@@ -557,10 +552,10 @@ class Replay:
         since, start = self._origin
         return start + int((wall.perf_counter() - since) * self._stage.second * self._speed)
 
-    def _visit_due_times(self, upto: int) -> bool:
+    def _visit_due_times(self, upto: int, deadline: float) -> bool:
         """Let the clock stop at every due time before `upto`, so that windows move while no event comes.
 
-        Whether it came so far, and was not interrupted.
+        Whether it came so far, was not interrupted and had the time.
 
         Stopping at due times only, never in between, keeps the output independent of the wall clock. What waits for
         the next advance, whatever its time, is due now, and gets it before the clock moves on; what waits again then
@@ -568,21 +563,23 @@ class Replay:
         """
         stage = self._stage
         bound = upto if self._until is None else min(upto, self._until)
-        due = stage.next_due
+        due = stage.due_after(stage.now) if self._stopped_at == stage.now else stage.next_due
         while stage.now < bound and due is not None and due <= bound:
             if self.interrupted:
                 return False
-            stop = max(due, stage.now)
+            self._stopped_at = stop = max(due, stage.now)
             stage.advance_to(stop)
             due = stage.due_after(stop)
-        return True
+            if wall.perf_counter() >= deadline:
+                break
+        return stage.now >= bound or due is None or due > bound
 
     # ---- the end
 
-    def _finish(self, state: str) -> None:
+    def _finish(self, state: str, deadline: float = float("inf")) -> None:
         stage = self._stage
         if state == "finished" and self._until is not None and self._until > stage.now:
-            if (self._speed is not None or self._stepping) and not self._visit_due_times(self._until):
+            if (self._speed is not None or self._stepping) and not self._visit_due_times(self._until, deadline):
                 return
             stage.advance_to(self._until)
         if self._travel is not None:
@@ -595,5 +592,5 @@ class Replay:
         errors -= self._errors_before
         self._result = ReplayResult(state, self._events, stage.now, deliveries, late, errors, stage.second)
         self._merge = Merge(())
-        self._feed_parts = lambda _: None  # what took the events holds the engine, which may begin anew
+        self._feed_parts = lambda *_: None  # what took the events holds the engine, which may begin anew
         self._late, self._sources = late, ()  # a notebook keeps what its cells gave: that need not be the events

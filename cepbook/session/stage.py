@@ -110,21 +110,25 @@ class Stage:
         self.arrivals.stopped(time)
         self.runtime.advance(time)
 
-    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part]], None]:
-        """The function that takes parts of these event types, in total order; before each event the clock advances."""
+    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part], bool], None]:
+        """The function that takes parts of these event types, in total order; before each event the clock advances.
+
+        If it is told to it stops whenever something is due on the way.
+        """
         batch = self.runtime.batch(types)
         known = self.runtime.catalog.event_types
         begun = {name: known[name] for name in types}
         record = self.arrivals.replayed
 
-        def feed(parts: Sequence[Part]) -> None:
+        def feed(parts: Sequence[Part], stepping: bool) -> None:
             self._same_types(begun)
-            record(parts)
+            record(parts, stepping=stepping)
             columns = batch.columns  # may change whenever statements come or go
             slices = []
             for part in parts:
                 slices.append(Slice(part.type_name, part.times, part.columns(columns[part.type_name]), part.ranks))
-            batch.run(slices)
+            stops = range(self.now, max(part.times[-1] for part in parts) + 1) if stepping and parts else None
+            batch.run(slices, stops)
 
         return feed
 

@@ -148,9 +148,12 @@ class Watched(Relived):
     def stimuli(self) -> Iterator[list[Happening]]:
         """As they came. What is due before an event comes, by the clock that goes to its time, is one of its own."""
         for happenings in super().stimuli():
-            first, due = happenings[0], self.runtime.next_due
-            if first.type_name is not None and due is not None and self.runtime.now < first.time and due <= first.time:
-                yield [Happening((0, 0), first.time)]
+            first = happenings[0]
+            due = None if first.type_name is None else self.runtime.next_due
+            while due is not None and self.runtime.now < first.time and due <= first.time:
+                stop = max(due, self.runtime.now) if first.stepping else first.time
+                yield [Happening((0, 0), stop)]
+                due = self.runtime.due_after(stop)
             yield happenings
 
     def let(self, happenings: list[Happening]) -> None:

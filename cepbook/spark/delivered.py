@@ -205,8 +205,8 @@ def _joined(parts: Sequence[_Part]) -> _Part:
 
 
 def _of_keys(keys: Sequence[Key]) -> tuple[Whole, Whole]:
-    """The places and the phases."""
-    return np.array([key[0] for key in keys], np.int64), np.array([key[1] for key in keys], np.int64)
+    """The places and the phases: those of stops are all 0."""
+    return np.array([key[0] for key in keys], np.int64), np.array([key[1] == 1 for key in keys], np.int64)
 
 
 def _whole(places: Sequence[int]) -> Whole:

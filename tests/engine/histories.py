@@ -96,19 +96,20 @@ class Run:
             for name, recorder in self.recorders.items():
                 self.runtime.statement(name).add_sink(recorder)
 
-    def send(self, events: Sequence[Event]) -> None:
+    def send(self, events: Sequence[Event], *, stepping: bool = False) -> None:
         """One event after the other; the clock advances when time grows."""
         for event in events:
             if event.time > self.runtime.now:
-                self.runtime.advance(event.time)
+                self.runtime.advance(event.time, stepping=stepping)
             self.runtime.send(event.type, dict(event.values))
 
-    def replay(self, events: Sequence[Event], cuts: Sequence[int]) -> None:
+    def replay(self, events: Sequence[Event], cuts: Sequence[int], *, stepping: bool = False) -> None:
         """The batch entry, a slice at a time, cut at the positions `cuts`."""
         batch = self.runtime.batch(sorted({e.type for e in events}))
         bounds = sorted({0, len(events), *(c for c in cuts if c < len(events))})
         for low, high in pairwise(bounds):
-            batch.run(slices(events[low:high], low, batch.columns))
+            stops = range(self.runtime.now, events[high - 1].time + 1) if stepping else None
+            batch.run(slices(events[low:high], low, batch.columns), stops)
 
     @property
     def deliveries(self) -> dict[str, list[Any]]:

@@ -184,12 +184,15 @@ INHERITED = {
 CUTS = st.lists(st.integers(1, 40), max_size=4)
 
 
-def same(epl: str, events: list[Event], cuts: list[int], rest: int) -> None:
-    """Send and replay `events`, then let time go on; deliveries, iterators and inspection must not differ."""
+def same(epl: str, events: list[Event], cuts: list[int], rest: int, *, stepping: bool = False) -> None:
+    """Send and replay `events`, then let time go on; deliveries, iterators and inspection must not differ.
+
+    `stepping`: the clock stops whenever something is due.
+    """
     sent, replayed, unheard = Run(epl), Run(epl), Run(epl, watched=False)
-    sent.send(events)
-    replayed.replay(events, cuts)
-    unheard.replay(events, cuts)
+    sent.send(events, stepping=stepping)
+    replayed.replay(events, cuts, stepping=stepping)
+    unheard.replay(events, cuts, stepping=stepping)
     until = sent.runtime.now + rest
     assert replayed.runtime.now == sent.runtime.now
     assert replayed.deliveries == sent.deliveries
@@ -227,6 +230,16 @@ def test_a_type_and_its_subtype(name: str) -> None:
     @given(histories(("A", "Sub")), CUTS, st.sampled_from([0, 1000, 4000]))
     def check(events: list[Event], cuts: list[int], rest: int) -> None:
         same(INHERITED[name], events, cuts, rest)
+
+    check()
+
+
+@pytest.mark.parametrize("name", [*ONE_TYPE, *TWO_TYPES])
+def test_the_clock_stops_whenever_something_is_due(name: str) -> None:
+    @settings(max_examples=8)
+    @given(histories(("A", "B") if name in TWO_TYPES else ("A",)), CUTS, st.sampled_from([0, 1000]))
+    def check(events: list[Event], cuts: list[int], rest: int) -> None:
+        same({**ONE_TYPE, **TWO_TYPES}[name], events, cuts, rest, stepping=True)
 
     check()
 

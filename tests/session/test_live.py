@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import socket
 import sqlite3
+import struct
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -16,6 +20,7 @@ from cepbook.errors import EventError, UsageError
 from cepbook.session import Workbench, inlets
 from cepbook.session.inlets import Malformed
 from cepbook.session.live import LiveInterrupted
+from cepbook.session.stage import Stage
 from tests.waiting import until
 
 
@@ -100,7 +105,7 @@ def test_what_is_no_event_is_counted_and_the_rest_goes_on(cep: Workbench) -> Non
     assert live.malformed["A"] == 4
     reasons = [what.reason.splitlines()[0] for _, what in live.rejected]
     assert reasons[0].startswith("property `x`") or "is int, not 'text'" in reasons[0]
-    assert reasons[2].startswith("an event is a dict") and reasons[3] == "this is no JSON"
+    assert reasons[2].startswith("an event of type `A` is a dict") and reasons[3] == "this is no JSON"
 
 
 def test_a_source_that_fails_does_not_stop_the_others(cep: Workbench) -> None:
@@ -201,6 +206,190 @@ def test_a_full_reader_holds_the_sources_back(cep: Workbench) -> None:
         return held, stream.missed, found
 
     assert run(scenario()) == (10, 0, list(range(100)))
+
+
+# ---------------------------------------------------------------- many at once
+async def burst(count: int, **more: Any) -> AsyncIterator[object]:
+    for x in range(count):
+        yield {"x": x} | {name: make(x) for name, make in more.items()}
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many events came with each call of the engine."""
+    found: list[int] = []
+    whole = Stage.feeder
+
+    def counting(self: Stage, types: Any) -> Any:
+        feed = whole(self, types)
+
+        def counted(parts: Any, stepping: bool) -> None:
+            found.append(sum(len(part.times) for part in parts))
+            feed(parts, stepping)
+
+        return counted
+
+    monkeypatch.setattr(Stage, "feeder", counting)
+    return found
+
+
+def test_what_is_at_hand_goes_in_together(cep: Workbench, calls: list[int]) -> None:
+    live = run(run_live(cep, burst(5000), now=Turned().now))
+    assert [x for x, _ in rows(cep)] == list(range(5000))
+    assert live.events["A"] == sum(calls) == 5000 and len(calls) < 40
+
+
+def test_what_comes_alone_goes_in_at_once(cep: Workbench, calls: list[int]) -> None:
+    async def scenario() -> None:
+        more = asyncio.Event()
+
+        async def source() -> AsyncIterator[object]:
+            yield {"x": 1}
+            await more.wait()
+            yield {"x": 2}
+
+        live = cep.live({"A": source()}, now=Turned().now)
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert [x for x, _ in rows(cep)] == [1]
+        more.set()
+        await live
+
+    run(scenario())
+    assert calls == [1, 1]
+
+
+def test_times_and_stops_are_those_of_single_events(calls: list[int]) -> None:
+    def bench() -> Workbench:
+        made = Workbench()
+        made.run(
+            "create schema A(x int, at long); create schema B(x int); @name('w') select irstream x from A#time(3 msec);"
+            "@name('p') select a.x as a, b.x as b from pattern [every a=A -> b=B];"
+            "@name('o') select count(*) as n from A output snapshot every 2 msec"
+        )
+        return made
+
+    live, sent = bench(), bench()
+    turned, came = Turned(5), list[tuple[int, str, int]]()
+
+    async def source(name: str) -> AsyncIterator[object]:
+        for x in range(300):
+            turned.ms += x % 5 == 0
+            came.append((turned.now() // 1_000_000, name, x))
+            yield {"x": x}
+            if x % 50 == 0:
+                await asyncio.sleep(0)
+
+    async def scenario() -> Any:
+        return await live.live({"A": source("A"), "B": source("B")}, now=turned.now, sleep=turned.sleep)
+
+    done = run(scenario())
+    assert done.events == {"A": 300, "B": 300} and len(calls) < 60
+    for time, name, x in came:
+        if time > sent.runtime.now:
+            sent.advance(time, stepping=True)
+        sent.send(name, x=x)
+    sent.advance(live.clock.ms, stepping=True)
+    for name in ("w", "p", "o"):
+        assert live.changes(name).to_string() == sent.changes(name).to_string(), name
+
+
+def test_among_many_what_is_no_event_or_late_is_counted(cep: Workbench) -> None:
+    live = run(run_live(cep, burst(3000, ts=lambda x: None if x % 100 == 7 else 5 if x % 100 == 8 else 10 + x)))
+    assert (live.events["A"], live.malformed["A"], live.late["A"]) == (2940, 30, 30)
+    assert rows(cep) == [[x, 10 + x] for x in range(3000) if x % 100 not in (7, 8)]
+    assert len(live.rejected) == 30
+
+
+def test_a_listener_may_stop_it_send_and_fail(cep: Workbench) -> None:
+    cep.run("create schema B(x int); @name('b') select x from B")
+    found: list[Any] = []
+
+    def listen(delta: Any) -> None:
+        x = delta.insert[0]["x"]
+        if x == 500:
+            cep.send("B", x=x)
+        if x == 1000:
+            raise ValueError("no")
+        if x == 1500:
+            found.append(live_of())
+
+    def live_of() -> Any:
+        holder[0].stop()
+        return holder[0]
+
+    holder: list[Any] = []
+    cep.on("all", listen)
+
+    async def scenario() -> Any:
+        holder.append(cep.live({"A": burst(100_000)}, now=Turned().now))
+        return await holder[0]
+
+    live = run(scenario())
+    assert (live.state, live.errors, cep.changes("b")["x"].tolist()) == ("stopped", 1, [500])
+    assert [x for x, _ in rows(cep)] == list(range(live.events["A"])) and 1500 < live.events["A"] < 100_000
+
+
+def test_stopped_while_a_reader_is_full_nothing_that_came_is_lost(cep: Workbench) -> None:
+    yielded: list[int] = []
+
+    async def source() -> AsyncIterator[object]:
+        for x in range(100):
+            yielded.append(x)
+            yield {"x": x}
+
+    async def scenario() -> Any:
+        cep.stream("all", capacity=10)
+        live = cep.live({"A": source()}, now=Turned().now)
+        await until(lambda: live.events["A"] == 10)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        live.stop()
+        return await live
+
+    live = run(scenario())
+    assert [x for x, _ in rows(cep)] == yielded and live.events["A"] == len(yielded)
+
+
+def test_an_interruption_waits_for_the_events_under_way(cep: Workbench) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    cep.on("all", lambda delta: os.kill(os.getpid(), signal.SIGINT) if delta.insert[0]["x"] == 700 else None)
+    held: list[Any] = []
+
+    async def scenario() -> None:
+        held.append(cep.live({"A": burst(100_000)}, now=Turned().now))
+        await held[0]
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(scenario())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [x for x, _ in rows(cep)] == list(range(held[0].events["A"])) and held[0].events["A"] > 700
+    cep.send("A", x=-1)
+
+
+def test_an_event_type_that_changes_meanwhile(cep: Workbench) -> None:
+    async def scenario() -> Any:
+        changed = asyncio.Event()
+
+        async def source() -> AsyncIterator[object]:
+            for x in range(20):
+                if x == 5:
+                    await changed.wait()
+                yield {"x": x}
+
+        live = cep.live({"T": source()}, now=Turned().now)
+        await until(lambda: live.events["T"] == 5)
+        changed.set()
+        await asyncio.sleep(0)  # events wait
+        cep.run("create schema T(x int, more string); @name('t') select x, more from T", cell="t")
+        return await live
+
+    cep.run("create schema T(x int); @name('t') select x from T", cell="t")
+    live = run(scenario())
+    assert (live.events["T"], live.malformed["T"]) == (20, 0)
+    assert cep.changes("t")["x"].tolist()[-1] == 19
 
 
 def test_sources_that_cannot_be(cep: Workbench) -> None:
@@ -314,6 +503,43 @@ def test_a_line_socket_and_its_malformed_lines(cep: Workbench) -> None:
     ]
 
 
+def test_a_connection_that_is_reset_in_a_line(cep: Workbench) -> None:
+    """What came before counts, the line that is cut off is told of, and so is the reset."""
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'{"x": 1}\n{"x": 2}\n{}\n{"x": 3')
+        await writer.drain()
+        await until(lambda: len(rows(cep)) == 3)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+
+    async def scenario() -> Any:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        async with server:
+            live = cep.live(
+                {"A": inlets.lines("127.0.0.1", server.sockets[0].getsockname()[1])}, now=Turned().now
+            )
+            with pytest.raises(EventError, match="the source of `A` failed: ConnectionResetError"):
+                await live
+            return live
+
+    live = run(scenario())
+    assert cep.changes("all")["x"].fillna(0).tolist() == [1, 2, 0]
+    assert [what.reason for _, what in live.rejected] == ["the connection ended in this line"]
+
+
+def test_long_lines_and_short_ones_over_a_socket(cep: Workbench) -> None:
+    cep.run("create schema S(t string); @name('long') select t from S")
+    texts = ["a" * 300_000, "b", "c" * 70_000, ""]
+    data = b"".join(json.dumps({"t": text}).encode() + b"\n" for text in texts)
+
+    async def read(port: int) -> Any:
+        return await cep.live({"S": inlets.lines("127.0.0.1", port)}, now=Turned().now)
+
+    run(served([data], read))
+    assert cep.changes("long")["t"].tolist() == texts
+
+
 def test_a_connection_is_tried_again(cep: Workbench) -> None:
     turned = Turned()
 
@@ -398,6 +624,26 @@ def test_the_tail_of_a_file(kind: str, cep: Workbench, tmp_path: Path) -> None:
 
     run(scenario())
     assert [x for x, _ in rows(cep)] == [1, 2, 9]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_many_lines_of_a_file_need_no_further_look(kind: str, cep: Workbench, tmp_path: Path) -> None:
+    path, seen = tmp_path / f"a.{kind}", list[int]()
+    made: Callable[[int], str] = (lambda x: f'{x},"7"\n') if kind == "csv" else (lambda x: json.dumps({"x": x}) + "\n")
+    path.write_text(("x,at\n" if kind == "csv" else "") + "".join(map(made, range(30_000))) + "99")
+
+    async def scenario() -> Any:
+        async def sleep(seconds: float) -> None:
+            seen.append(live.events["A"] + len(live._intake))
+            await asyncio.sleep(0)
+
+        live = cep.live({"A": inlets.tail(path, begin=True, sleep=sleep)}, now=Turned().now)
+        await until(lambda: live.events["A"] == 30_000)
+        live.stop()
+        return await live
+
+    run(scenario())
+    assert [x for x, _ in rows(cep)] == list(range(30_000)) and seen[0] == 30_000
 
 
 def test_a_file_that_is_rotated_and_one_whose_header_comes_later(cep: Workbench, tmp_path: Path) -> None:

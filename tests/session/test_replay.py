@@ -17,6 +17,7 @@ import pytest
 from cepbook.errors import EventError, Interrupted, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
+from cepbook.session import portions
 from cepbook.session import replay as module
 from cepbook.session.merge import Part
 from cepbook.session.replay import Replay
@@ -37,6 +38,7 @@ class FakeEngine:
         self.second = 1000
         self.log: list[Any] = []
         self.due = list(due)
+        self.calls: list[int] = []  # how many events came with each
         self.on_event: Any = None
 
     @property
@@ -55,10 +57,11 @@ class FakeEngine:
     def halt(self, on: bool) -> None:
         self.halted = on
 
-    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part]], None]:
+    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part], bool], None]:
         return self.feed
 
-    def feed(self, parts: Sequence[Part]) -> None:
+    def feed(self, parts: Sequence[Part], stepping: bool) -> None:
+        self.calls.append(sum(len(part.times) for part in parts))
         events = [
             (rank, part.type_name, time, number)
             for part in parts
@@ -67,6 +70,10 @@ class FakeEngine:
             )
         ]
         for _, name, time, number in sorted(events):
+            due = self.next_due if stepping else None
+            while self.now < time and due is not None and due <= time:
+                self.advance_to(max(due, self.now))
+                due = self.due_after(self.now)
             assert time >= self.now
             self.now = time
             self.due = [d for d in self.due if d > time]
@@ -137,7 +144,7 @@ def test_steps_reach_the_end_and_the_clock_goes_to_until() -> None:
 
 def test_await_runs_in_slices_and_lets_the_loop_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SLICE", 0.0)
-    monkeypatch.setattr(module, "PIECES", (4, 4))
+    monkeypatch.setattr(portions, "PIECES", (4, 4))
 
     async def main() -> tuple[int, Any]:
         engine = FakeEngine()
@@ -178,10 +185,10 @@ def test_orders_from_another_thread() -> None:
 
 
 def test_pause_by_a_listener_stops_between_events_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PIECES", (10, 10))
+    monkeypatch.setattr(portions, "PIECES", (10, 10))
     engine = FakeEngine()
     replay = Replay(engine, [source(*range(1000))])
-    replay._piece = 10
+    replay._portions.events = 10
     engine.on_event = lambda: replay.pause() if len(engine.numbers) == 15 else None
     assert replay.run() is None
     assert (replay.state, engine.numbers) == ("paused", list(range(20)))
@@ -212,10 +219,10 @@ def test_a_cancelled_await_pauses() -> None:
 
 
 def test_keyboard_interrupt_pauses_between_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PIECES", (10, 10))
+    monkeypatch.setattr(portions, "PIECES", (10, 10))
     engine = FakeEngine()
     replay = Replay(engine, [source(*range(1000))])
-    replay._piece = 10
+    replay._portions.events = 10
     engine.on_event = lambda: os.kill(os.getpid(), signal.SIGINT) if len(engine.numbers) == 15 else None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
     try:
@@ -320,6 +327,75 @@ def test_what_waits_for_the_next_advance_hides_no_later_due_time() -> None:
     assert engine.log == [
         ("E", 200, 0), ("E", 200, 1), ("clock", 200), ("clock", 700), ("E", 900, 2), ("clock", 1000),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{"stepping": True}, {"speed": 1e9}])
+def test_what_is_due_together_goes_in_together(options: dict[str, Any]) -> None:
+    engine = FakeEngine(due=(500, 4500))
+    Replay(engine, [source(*range(0, 10_000, 5))], **options).run()
+    assert engine.numbers == list(range(2000)) and engine.log.index(("clock", 4500)) == 901
+    assert len(engine.calls) < 25
+
+
+def test_what_is_not_due_yet_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(module.wall, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(module.wall, "sleep", lambda seconds: now.__setitem__(0, now[0] + 0.020))
+    engine = FakeEngine()
+    seen: list[tuple[float, int]] = []
+    engine.on_event = lambda: seen.append((now[0], engine.now))
+    Replay(engine, [source(*range(200))], speed=1).run()
+    assert all(time <= at * 1000 + 1e-6 for at, time in seen), "none comes before its time"
+    assert engine.calls[:1] == [1] and sum(engine.calls) == 200 and max(engine.calls) <= 20
+
+
+def test_events_far_apart_come_with_calls_of_their_own() -> None:
+    """Timers that are set in a call may be due often before its last event, and a call is not broken off."""
+    engine = FakeEngine()
+    Replay(engine, [source(*range(0, 100 * 3_600_000, 3_600_000))], stepping=True).run()
+    assert max(engine.calls) <= 2 and engine.numbers == list(range(100))
+
+
+def test_calls_get_smaller_where_events_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(module, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
+    engine = FakeEngine()
+    engine.on_event = lambda: clock.__setitem__(0, clock[0] + (0.02 if engine.now > 500 else 0))
+    Replay(engine, [source(*range(1000))], stepping=True).run()
+    assert max(engine.calls) > 100 and engine.calls[-100:] == [1] * 100
+
+
+def test_a_long_gap_is_passed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(module, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
+    engine = FakeEngine(due=tuple(range(1, 1001)))
+    advance = engine.advance_to
+
+    def slow(time: int) -> None:
+        clock[0] += 0.001
+        advance(time)
+
+    monkeypatch.setattr(engine, "advance_to", slow)
+    replay = Replay(engine, [source(0, 1000)], until=1500, stepping=True)
+    seen: list[int] = []
+    replay.subscribe(lambda: seen.append(engine.now))
+    replay.run()
+    assert [entry[1] for entry in engine.log if entry[0] == "clock"] == [*range(1, 1001), 1500]
+    assert len(seen) >= 100, "whoever shows it sees it move"
+
+
+def test_what_waits_at_an_instant_is_not_asked_again_by_the_wall_clock() -> None:
+    """Something that is due at each stop of the clock stops it no oftener because somebody looks at the wall clock."""
+    engine = FakeEngine(due=(5, 700))
+    advance = engine.advance_to
+
+    def again(time: int) -> None:
+        advance(time)
+        engine.due = [time, *engine.due]
+
+    engine.advance_to = again  # type: ignore[method-assign]
+    Replay(engine, [source(0, 900)], speed=20).run()
+    assert engine.log == [("E", 0, 0), ("clock", 5), ("clock", 700), ("clock", 900), ("E", 900, 1)]
 
 
 def test_real_time_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

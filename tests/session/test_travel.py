@@ -139,6 +139,7 @@ def test_snapshots_by_cost_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     spent = iter(range(10_000))
     monkeypatch.setattr("cepbook.session.travel.wall.thread_time", lambda: next(spent))
     monkeypatch.setattr("cepbook.session.travel.SHARE", 3)
+    monkeypatch.setattr("cepbook.session.portions.PIECES", (1, 1))
     replay = bench(frames).replay(frames, keep=True, stepping=True)
     replay.run()
     kept = replay._travel._kept if replay._travel is not None else []
@@ -157,6 +158,7 @@ def test_a_snapshot_that_was_slow_once_leaves_no_gap(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("cepbook.session.travel.wall.thread_time", spent)
     monkeypatch.setattr("cepbook.session.travel.SHARE", 3)
+    monkeypatch.setattr("cepbook.session.portions.PIECES", (1, 1))
     replay = bench(frames).replay(frames, keep=True, stepping=True)
     travel = replay._travel
     assert travel is not None
