@@ -120,7 +120,10 @@ class Comparison:
                 lines += [(d.time, d.kind, d.difference, c, d.here.get(c), d.there.get(c)) for c in d.columns]
             else:
                 lines.append((d.time, d.kind, d.difference, None, d.here, d.there))
-        return pd.DataFrame(lines, columns=["time", "kind", "difference", "column", "here", "there"])
+        found = pd.DataFrame(lines, columns=["time", "kind", "difference", "column", "here", "there"])
+        for at, side in ((4, "here"), (5, "there")):  # values of several columns, which are to stay what they are
+            found[side] = pd.Series([line[at] for line in lines], dtype=object)
+        return found
 
     def __str__(self) -> str:
         lines = [_headline(self)]

@@ -82,6 +82,8 @@ class Tally:
         self._looks = 0
         singles = here.singles | there.singles  # one side holds 32 bits, so the other must be rounded to them
         self._columns = {n: _alike(here.columns[n], there.columns[n], n in singles) for n in names}
+        self._given, self._singles = (here, there), singles
+        self._gaps = [{n for n in names if _has_gaps(n, *sides)} for sides in ((here, there), (there, here))]
         self._fuzzy = [n for n, (a, b) in self._columns.items() if _floats(a, b)]
         self._left = self._match(_blocks(here), _blocks(there))
 
@@ -332,9 +334,20 @@ class Tally:
     ) -> None:
         if len(into) >= KEPT:
             return
-        here = None if p is None else {n: mine.at(p) for n, (mine, _) in self._columns.items()}
-        there = None if q is None else {n: theirs.at(q) for n, (_, theirs) in self._columns.items()}
+        here, there = None if p is None else self._seen(0, p), None if q is None else self._seen(1, q)
         into.append(Difference(block // 2, "remove" if block % 2 else "insert", what, columns, here, there))
+
+    def _seen(self, side: int, row: int) -> dict[str, Any]:
+        """A row as people are to see it: whole floats that a frame only has because of gaps are whole numbers."""
+        found = {}
+        for name in self._columns:
+            value = self._given[side].columns[name].at(row)
+            if isinstance(value, float) and name in self._gaps[side] and value.is_integer():
+                value = int(value)
+            elif isinstance(value, float) and name in self._singles:
+                value = np.float32(value).item()
+            found[name] = value
+        return found
 
 
 def _grouped(rows: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
@@ -448,6 +461,12 @@ def _alike(a: Column, b: Column, single: bool) -> tuple[Column, Column]:
             if int(np.abs(whole.values[~whole.null]).max()) <= EXACT:
                 a, b = (Column("float", c.values.astype(np.float64), c.null) for c in (a, b))
     return _rounded(a, single), _rounded(b, single)
+
+
+def _has_gaps(name: str, side: Rows, other: Rows) -> bool:
+    """Whether a column may hold floats because a pandas frame has no whole numbers beside missing ones."""
+    own = side.columns[name]
+    return side.nan_is_null and own.kind == "float" and other.columns[name].kind == "int" and bool(own.null.any())
 
 
 def _rounded(column: Column, single: bool) -> Column:

@@ -148,6 +148,25 @@ def test_frames_cannot_tell_null_from_nan() -> None:
     assert compare({"q": frame((1, "insert", "a", NAN))}, {"q": frame((1, "insert", "a", None))}).verdict == "equal"
 
 
+def test_whole_numbers_that_a_frame_with_gaps_has_as_floats_are_told_as_whole() -> None:
+    here = frame(*((t, "insert", "a", v) for t, v in enumerate((44455, None, 7, 8))), columns="s n")
+    there = here.assign(n=[44456.0, NAN, 7.0, 8.0])
+    there.loc[2, "time"] = 9
+    for comparison, one, other in (
+        (compare({"q": here.astype({"n": "Int64"})}, {"q": there}), "44455", "44456"),
+        (compare({"q": there}, {"q": here.astype({"n": "Int64"})}), "44456", "44455"),
+    ):
+        told = str(comparison)
+        assert f"00:00:00.000 insert  n: {one} here, {other} there  (s='a')" in told
+        assert told.count("s='a', n=7") == 2 and ".0 " not in told and "floats" not in told
+        found = comparison.differences("q")
+        assert (str(found["here"][0]), str(found["there"][0])) == (one, other)
+    fraction = compare({"q": here.astype({"n": "Int64"})}, {"q": there.assign(n=[44455.5, NAN, 7.0, 8.0])})
+    assert "n: 44455 here, 44455.5 there" in str(fraction) and "only there: s='a', n=7" in str(fraction)
+    floats = compare({"q": here.astype({"n": "Int64"}).dropna()}, {"q": there.dropna()})
+    assert "n: whole numbers here, floats there" in str(floats) and "44456.0 there" in str(floats)
+
+
 def test_columns_on_one_side_only_make_a_difference() -> None:
     found = compare({"q": BASE}, {"q": BASE.drop(columns="x")})
     assert found.verdict == "different"
