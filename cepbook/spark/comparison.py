@@ -24,7 +24,7 @@ from cepbook.arguments import checked
 from cepbook.errors import UsageError
 from cepbook.shown import Table, captioned, time_text
 from cepbook.spark.match import Difference, Rules, Tally
-from cepbook.spark.rows import Rows, failures_of, feeders_of, queries_of, rows_of, statements_of
+from cepbook.spark.rows import Rows, failures_of, feeders_of, queries_of, rows_of, second_of, statements_of
 from cepbook.spark.shift import unshifted
 
 _SIGNS = {"equal": "✓ equal", "incomplete": "? incomplete", "different": "✗ different"}
@@ -60,6 +60,7 @@ class Verdict:
     moved: tuple[Difference, ...] = ()
     key: tuple[str, ...] = ()
     fed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    second: int = 1000  # in units of the clock
 
     @property
     def verdict(self) -> str:
@@ -175,8 +176,13 @@ def compare(
             raise UsageError(f"the {side} side has no statement {name}; it has {', '.join(known) or 'none'}")
     if not (tolerance >= 0 and absolute >= 0):
         raise UsageError(f"a tolerance is a number of at least 0, not {min(tolerance, absolute)}")
-    rules = Rules(tolerance, order, absolute=absolute, key=(key,) if isinstance(key, str) else tuple(key))
-    sides = {name: (rows_of(interactive, name), rows_of(batch, name)) for name in names}
+    seconds = {second for second in map(second_of, (interactive, batch)) if second is not None} or {1000}
+    if len(seconds) > 1:
+        raise UsageError("the clock of one side counts milliseconds, that of the other microseconds")
+    (second,) = seconds
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    rules = Rules(tolerance, order, absolute=absolute, key=keys, second=second)
+    sides = {name: (rows_of(interactive, name, second), rows_of(batch, name, second)) for name in names}
     failed = failures_of(interactive), failures_of(batch)  # known by now: they came with the rows
     both = {name: (failed[0].get(name, 0), failed[1].get(name, 0)) for name in (*failed[0], *failed[1])}
     left_out = [name for name in queries_of(interactive) if name not in there] if statements is None else []
@@ -205,7 +211,7 @@ def _judge(
         if mine is not None and theirs is not None and mine != theirs:
             notes.append(f"{c}: {mine} here, {theirs} there")
     uneven = bool(notes)
-    here, there, note, left = _complete(here, there)
+    here, there, note, left = _complete(here, there, rules.second)
     if note:
         notes.append(note)
     for who, numbers in (("", failures), *((f"{each}, which feeds it, ", own) for each, own in fed.items())):
@@ -246,10 +252,11 @@ def _judge(
         tuple(tally.moved),
         rules.key,
         fed,
+        rules.second,
     )
 
 
-def _complete(here: Rows, there: Rows) -> tuple[Rows, Rows, str, list[int]]:
+def _complete(here: Rows, there: Rows, second: int) -> tuple[Rows, Rows, str, list[int]]:
     """Both sides from the first time complete on both, a note on what was left out, and how many rows on each side."""
     if not here.dropped and not there.dropped:
         return here, there, "", [0, 0]
@@ -259,7 +266,7 @@ def _complete(here: Rows, there: Rows) -> tuple[Rows, Rows, str, list[int]]:
     left = [side.total - len(cut.time) for side, cut in zip((here, there), kept, strict=True)]
     numbers = f"{left[0]:,} on both sides" if left[0] == left[1] else f"{left[0]:,} here and {left[1]:,} there"
     which = "interactive" if here.dropped else "batch"
-    until = "" if start == _NO_TIME else f" up to {time_text(start)}"
+    until = "" if start == _NO_TIME else f" up to {time_text(start, second=second)}"
     note = f"the {which} side has lost its oldest rows, so rows{until} were counted only ({numbers})"
     return kept[0], kept[1], note, left
 
@@ -318,13 +325,12 @@ def _summary(v: Verdict) -> str:
 
 def _sentences(v: Verdict) -> list[str]:
     """The first differences; without any, the first rows that are equal in another order."""
-    found = [_sentence(d, v.key) for d in v.differences[:_SHOWN]]
-    return found or [_sentence(d, v.key) for d in v.moved[:2]]
+    return [_sentence(d, v.key, v.second) for d in v.differences[:_SHOWN] or v.moved[:2]]
 
 
-def _sentence(d: Difference, key: tuple[str, ...]) -> str:
+def _sentence(d: Difference, key: tuple[str, ...], second: int) -> str:
     shown = d.here or d.there or {}
-    at = " ".join([f"{time_text(d.time)} {d.kind}", *(f" {c}={shown[c]!r}" for c in key)])
+    at = " ".join([f"{time_text(d.time, second=second)} {d.kind}", *(f" {c}={shown[c]!r}" for c in key)])
     if d.here is not None and d.there is not None:
         if not d.columns:
             return f"{at}  in another order: {', '.join(f'{c}={v!r}' for c, v in d.here.items())}"

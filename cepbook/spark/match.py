@@ -47,7 +47,7 @@ class Difference(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What counts as equal: floats ``|a - b| <= max(absolute, tolerance * max(|a|, |b|))``; with `order` only rows in
-    the same order inside their block. Rows of equal `key` are paired.
+    the same order inside their block. Rows of equal `key` are paired. A second has so many units of the clock.
     """
 
     tolerance: float = 1e-9
@@ -55,6 +55,7 @@ class Rules:
     nan_is_null: bool = False
     absolute: float = 0.0
     key: tuple[str, ...] = ()
+    second: int = 1000
 
 
 class Blocks(NamedTuple):

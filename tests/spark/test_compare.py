@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from cepbook import Workbench
+from cepbook.engine.config import Config
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import Catalog, EventType
@@ -180,6 +181,21 @@ def test_times_are_told_as_dates_where_there_are_such() -> None:
         assert f"{shown} insert  only here" in str(found)
 
 
+def test_times_of_a_clock_that_counts_microseconds() -> None:
+    moments = pd.to_datetime([f"2013-01-01 10:00:00.00000{i}" for i in range(1, 9)])
+    cep = Workbench(config=Config(microseconds=True))
+    cep.define("T", pd.DataFrame({"at": moments, "n": range(8)}), time="at")
+    cep.run("@name('q') select n from T")
+    cep.replay({"T": pd.DataFrame({"at": moments, "n": range(8)})}).run()
+    rows = cep.changes("q")
+    assert "\n       2013-01-01 10:00:00.000001 insert  only here: n=0" in str(cep.compare({"q": rows[1:]}))
+    assert cep.compare({"q": rows.assign(time=moments)}).verdict == "equal"
+    for later, shown in ((3_600_000_000, "1 hour (3,600,000,000 µs)"), (7, "7 µs")):
+        assert f"times there are {shown} later" in str(cep.compare({"q": rows.assign(time=rows["time"] + later)}))
+    with pytest.raises(UsageError, match="one side counts milliseconds, that of the other microseconds"):
+        compare(cep, bench(Feed()), statements=["q"])
+
+
 def test_the_frame_suits_the_chart() -> None:
     found = compare({"q": BASE}, {"q": BASE[1:]}).frame
     assert list(found.columns) == ["statement", "equal", "different values", "only here", "only there", "not compared"]
@@ -208,7 +224,7 @@ def bench(feed: Feed, failures: int = 0) -> Any:
     """As much of a workbench as `compare` looks at."""
     output_type = EventType("q", {"s": STRING, "x": DOUBLE})
     statements = {"q": SimpleNamespace(output_type=output_type)}
-    runtime = SimpleNamespace(statements=statements, deployments={}, catalog=Catalog())
+    runtime = SimpleNamespace(statements=statements, deployments={}, catalog=Catalog(), config=Config())
     return SimpleNamespace(feed=lambda name: feed, runtime=runtime, failed={"q": failures})
 
 
