@@ -86,10 +86,10 @@ class Singly:
         """Go to `t` with the stops at which something is due."""
         clock, times = self._runtime.clock, self._times
         while clock.due <= t:
-            stop = times[bisect_left(times, clock.due)]
-            if stop <= clock.now:
+            place = bisect_left(times, max(clock.due, clock.now + 1))  # what is due at once waits for the next stop
+            if place == len(times) or times[place] > t:
                 break
-            self._go(stop)
+            self._go(times[place])
         if t > clock.now:
             self._go(t)
 
