@@ -40,7 +40,8 @@ class Verdict:
     not compared itself (`fed`, by name). `notes` say what could not be
     compared and what holds for all rows; with `uneven` that is a difference: columns of one side only or of another
     kind, times that are shifted, another number of lost rows. `approximate` values agree within the tolerance only,
-    at most `apart` from one another, relative to their size. `moved` are the first of the reordered rows.
+    at most `apart` from one another, relative to their size. `moved` are the first of the reordered rows, `kinds` has a
+    row for each column that holds another kind of values on one side, but the same numbers.
     """
 
     statement: str
@@ -61,6 +62,7 @@ class Verdict:
     key: tuple[str, ...] = ()
     fed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     second: int = 1000  # in units of the clock
+    kinds: tuple[Difference, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -116,7 +118,7 @@ class Comparison:
         if name not in self.statements:
             raise UsageError(f"statement {name} was not compared; compared were: {', '.join(self.statements)}")
         lines: list[tuple[Any, ...]] = []
-        for d in self.statements[name].differences:
+        for d in (*self.statements[name].kinds, *self.statements[name].differences):
             if d.columns and d.here is not None and d.there is not None:
                 lines += [(d.time, d.kind, d.difference, c, d.here.get(c), d.there.get(c)) for c in d.columns]
             else:
@@ -198,7 +200,7 @@ def _judge(
     name: str, here: Rows, there: Rows, rules: Rules, failures: tuple[int, int], fed: Mapping[str, tuple[int, int]]
 ) -> Verdict:
     rules = replace(rules, nan_is_null=here.nan_is_null or there.nan_is_null)
-    notes, columns = [], [c for c in here.columns if c in there.columns]
+    notes, odd, columns = [], [], [c for c in here.columns if c in there.columns]
     for side, own, other in (("here", here, there), ("there", there, here)):
         missing = [c for c in own.columns if c not in other.columns]
         if missing:
@@ -210,6 +212,7 @@ def _judge(
         mine, theirs = here.families.get(c), there.families.get(c)
         if mine is not None and theirs is not None and mine != theirs:
             notes.append(f"{c}: {mine} here, {theirs} there")
+            odd.append(c)
     uneven = bool(notes)
     here, there, note, left = _complete(here, there, rules.second)
     if note:
@@ -224,6 +227,7 @@ def _judge(
         tally, note = shifted
         notes.insert(0, note)
         uneven = True
+    kinds = [example for c in odd if (example := tally.of_another_kind(c)) is not None]
     tally.finish()
     if tally.approximate:
         limit = f"{rules.tolerance:g}" + (f" or {rules.absolute:g} absolute" if rules.absolute else "")
@@ -253,6 +257,7 @@ def _judge(
         rules.key,
         fed,
         rules.second,
+        tuple(example for example in kinds if example.columns[0] not in tally.by_column),
     )
 
 
@@ -325,7 +330,8 @@ def _summary(v: Verdict) -> str:
 
 def _sentences(v: Verdict) -> list[str]:
     """The first differences; without any, the first rows that are equal in another order."""
-    return [_sentence(d, v.key, v.second) for d in v.differences[:_SHOWN] or v.moved[:2]]
+    shown = (*v.kinds, *v.differences)[:_SHOWN] or v.moved[:2]
+    return [_sentence(d, v.key, v.second) for d in shown]
 
 
 def _sentence(d: Difference, key: tuple[str, ...], second: int) -> str:

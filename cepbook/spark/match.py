@@ -30,7 +30,7 @@ _LOOKS = 2_000_000  # values that are compared one by one at most, per statement
 _Integers = npt.NDArray[np.int64]
 _Positions = npt.NDArray[np.intp]
 _Mask = npt.NDArray[np.bool_]
-What = Literal["only here", "only there", "different values"]
+What = Literal["only here", "only there", "different values", "values of another kind"]
 
 
 class Difference(NamedTuple):
@@ -86,7 +86,8 @@ class Tally:
         self._given, self._singles = (here, there), singles
         self._gaps = [{n for n in names if _has_gaps(n, *sides)} for sides in ((here, there), (there, here))]
         self._fuzzy = [n for n, (a, b) in self._columns.items() if _floats(a, b)]
-        self._left = self._match(_blocks(here), _blocks(there))
+        self._blocks = _blocks(here), _blocks(there)
+        self._left = self._match(*self._blocks)
 
     def finish(self) -> None:
         """Match row by row what is not equal as a block; until then only such blocks are counted."""
@@ -168,6 +169,19 @@ class Tally:
                 first.append(pd.factorize(np.fromiter(coded, dtype=object, count=len(coded)))[0])
         keys = [*last, *first]
         return [k[: len(left)] for k in keys], [k[len(left) :] for k in keys]
+
+    def of_another_kind(self, name: str) -> Difference | None:
+        """A row, as an example of a column that holds other kinds of values on one side: the first with a value."""
+        (a, b), (mine, theirs) = self._blocks, self._columns[name]
+        for block, p in zip(a.block[:KEPT].tolist(), a.positions[:KEPT].tolist(), strict=True):
+            begin, end = np.searchsorted(b.block, [block, block + 1])
+            own = [q for q in b.positions[begin:end][:_ALIKE].tolist() if not (theirs.null[q] or mine.null[p])]
+            if own:
+                q = min(own, key=lambda q: len(self._differing(p, q)))
+                found: list[Difference] = []
+                self._note(found, block, "values of another kind", (name,), p, q)
+                return found[0]
+        return None
 
     # ---- what is not equal, row by row
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from cepbook.shown import time_text
 from cepbook.spark.match import Rules, Tally
 from cepbook.spark.rows import Column, Rows
 
@@ -31,7 +32,9 @@ def unshifted(here: Rows, there: Rows, names: Sequence[str], rules: Rules, found
         if 2 * tally.equal > most and (best is None or tally.equal > best[0].equal):
             also = f", as is the column {', '.join(back[1])}" if back[1] else ""
             way = f"{_span(abs(shift), rules.second)} {'later' if shift > 0 else 'earlier'}"
-            best = tally, f"times there are {way} than here{also}; compared as if they were not"
+            first = (time_text(int(side.time.min()), second=rules.second) for side in (here, there))
+            shown = "first {} here, {} there".format(*first)
+            best = tally, f"times there are {way} than here{also}; compared as if they were not ({shown})"
     return best
 
 
