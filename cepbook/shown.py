@@ -21,6 +21,7 @@ LINE_LIMIT = 32  # characters of a cell that is narrow where a page is, even if 
 NAME_LIMIT = 8  # characters of a heading that stays on one line
 WORD_LIMIT = 10  # characters of a cell that stays on one line; in ten a date fits
 CELL_LIMIT = 1_000  # characters of any cell
+BELOW = 365 * 86_400_000  # ms since 1970 below which a time is no date
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def time_text(time: int, *, millis: bool | None = None, second: int = 1000) -> s
     ms, rest = divmod(time, second // 1000)
     if rest:
         return f"{time_text(ms, millis=True)}{rest:03d}"
-    if abs(ms) < 365 * 86_400_000:
+    if abs(ms) < BELOW:
         sign, rest = ("-", -ms) if ms < 0 else ("", ms)
         days, rest = divmod(rest, 86_400_000)
         clock = f"{rest // 3_600_000:02d}:{rest // 60_000 % 60:02d}:{rest // 1000 % 60:02d}.{rest % 1000:03d}"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import compress, repeat
+from operator import itemgetter
 from time import thread_time
 from typing import Any, Protocol
 
@@ -135,6 +136,7 @@ class Flow:
         self._hand: Callable[[], Key] = lambda: ALONE
         self._derived: dict[str, Derived] = {}
         self._partitions: dict[tuple[str, str], list[Partition | None]] = {}
+        self._opened: dict[tuple[str, int], list[Partition | None]] = {}  # the same of derived events
 
     def run(self, nodes: Sequence[Node]) -> None:
         """Take the slice through `nodes` (sources before readers)."""
@@ -196,7 +198,7 @@ class Flow:
 
     def _run_plain(self, node: Node, given: list[Slice], produced: list[Derived], out: Collected) -> None:
         if node.merges or node.whole:
-            self._run_events(node.statement, *self._merged(given, produced), out)
+            self._run_events(node.statement, *self._merged(node.statement, given, produced), out)
         elif given:
             self._run_columns(node.statement, given[0], out)
         elif produced:
@@ -208,7 +210,8 @@ class Flow:
         """Where nothing but the events is needed they go on as columns."""
         each = derived.columns(statement.program.columns) if statement.context is None else None
         if each is None:
-            self._run_events(statement, derived.events, derived.keys, out)
+            order = [(key, 0) for key in derived.keys or [ALONE] * len(derived.events)]
+            self._run_events(statement, order, [self._located(statement, derived)], out)
         else:
             self._run_columns(statement, each, out, derived.keys)
 
@@ -230,16 +233,21 @@ class Flow:
         if found is not None:
             out.take(Plain(each.times, found[1]), found[0])
 
-    def _merged(self, given: list[Slice], produced: list[Derived]) -> tuple[list[tuple[int, Row]], list[Key]]:
-        found: list[tuple[Key, tuple[int, Row]]] = []
+    def _merged(
+        self, statement: Statement, given: list[Slice], produced: list[Derived]
+    ) -> tuple[list[tuple[Key, int]], list[Iterator[_Shown]]]:
+        """The events of several slices: of each in order its key and stream; the streams."""
+        order: list[tuple[Key, int]] = []
+        streams: list[Iterator[_Shown]] = []
         for each in given:
-            names = list(each.columns)
-            for place, time, row in each.rows():
-                found.append(((place, 1, 0, ()), (time, dict(zip(names, row, strict=True)))))
+            order += [((place, 1, 0, ()), len(streams)) for place in each.places]
+            rows = events(each.columns, len(each.times))
+            streams.append(zip(each.times, rows, self._partitions_of(statement, each)))  # noqa: B905 - the times tell how many
         for derived in produced:
-            found += zip(derived.keys, derived.events, strict=True)
-        found.sort(key=lambda pair: pair[0])
-        return [event for _, event in found], [key for key, _ in found]
+            order += [(key, len(streams)) for key in derived.keys]
+            streams.append(self._located(statement, derived))
+        order.sort(key=itemgetter(0))
+        return order, streams
 
     # -------------------------------------------------------------- several streams, in order
     def _in_order(
@@ -278,10 +286,20 @@ class Flow:
         return repeat(None) if context is None else self._partitions[context.name, each.type]
 
     def _located(self, statement: Statement, derived: Derived) -> Iterator[_Shown]:
-        """Derived events, each with its partition, which it may open when it is its turn."""
-        locate = None if statement.context is None else self._locator(statement.context, derived.type)
+        """Derived events, each with its partition: the first reader finds it, or opens it, when it is its turn."""
+        context = statement.context
+        if context is None:
+            yield from ((*shown, None) for shown in derived.events)
+            return
+        found = self._opened.get((context.name, id(derived)))
+        if found is not None:
+            yield from ((*shown, partition) for shown, partition in zip(derived.events, found, strict=True))
+            return
+        found = self._opened[context.name, id(derived)] = []
+        locate = self._locator(context, derived.type)
         for time, event in derived.events:
-            yield time, event, None if locate is None else locate(event, time)
+            found.append(locate(event, time))
+            yield time, event, found[-1]
 
     def _run_in_order(
         self,
@@ -391,41 +409,34 @@ class Flow:
 
     # -------------------------------------------------------------- other statements
     def _run_events(
-        self, statement: Statement, shown: list[tuple[int, Row]], keys: Sequence[Key], out: Collected
+        self,
+        statement: Statement,
+        order: Iterable[tuple[Key, int]],
+        streams: Sequence[Iterator[_Shown]],
+        out: Collected,
     ) -> None:
-        clock, timed = self._runtime.clock, statement.timed
+        """Show a statement events: of each in order its key and the number of its stream."""
+        clock, timed, divided = self._runtime.clock, statement.timed, statement.context is not None
         catch_up = self._catch_up(statement, out.expired)
         before = clock.now
         with statement.outlet.diverted(out.one, out.push):
-            take = self._taker(statement)
+            take: Any = statement.program["on_event"]
+            slot = statement.program.namespace["slot"]
             try:
-                for number, (time, event) in enumerate(shown):
+                for out.key, number in order:
+                    time, event, partition = next(streams[number])
                     if time >= timed.due:
                         catch_up(time)
                     clock.now = time
-                    if keys:
-                        out.key = keys[number]
                     try:
-                        take(event)
+                        if not divided:
+                            take(event)
+                        elif partition is not None:
+                            take(event, partition.states[slot])
                     except Exception as failure:  # noqa: BLE001 - reported to the error feed
                         statement.failed(failure)
             finally:
                 clock.now = before
-
-    def _taker(self, statement: Statement) -> Callable[[Any], None]:
-        take: Any = statement.program["on_event"]
-        context = statement.context
-        if context is None:
-            return take  # type: ignore[no-any-return]
-        locate = self._locator(context, statement.steps.source.event_type)
-        slot, clock = statement.program.namespace["slot"], self._runtime.clock
-
-        def within(event: Row) -> None:
-            partition = locate(event, clock.now)
-            if partition is not None:
-                take(event, partition.states[slot])
-
-        return within
 
     def _locator(self, context: Context, type_name: str) -> Callable[[Row, int], Partition | None]:
         return next(c.locator(listed) for c, listed in allocating(self._runtime, type_name) if c.name == context.name)

@@ -89,10 +89,10 @@ class Singly:
         if isinstance(times, range):
             self._visit(t)
         while clock.due <= t:
-            stop = times[bisect_left(times, clock.due)]
-            if stop <= clock.now:
+            place = bisect_left(times, max(clock.due, clock.now + 1))  # what is due at once waits for the next stop
+            if place == len(times) or times[place] > t:
                 break
-            self._go(stop)
+            self._go(times[place])
         if t > clock.now:
             self._go(t)
 

@@ -7,12 +7,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from cepbook.errors import UsageError
+from cepbook.errors import BindError, UsageError
 from cepbook.lang.formatting import formatted
 from cepbook.magics import marble, partitions, stories, topics, tune
 from cepbook.magics.host import Command, Host
 from cepbook.magics.notation import NotationError, parse_value
-from cepbook.magics.on_spark import GIVEN, compare, kept, on_spark, run_over, with_spark
+from cepbook.magics.on_spark import GIVEN, compare, defining, kept, on_spark, run_over, with_spark
 from cepbook.magics.options import Options, OptionsError, clean, did_you_mean, variable_name, words
 from cepbook.magics.show import table, text
 from cepbook.magics.why import why
@@ -82,7 +82,10 @@ def run_cell(host: Host, line: str, cell: str) -> object:
     else:
         run_on_spark = run_over(host, options, "%%epl --on spark")
         rehearsal = host.workbench.rehearsal()
-        tried = rehearsal.run(cell, cell=key, parameters=host.shell.user_ns)
+        try:
+            tried = rehearsal.run(cell, cell=key, parameters=host.shell.user_ns)
+        except BindError as error:
+            raise defining(error, options) from None
         found = run_on_spark(rehearsal, [s.name for s in tried.statements if s.kind == "select"])
     result = host.workbench.run(cell, cell=key, parameters=host.shell.user_ns)
     if not options.quiet:

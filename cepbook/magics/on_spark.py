@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from IPython.display import display
 
 from cepbook import spark
-from cepbook.errors import UsageError
+from cepbook.errors import BindError, Diagnostic, UsageError
 from cepbook.lang import plan
-from cepbook.magics.host import Host
+from cepbook.magics.host import WORKBENCH, Host
 from cepbook.magics.options import Options, number, pairs, variable_name
 from cepbook.session import Workbench
 from cepbook.session.clock import whole_or_text
@@ -64,10 +65,35 @@ def run_over(host: Host, options: argparse.Namespace, magic: str) -> Callable[[W
     def run(workbench: Workbench, statements: list[str]) -> object:
         if tables is not None:
             named = pairs(tables, magic, "--from") if "=" in tables else {_only_type(workbench, magic): tables}
-            frames.update({kind: _table(name, magic) for kind, name in named.items()})
+            frames.update({kind: _table(kind, name, host, magic) for kind, name in named.items()})
         return workbench.spark(frames, time=time, sequence=sequence, statements=statements or None, until=until)
 
     return run
+
+
+def defining(error: BindError, options: argparse.Namespace) -> BindError:
+    """The error, with how event types that nobody defined are made of the frames or tables that the options name."""
+
+    def hinted(found: Diagnostic) -> Diagnostic:
+        name = error.source[found.span.start : found.span.end]
+        given = _source(name, options)
+        if found.code != "unknown-type" or found.hint is not None or given is None:
+            return found
+        time = f', time="{options.time}"' if options.time is not None and "=" not in options.time else ""
+        return replace(found, hint=f'{WORKBENCH}.define("{name}", {given}{time}) says what its events look like')
+
+    return BindError(tuple(map(hinted, error.diagnostics)), error.source)
+
+
+def _source(name: str, options: argparse.Namespace) -> str | None:
+    """What holds the events of a type, as Python has it; None where the options do not say."""
+    tables = getattr(options, "from")
+    if options.frames is not None:
+        return pairs(options.frames, "%%epl", "--frames").get(name)
+    table = pairs(tables, "%%epl", "--from").get(name) if "=" in tables else tables
+    if table is None or _is_path(table):
+        return None if table is None else f'"{table}"'
+    return f'cepbook.spark.local_session().table("{table}")'
 
 
 def kept(host: Host, options: argparse.Namespace, found: object) -> object:
@@ -141,11 +167,19 @@ def _only_type(workbench: Workbench, magic: str) -> str:
     return outer[0]
 
 
-def _table(name: str, magic: str) -> object:
-    if name.lower().endswith((".parquet", ".pq")) or os.path.isdir(name):
+def _is_path(table: str) -> bool:
+    return table.lower().endswith((".parquet", ".pq")) or os.path.isdir(table)
+
+
+def _table(kind: str, name: str, host: Host, magic: str) -> object:
+    """What `--from` names: the path of Parquet files, or a table or view of Spark's with the events of type `kind`."""
+    if _is_path(name):
         return name
     session = spark.local_session()
     if not session.catalog.tableExists(name):
         known = ", ".join(table.name for table in session.catalog.listTables()) or "none"
-        raise UsageError(f"{magic}: Spark has no table or view `{name}`; it has: {known}")
+        hint = f'frame.createOrReplaceTempView("{name}") makes a view of a DataFrame of Spark\'s'
+        if name in host.shell.user_ns:
+            hint = f"`{name}` is a variable: --frames {kind}={name}"
+        raise UsageError(f"{magic}: Spark has no table or view `{name}`; it has: {known}\n  hint: {hint}")
     return session.table(name)

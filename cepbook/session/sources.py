@@ -26,7 +26,7 @@ from cepbook.engine.columns import Arrays, Column, Numbers
 from cepbook.errors import CepbookError, EventError, UsageError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import LONG
-from cepbook.session.clock import in_range, to_time, unit
+from cepbook.session.clock import in_range, show, to_time
 from cepbook.session.columns import Read, Values, at_hand, column_reader, event_times, row_name
 from cepbook.session.define import check_columns
 from cepbook.session.files import CSV, check_numbers, columns_of, read_file
@@ -245,7 +245,7 @@ class FrameSource:
         same = (sorted_times[1:] == sorted_times[:-1]) & (sorted_numbers[1:] == sorted_numbers[:-1])
         if same.any():
             at = int(same.argmax())
-            raise _undefined(self.type_name, int(sorted_times[at]), int(sorted_numbers[at]))
+            raise _undefined(wanted, int(sorted_times[at]), int(sorted_numbers[at]))
         return sorted_times, order
 
     def chunks(self) -> Iterator[Chunk]:
@@ -265,9 +265,10 @@ class FrameSource:
         return found
 
 
-def _undefined(name: str, time: int, number: int) -> EventError:
+def _undefined(wanted: Wanted, time: int, number: int) -> EventError:
     return EventError(
-        f"two events of {name} at time {time} have the sequence number {number}: their order is not defined"
+        f"two events of {wanted.event_type.name} at {show(time, wanted.second)} have the sequence number {number}: "
+        "their order is not defined"
     )
 
 
@@ -287,7 +288,7 @@ def _sequences(frame: pd.DataFrame, wanted: Wanted) -> npt.NDArray[np.int64] | N
 
 def _backwards(place: str, name: str, time: int, before: int, second: int) -> EventError:
     return EventError(
-        f"{place} of `{name}` goes back in time: {time} {unit(second)} after {before} {unit(second)}\n"
+        f"{place} of `{name}` goes back in time: {show(time, second)} after {show(before, second)}\n"
         '  hint: sort the input, or pass late="drop" to leave such events out'
     )
 
@@ -388,9 +389,10 @@ class EventSource:
         if isinstance(given, bool) or not isinstance(given, int | np.integer):
             raise EventError(f"the sequence number `{name}` is a whole number, not {given!r}")
         if before is not None and given == before:
-            raise _undefined(self.type_name, time, before)
+            raise _undefined(self._wanted, time, before)
         if before is not None and given < before:
-            raise EventError(f"the sequence number goes back from {before} to {given} at time {time}")
+            at = show(time, self._wanted.second)
+            raise EventError(f"the sequence number goes back from {before} to {given} at {at}")
         return int(given)
 
 

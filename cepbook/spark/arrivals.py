@@ -8,15 +8,18 @@ import numpy as np
 import pyarrow as pa
 
 from cepbook.errors import EventError
+from cepbook.shown import time_text
 from cepbook.spark.delivered import Whole
 from cepbook.spark.names import SEQ, TAG, TICK, TIME
 
 
 class Arrivals:
-    """The batches of one task, one after the other, of the types with these tags; the clock begins at `start`."""
+    """The batches of one task, one after the other, of the types with these tags; the clock begins at `start`, and a
+    `second` has so many of its units.
+    """
 
-    def __init__(self, types: Mapping[int, str], start: int) -> None:
-        self._types, self._start = types, start
+    def __init__(self, types: Mapping[int, str], start: int, second: int) -> None:
+        self._types, self._start, self._second = types, start, second
         self._last: tuple[int, int, int] | None = None
 
     def read(self, batch: pa.RecordBatch) -> tuple[Whole, Whole, Whole]:
@@ -45,15 +48,18 @@ class Arrivals:
         first = int(times[at]), int(sequences[at]), int(tags[at])
         if same.any() or (first == self._last and first[2] != TICK):
             raise EventError(
-                f"two events of {self._type_name(first[2])} at time {first[0]} have the sequence number {first[1]}: "
-                "their order is not defined"
+                f"two events of {self._type_name(first[2])} at {self._shown(first[0])} have the sequence number "
+                f"{first[1]}: their order is not defined"
             )
         if first[0] < self._start:
             raise EventError(
-                f"an event of {self._type_name(first[2])} has the time {first[0]}, "
-                f"but the clock starts at {self._start}"
+                f"an event of {self._type_name(first[2])} has the time {self._shown(first[0])}, "
+                f"but the clock starts at {self._shown(self._start)}"
             )
         self._last = int(times[-1]), int(sequences[-1]), int(tags[-1])
+
+    def _shown(self, time: int) -> str:
+        return time_text(time, millis=True, second=self._second)
 
     def _type_name(self, tag: int) -> str:
         return self._types.get(tag, "another type")

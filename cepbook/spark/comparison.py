@@ -24,7 +24,7 @@ from cepbook.arguments import checked
 from cepbook.errors import UsageError
 from cepbook.shown import Table, captioned, time_text
 from cepbook.spark.match import Difference, Rules, Tally
-from cepbook.spark.rows import Rows, failures_of, feeders_of, queries_of, rows_of, statements_of
+from cepbook.spark.rows import Rows, failures_of, feeders_of, queries_of, rows_of, second_of, statements_of
 from cepbook.spark.shift import unshifted
 
 _SIGNS = {"equal": "✓ equal", "incomplete": "? incomplete", "different": "✗ different"}
@@ -40,7 +40,8 @@ class Verdict:
     not compared itself (`fed`, by name). `notes` say what could not be
     compared and what holds for all rows; with `uneven` that is a difference: columns of one side only or of another
     kind, times that are shifted, another number of lost rows. `approximate` values agree within the tolerance only,
-    at most `apart` from one another, relative to their size. `moved` are the first of the reordered rows.
+    at most `apart` from one another, relative to their size. `moved` are the first of the reordered rows, `kinds` has a
+    row for each column that holds another kind of values on one side, but the same numbers.
     """
 
     statement: str
@@ -60,6 +61,8 @@ class Verdict:
     moved: tuple[Difference, ...] = ()
     key: tuple[str, ...] = ()
     fed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    second: int = 1000  # in units of the clock
+    kinds: tuple[Difference, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -115,12 +118,15 @@ class Comparison:
         if name not in self.statements:
             raise UsageError(f"statement {name} was not compared; compared were: {', '.join(self.statements)}")
         lines: list[tuple[Any, ...]] = []
-        for d in self.statements[name].differences:
+        for d in (*self.statements[name].kinds, *self.statements[name].differences):
             if d.columns and d.here is not None and d.there is not None:
                 lines += [(d.time, d.kind, d.difference, c, d.here.get(c), d.there.get(c)) for c in d.columns]
             else:
                 lines.append((d.time, d.kind, d.difference, None, d.here, d.there))
-        return pd.DataFrame(lines, columns=["time", "kind", "difference", "column", "here", "there"])
+        found = pd.DataFrame(lines, columns=["time", "kind", "difference", "column", "here", "there"])
+        for at, side in ((4, "here"), (5, "there")):  # values of several columns, which are to stay what they are
+            found[side] = pd.Series([line[at] for line in lines], dtype=object)
+        return found
 
     def __str__(self) -> str:
         lines = [_headline(self)]
@@ -172,8 +178,13 @@ def compare(
             raise UsageError(f"the {side} side has no statement {name}; it has {', '.join(known) or 'none'}")
     if not (tolerance >= 0 and absolute >= 0):
         raise UsageError(f"a tolerance is a number of at least 0, not {min(tolerance, absolute)}")
-    rules = Rules(tolerance, order, absolute=absolute, key=(key,) if isinstance(key, str) else tuple(key))
-    sides = {name: (rows_of(interactive, name), rows_of(batch, name)) for name in names}
+    seconds = {second for second in map(second_of, (interactive, batch)) if second is not None} or {1000}
+    if len(seconds) > 1:
+        raise UsageError("the clock of one side counts milliseconds, that of the other microseconds")
+    (second,) = seconds
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    rules = Rules(tolerance, order, absolute=absolute, key=keys, second=second)
+    sides = {name: (rows_of(interactive, name, second), rows_of(batch, name, second)) for name in names}
     failed = failures_of(interactive), failures_of(batch)  # known by now: they came with the rows
     both = {name: (failed[0].get(name, 0), failed[1].get(name, 0)) for name in (*failed[0], *failed[1])}
     left_out = [name for name in queries_of(interactive) if name not in there] if statements is None else []
@@ -189,7 +200,7 @@ def _judge(
     name: str, here: Rows, there: Rows, rules: Rules, failures: tuple[int, int], fed: Mapping[str, tuple[int, int]]
 ) -> Verdict:
     rules = replace(rules, nan_is_null=here.nan_is_null or there.nan_is_null)
-    notes, columns = [], [c for c in here.columns if c in there.columns]
+    notes, odd, columns = [], [], [c for c in here.columns if c in there.columns]
     for side, own, other in (("here", here, there), ("there", there, here)):
         missing = [c for c in own.columns if c not in other.columns]
         if missing:
@@ -201,8 +212,9 @@ def _judge(
         mine, theirs = here.families.get(c), there.families.get(c)
         if mine is not None and theirs is not None and mine != theirs:
             notes.append(f"{c}: {mine} here, {theirs} there")
+            odd.append(c)
     uneven = bool(notes)
-    here, there, note, left = _complete(here, there)
+    here, there, note, left = _complete(here, there, rules.second)
     if note:
         notes.append(note)
     for who, numbers in (("", failures), *((f"{each}, which feeds it, ", own) for each, own in fed.items())):
@@ -215,6 +227,7 @@ def _judge(
         tally, note = shifted
         notes.insert(0, note)
         uneven = True
+    kinds = [example for c in odd if (example := tally.of_another_kind(c)) is not None]
     tally.finish()
     if tally.approximate:
         limit = f"{rules.tolerance:g}" + (f" or {rules.absolute:g} absolute" if rules.absolute else "")
@@ -243,10 +256,12 @@ def _judge(
         tuple(tally.moved),
         rules.key,
         fed,
+        rules.second,
+        tuple(example for example in kinds if example.columns[0] not in tally.by_column),
     )
 
 
-def _complete(here: Rows, there: Rows) -> tuple[Rows, Rows, str, list[int]]:
+def _complete(here: Rows, there: Rows, second: int) -> tuple[Rows, Rows, str, list[int]]:
     """Both sides from the first time complete on both, a note on what was left out, and how many rows on each side."""
     if not here.dropped and not there.dropped:
         return here, there, "", [0, 0]
@@ -256,7 +271,7 @@ def _complete(here: Rows, there: Rows) -> tuple[Rows, Rows, str, list[int]]:
     left = [side.total - len(cut.time) for side, cut in zip((here, there), kept, strict=True)]
     numbers = f"{left[0]:,} on both sides" if left[0] == left[1] else f"{left[0]:,} here and {left[1]:,} there"
     which = "interactive" if here.dropped else "batch"
-    until = "" if start == _NO_TIME else f" up to {time_text(start)}"
+    until = "" if start == _NO_TIME else f" up to {time_text(start, second=second)}"
     note = f"the {which} side has lost its oldest rows, so rows{until} were counted only ({numbers})"
     return kept[0], kept[1], note, left
 
@@ -315,13 +330,13 @@ def _summary(v: Verdict) -> str:
 
 def _sentences(v: Verdict) -> list[str]:
     """The first differences; without any, the first rows that are equal in another order."""
-    found = [_sentence(d, v.key) for d in v.differences[:_SHOWN]]
-    return found or [_sentence(d, v.key) for d in v.moved[:2]]
+    shown = (*v.kinds, *v.differences)[:_SHOWN] or v.moved[:2]
+    return [_sentence(d, v.key, v.second) for d in shown]
 
 
-def _sentence(d: Difference, key: tuple[str, ...]) -> str:
+def _sentence(d: Difference, key: tuple[str, ...], second: int) -> str:
     shown = d.here or d.there or {}
-    at = " ".join([f"{time_text(d.time)} {d.kind}", *(f" {c}={shown[c]!r}" for c in key)])
+    at = " ".join([f"{time_text(d.time, second=second)} {d.kind}", *(f" {c}={shown[c]!r}" for c in key)])
     if d.here is not None and d.there is not None:
         if not d.columns:
             return f"{at}  in another order: {', '.join(f'{c}={v!r}' for c, v in d.here.items())}"

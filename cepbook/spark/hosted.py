@@ -144,6 +144,10 @@ def _since(begin: int | None, delivered: Iterable[pa.RecordBatch]) -> Iterator[p
             yield batch
 
 
+def _arrivals(program: Program) -> Arrivals:
+    return Arrivals({tag: name for tag, name, _, _ in program.inputs}, program.start, program.config.second)
+
+
 def load(program: Program, number: int = 0) -> tuple[Runtime, dict[str, Statement]]:
     """A fresh runtime with the program's statements as task `number` has them, and the collected ones by name."""
     runtime = Runtime(program.config, start=program.start)
@@ -185,7 +189,7 @@ class Task:
         for name, statement in collected.items():
             statement.add_sink(self._collectors[name])
         self._shapes = _shapes(program)
-        self._arrivals = Arrivals({tag: name for tag, name, _, _ in program.inputs}, program.start)
+        self._arrivals = _arrivals(program)
         self._order = Order(NONE, NONE, NONE, NONE.take)
         self._stops = Stops()
 
@@ -297,7 +301,7 @@ class ByColumns:
     def __init__(self, program: Program) -> None:
         assert program.form is not None
         self._windows = Windows(program.form, _places(program))
-        self._arrivals = Arrivals({tag: name for tag, name, _, _ in program.inputs}, program.start)
+        self._arrivals = _arrivals(program)
         self._shown = columns_shown(program)
         self._waiting: list[pa.RecordBatch] = []
         self._count = 0

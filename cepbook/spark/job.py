@@ -263,7 +263,7 @@ def _batch(given: argparse.Namespace) -> int:
         seen = Observation(f"rows of {name}")
         rows = run.frame(name, observed=seen)
         mode = "overwrite" if given.overwrite else "error"
-        writer = rows.write.format(_format(path, given)).mode(mode)
+        writer = rows.write.format(_format(path, given)).option("header", True).mode(mode)
         acting(partial(writer.save, path), session, name, given.quiet)
         found = seen.get
         lines.append((name, run.coverage[name].path, f"{found['rows']:,} rows", path))
@@ -300,6 +300,7 @@ def _stream(given: argparse.Namespace) -> int:
         writer = (
             run.frame(name, observed=_METRICS)
             .writeStream.format(_format(path, given))
+            .option("header", True)
             .outputMode("append")
             .queryName(name)
         )

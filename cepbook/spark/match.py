@@ -30,7 +30,7 @@ _LOOKS = 2_000_000  # values that are compared one by one at most, per statement
 _Integers = npt.NDArray[np.int64]
 _Positions = npt.NDArray[np.intp]
 _Mask = npt.NDArray[np.bool_]
-What = Literal["only here", "only there", "different values"]
+What = Literal["only here", "only there", "different values", "values of another kind"]
 
 
 class Difference(NamedTuple):
@@ -47,7 +47,7 @@ class Difference(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What counts as equal: floats ``|a - b| <= max(absolute, tolerance * max(|a|, |b|))``; with `order` only rows in
-    the same order inside their block. Rows of equal `key` are paired.
+    the same order inside their block. Rows of equal `key` are paired. A second has so many units of the clock.
     """
 
     tolerance: float = 1e-9
@@ -55,6 +55,7 @@ class Rules:
     nan_is_null: bool = False
     absolute: float = 0.0
     key: tuple[str, ...] = ()
+    second: int = 1000
 
 
 class Blocks(NamedTuple):
@@ -82,8 +83,11 @@ class Tally:
         self._looks = 0
         singles = here.singles | there.singles  # one side holds 32 bits, so the other must be rounded to them
         self._columns = {n: _alike(here.columns[n], there.columns[n], n in singles) for n in names}
+        self._given, self._singles = (here, there), singles
+        self._gaps = [{n for n in names if _has_gaps(n, *sides)} for sides in ((here, there), (there, here))]
         self._fuzzy = [n for n, (a, b) in self._columns.items() if _floats(a, b)]
-        self._left = self._match(_blocks(here), _blocks(there))
+        self._blocks = _blocks(here), _blocks(there)
+        self._left = self._match(*self._blocks)
 
     def finish(self) -> None:
         """Match row by row what is not equal as a block; until then only such blocks are counted."""
@@ -165,6 +169,19 @@ class Tally:
                 first.append(pd.factorize(np.fromiter(coded, dtype=object, count=len(coded)))[0])
         keys = [*last, *first]
         return [k[: len(left)] for k in keys], [k[len(left) :] for k in keys]
+
+    def of_another_kind(self, name: str) -> Difference | None:
+        """A row, as an example of a column that holds other kinds of values on one side: the first with a value."""
+        (a, b), (mine, theirs) = self._blocks, self._columns[name]
+        for block, p in zip(a.block[:KEPT].tolist(), a.positions[:KEPT].tolist(), strict=True):
+            begin, end = np.searchsorted(b.block, [block, block + 1])
+            own = [q for q in b.positions[begin:end][:_ALIKE].tolist() if not (theirs.null[q] or mine.null[p])]
+            if own:
+                q = min(own, key=lambda q: len(self._differing(p, q)))
+                found: list[Difference] = []
+                self._note(found, block, "values of another kind", (name,), p, q)
+                return found[0]
+        return None
 
     # ---- what is not equal, row by row
 
@@ -332,9 +349,20 @@ class Tally:
     ) -> None:
         if len(into) >= KEPT:
             return
-        here = None if p is None else {n: mine.at(p) for n, (mine, _) in self._columns.items()}
-        there = None if q is None else {n: theirs.at(q) for n, (_, theirs) in self._columns.items()}
+        here, there = None if p is None else self._seen(0, p), None if q is None else self._seen(1, q)
         into.append(Difference(block // 2, "remove" if block % 2 else "insert", what, columns, here, there))
+
+    def _seen(self, side: int, row: int) -> dict[str, Any]:
+        """A row as people are to see it: whole floats that a frame only has because of gaps are whole numbers."""
+        found = {}
+        for name in self._columns:
+            value = self._given[side].columns[name].at(row)
+            if isinstance(value, float) and name in self._gaps[side] and value.is_integer():
+                value = int(value)
+            elif isinstance(value, float) and name in self._singles:
+                value = np.float32(value).item()
+            found[name] = value
+        return found
 
 
 def _grouped(rows: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
@@ -448,6 +476,12 @@ def _alike(a: Column, b: Column, single: bool) -> tuple[Column, Column]:
             if int(np.abs(whole.values[~whole.null]).max()) <= EXACT:
                 a, b = (Column("float", c.values.astype(np.float64), c.null) for c in (a, b))
     return _rounded(a, single), _rounded(b, single)
+
+
+def _has_gaps(name: str, side: Rows, other: Rows) -> bool:
+    """Whether a column may hold floats because a pandas frame has no whole numbers beside missing ones."""
+    own = side.columns[name]
+    return side.nan_is_null and own.kind == "float" and other.columns[name].kind == "int" and bool(own.null.any())
 
 
 def _rounded(column: Column, single: bool) -> Column:

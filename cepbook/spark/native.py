@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cepbook.lang import expr, plan
 from cepbook.lang.reads import stores_in
+from cepbook.shown import BELOW, time_text
 from cepbook.spark.names import EVENT, META, SEQ, TIME, text
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _WHOLE = frozenset({"byte", "short", "int", "long"})
 _EXACT = 2**53  # all whole numbers up to it are doubles
+_DAY = 86_400_000  # ms
 _AS_THEY_ARE = _WHOLE | {
     *("boolean", "float", "double", "string", "char", "biginteger", "bigdecimal"),
     *("timestamp", "calendar", "localdatetime", "localdate"),
@@ -127,7 +129,7 @@ def delivered(program: Program, events: Derived) -> Derived:
     place = dict(zip(properties, columns, strict=True))
     for condition in conditions(statement):
         events = events.where(as_sql(condition, place))
-    at = not_early(type_name, program.start)
+    at = not_early(type_name, program.start, program.config.second)
     if events.source.isStreaming:  # which goes on without the event
         left_out = text(f"an event of {type_name} was left out: the time is missing")
         meta = meta_of(
@@ -143,12 +145,30 @@ def delivered(program: Program, events: Derived) -> Derived:
     return events.select(*meta, f"named_struct({', '.join(own)}) AS s0")
 
 
-def not_early(type_name: str, start: int) -> Sql:
+def not_early(type_name: str, start: int, second: int) -> Sql:
     """The times of events of a type, null where they are missing; an error if one is before the clock's `start`."""
     has = text(f"cepbook.errors.EventError: an event of {type_name} has the time ")
-    but = text(f", but the clock starts at {start}\n")
-    early = f"raise_error(concat({has}, CAST({TIME} AS STRING), {but}))"
+    but = text(f", but the clock starts at {time_text(start, millis=True, second=second)}\n")
+    early = f"raise_error(concat({has}, {time_shown(TIME, second)}, {but}))"
     return f"CASE WHEN {TIME} < {start} THEN CAST({early} AS BIGINT) ELSE {TIME} END"
+
+
+def time_shown(time: Sql, second: int) -> Sql:
+    """`time_text` of a time with its milliseconds, for Spark."""
+    ms, rest = time, "''"
+    if second != 1000:
+        ms = f"(({time} - pmod({time}, 1000L)) div 1000L)"
+        rest = f"CASE WHEN {time} % 1000 <> 0 THEN format_string('%03d', pmod({time}, 1000L)) ELSE '' END"
+
+    def clock(of: Sql) -> Sql:
+        parts = f"{of} div 3600000L % 24, {of} div 60000L % 60, {of} div 1000L % 60, {of} % 1000"
+        return f"format_string('%02d:%02d:%02d.%03d', {parts})"
+
+    days = f"CASE WHEN abs({ms}) >= {_DAY} THEN concat(CAST(abs({ms}) div {_DAY}L AS STRING), 'd ') ELSE '' END"
+    short = f"concat(CASE WHEN {ms} < 0 THEN '-' ELSE '' END, {days}, {clock(f'abs({ms})')})"
+    date = f"CAST(date_add(DATE'1970-01-01', CAST(floor({ms} / {_DAY}) AS INT)) AS STRING)"
+    long = f"concat({date}, ' ', {clock(f'pmod({ms}, {_DAY}L)')})"
+    return f"concat(CASE WHEN abs({ms}) < {BELOW} THEN {short} ELSE {long} END, {rest})"
 
 
 def there(value: Sql, what: str, type_name: str) -> Sql:

@@ -35,7 +35,7 @@ def delivered(form: Form, program: Program, events: Derived) -> Derived:
     place = dict(zip(properties, columns, strict=True))
     if form.filter is not None:
         events = events.where(as_sql(form.filter, place))
-    at = not_early(type_name, program.start)
+    at = not_early(type_name, program.start, program.config.second)
     number = there(SEQ, "sequence number", type_name)
     others = [column for column in columns if column != TIME]  # which some properties are
     events = events.select(f"{at} AS {TIME}", f"{number} AS {SEQ}", *others)

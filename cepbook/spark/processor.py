@@ -23,6 +23,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from cepbook.engine.snapshot.whole import resume
+from cepbook.shown import counted, time_text
 from cepbook.spark.hosted import Program, Task, failures, load, output_schema
 from cepbook.spark.mark import check
 from cepbook.spark.names import EVENT, SEQ, TAG, TASK, TIME
@@ -171,13 +172,14 @@ def refused(program: Program, rows: pa.Table, passed: int | None) -> pa.RecordBa
         own = [time for each, time in zip(tags, times, strict=True) if each == tag]
         if not own:
             continue
-        many, first = f"{len(own)} events of {name}", next((time for time in own if time is not None), None)
-        if first is None:
-            what = f"an event of {name} was" if len(own) == 1 else f"{many} were"
-            message = f"{what} left out: the time is missing"
-        else:
-            what = f"an event of {name} at {first} was" if len(own) == 1 else f"{many}, the first at {min(own)}, were"
-            message = f"{what} left out: the watermark had passed {passed}"
         at = program.start if passed is None else passed
+        one, many = f"an event of {name}", counted(len(own), f"event of {name}", f"events of {name}")
+        if own[0] is None:
+            message = f"{one} was" if len(own) == 1 else f"{many} were"
+            message += " left out: the time is missing"
+        else:
+            first = time_text(min(own), millis=True)
+            message = f"{one} at {first} was" if len(own) == 1 else f"{many}, the first at {first}, were"
+            message += f" left out: the watermark had passed {time_text(at, millis=True)}"
         found += [(output, at, -1, EVENT, 0, "error", 0, message) for output, _ in program.outputs]
     return failures(program, found)

@@ -96,6 +96,11 @@ class SparkRun:
         self.statements = tuple(name for name in coverage if name in self._found)
 
     @property
+    def second(self) -> int:
+        """How many units of the clock a second has."""
+        return self._jobs[0][0].config.second
+
+    @property
     def frames(self) -> Mapping[str, DataFrame]:
         """Statement name -> its DataFrame."""
         return {name: self.frame(name) for name in self.statements}

@@ -148,6 +148,14 @@ def queries_of(source: Any) -> list[str]:
     return [name for name in names if name in queries]
 
 
+def second_of(source: Any) -> int | None:
+    """How many units of the clock a second has in `source`; None where that does not say."""
+    if isinstance(source, Mapping):
+        return None
+    found: int = source.second if hasattr(source, "to_arrow") else source.runtime.config.second
+    return found
+
+
 def failures_of(source: Any) -> Mapping[str, int]:
     """How often what `source` has now failed at run time, as far as it knows."""
     if isinstance(source, Mapping):
@@ -169,10 +177,10 @@ def feeders_of(source: Any, name: str) -> Sequence[str]:
     return pipeline(name, plans, runtime.catalog, ()).feeders
 
 
-def rows_of(source: Any, name: str) -> Rows:
-    """The rows of statement `name` in `source`."""
+def rows_of(source: Any, name: str, second: int = 1000) -> Rows:
+    """The rows of statement `name` in `source`, with times in units of a clock of which a `second` has so many."""
     if isinstance(source, Mapping):
-        return _of_given(source[name], name)
+        return _of_given(source[name], name, second)
     if hasattr(source, "to_arrow"):
         return _of_run(source, name)
     return _of_feed(source, name)
@@ -224,10 +232,10 @@ def _of_run(run: SparkRun, name: str) -> Rows:
     families = {c: family for c, of in declared.items() if (family := family_of(of)) is not None}
     singles = frozenset(own for own, there in shown.items() if str(table.schema.field(there).type) == "float")
     order = "" if run.certain else run.order
-    return Rows(_times(table), _removes(table), columns, families=families, singles=singles, order=order)
+    return Rows(_times(table, run.second), _removes(table), columns, families=families, singles=singles, order=order)
 
 
-def _of_given(given: Any, name: str) -> Rows:
+def _of_given(given: Any, name: str, second: int) -> Rows:
     """A frame or table with ``time``, ``kind`` and the statement's columns."""
     if getattr(given, "isStreaming", False) is True:
         raise UsageError(f"{name}: a streaming DataFrame has no end; compare what it wrote")
@@ -236,13 +244,14 @@ def _of_given(given: Any, name: str) -> Rows:
     if hasattr(given, "column_names") and hasattr(given, "to_pylist"):
         _check_columns(given.column_names, name)
         columns = {c: _of_arrow(given.column(c)) for c in given.column_names if c not in _NOT_OURS}
-        return Rows(_times(given), _removes(given), columns, families=_families(columns))
+        return Rows(_times(given, second), _removes(given), columns, families=_families(columns))
     if not isinstance(given, pd.DataFrame):
         raise UsageError(f"{name}: expected a pandas DataFrame, not {type(given).__name__}")
     _check_columns(given.columns, name)
     columns = {str(c): column_of(_plain(given[c])) for c in given.columns if c not in _NOT_OURS}
     remove = np.fromiter((str(k) == "remove" for k in given["kind"]), bool, len(given))
-    return Rows(_millis(given["time"]), remove, columns, nan_is_null=True, families=_families(columns, given))
+    times = _units(given["time"], second)
+    return Rows(times, remove, columns, nan_is_null=True, families=_families(columns, given))
 
 
 def _check_columns(names: Iterable[Any], name: str) -> None:
@@ -282,10 +291,10 @@ def _of_arrow(given: pa.ChunkedArray) -> Column:
     return column_of(array.to_pylist())
 
 
-def _times(table: pa.Table) -> npt.NDArray[np.int64]:
+def _times(table: pa.Table, second: int) -> npt.NDArray[np.int64]:
     found = table.column("time")
     if str(found.type).startswith("timestamp"):
-        return _millis(found.to_pandas())
+        return _units(found.to_pandas(), second)
     return np.asarray(found.to_numpy(), np.int64)
 
 
@@ -293,11 +302,11 @@ def _removes(table: pa.Table) -> Mask:
     return np.fromiter((k == "remove" for k in table.column("kind").to_pylist()), bool, table.num_rows)
 
 
-def _millis(times: pd.Series[Any]) -> npt.NDArray[np.int64]:
+def _units(times: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
     if str(times.dtype).startswith("datetime64"):
         zone = getattr(times.dt, "tz", None)
         naive = times if zone is None else times.dt.tz_convert("UTC").dt.tz_localize(None)
-        return naive.to_numpy(dtype="datetime64[ms]").astype("int64")
+        return naive.to_numpy(dtype="datetime64[ms]" if second == 1000 else "datetime64[us]").astype("int64")
     return np.array([int(t) for t in times.tolist()], np.int64)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from cepbook.shown import time_text
 from cepbook.spark.match import Rules, Tally
 from cepbook.spark.rows import Column, Rows
 
@@ -30,8 +31,10 @@ def unshifted(here: Rows, there: Rows, names: Sequence[str], rules: Rules, found
         tally = Tally(here, back[0], names, rules)
         if 2 * tally.equal > most and (best is None or tally.equal > best[0].equal):
             also = f", as is the column {', '.join(back[1])}" if back[1] else ""
-            way = "later" if shift > 0 else "earlier"
-            best = tally, f"times there are {_span(abs(shift))} {way} than here{also}; compared as if they were not"
+            way = f"{_span(abs(shift), rules.second)} {'later' if shift > 0 else 'earlier'}"
+            first = (time_text(int(side.time.min()), second=rules.second) for side in (here, there))
+            shown = "first {} here, {} there".format(*first)
+            best = tally, f"times there are {way} than here{also}; compared as if they were not ({shown})"
     return best
 
 
@@ -59,7 +62,8 @@ def _shifted(there: Rows, here: Rows, shift: int, names: Sequence[str]) -> tuple
     return replace(there, time=there.time - shift, columns=columns), also
 
 
-def _span(ms: int) -> str:
-    if ms % 900_000 == 0:  # some time zones have half and quarter hours
-        return f"{ms / 3_600_000:g} hour{'' if ms == 3_600_000 else 's'} ({ms:,} ms)"
-    return f"{ms:,} ms"
+def _span(units: int, second: int) -> str:
+    shown, hour = f"{units:,} {'ms' if second == 1000 else 'µs'}", 3600 * second
+    if units % (hour // 4) == 0:  # some time zones have half and quarter hours
+        return f"{units / hour:g} hour{'' if units == hour else 's'} ({shown})"
+    return shown

@@ -17,6 +17,8 @@ from pyspark.sql import functions as F
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
+from cepbook.lang.catalog import Catalog
+from cepbook.lang.reads import types_read
 from cepbook.spark.derived import Derived
 from cepbook.spark.execute import DIVISIONS, Job, planned, warn_of_order
 from cepbook.spark.hosted import output_schema
@@ -24,6 +26,8 @@ from cepbook.spark.initial import Initial, placed, states, whole
 from cepbook.spark.inputs import check_delay
 from cepbook.spark.mark import mark_of
 from cepbook.spark.names import TASK, TIME
+from cepbook.spark.pipeline import Pipeline
+from cepbook.spark.placement import Placement
 from cepbook.spark.processor import DELIVERED, PACKED, Hosted, pack, unpack
 from cepbook.spark.result import SparkRun
 
@@ -47,7 +51,7 @@ def stream(
     if runtime.config.second != 1000:
         raise UsageError("a stream's watermark counts milliseconds, but the engine's clock microseconds")
     check_delay(delay)
-    begun = partial(placed, catalog=runtime.catalog, initial=initial)
+    begun = partial(_placed, frames=frames, catalog=runtime.catalog, initial=initial)
     jobs, placements, tagged, session = planned(
         runtime, frames, time, sequence, statements, start, None, session, begun
     )
@@ -64,6 +68,25 @@ def stream(
             begin = states(initial, job, runtime, tagged, session).groupBy(TASK)
         made.append((job.program, _hosted(job, delay, sequence is not None, begin)))
     return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=False)
+
+
+def _placed(
+    found: Placement, line: Pipeline, frames: Mapping[str, Any], catalog: Catalog, initial: Initial | None
+) -> Placement:
+    """How a statement runs as a stream. Errors: UsageError for one that no events of the frames would ever reach."""
+    if line.inputs:
+        return placed(found, line, catalog, initial)
+    made = {insert.target for reader in line.readers for insert in reader.inserts} | set(catalog.stores)
+    lacking = [each for each in dict.fromkeys(types_read((line.readers, line.contexts))) if each not in made]
+    if lacking:
+        raise UsageError(
+            f"`{line.target}` reads no events of {' or '.join(frames)}, so that as a stream it would never deliver "
+            f"anything\n  hint: give events of {' or '.join(lacking)}, too, or leave it out"
+        )
+    raise UsageError(
+        f"`{line.target}` reads no events, and those that a statement reads move its clock in a stream: it would "
+        "never deliver anything\n  hint: leave it out, or run it over a batch"
+    )
 
 
 def _marked(job: Job) -> Job:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.udtf import UserDefinedTableFunction
 
 from cepbook.errors import EventError, UsageError, did_you_mean
+from cepbook.shown import time_text
 from cepbook.spark.arrays import event_times, property_of
 from cepbook.spark.execute import program_alone
 from cepbook.spark.hosted import Program, Task, output_schema
@@ -120,9 +121,11 @@ def _handler(program: Program, time: str, until: int | None, name: str) -> type:
                 times = np.concatenate([[self._last], times])
             wrong = np.flatnonzero(np.diff(times) < 0)
             if len(wrong):
+                second = program.config.second
+                before, at = (time_text(int(times[wrong[0] + i]), millis=True, second=second) for i in range(2))
                 raise EventError(
-                    f"{name}: an event at {times[wrong[0] + 1]} comes after one at {times[wrong[0]]}; the order must "
-                    f"be that of time: `{name}(TABLE(…) PARTITION BY key ORDER BY {time})`"
+                    f"{name}: an event at {at} comes after one at {before}; the order must be that of time: "
+                    f"`{name}(TABLE(…) PARTITION BY key ORDER BY {time})`"
                 )
             self._last = int(times[-1])
 

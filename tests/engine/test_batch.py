@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cepbook.engine.batch import Slice
-from tests.engine.histories import Event, Run, histories
+from tests.engine.histories import Event, Recorder, Run, histories, slices
 
 ONE_TYPE = {
     "filter": "@name('s') select k, x + 1 as y from A(g = 1, x > 0)",
@@ -331,3 +331,81 @@ def test_a_window_that_may_be_due_at_once() -> None:
     assert run.runtime.batch(["A"]).reason == "`s` has a window whose end may move to before now"
     for epl in ("A#time_accum(1 sec)", "A#unique(k)#time_accum(1 sec) retain-union", "A#groupwin(k)#time_accum(1 sec)"):
         assert Run(f"select * from {epl}").runtime.batch(["A"]).reason is None
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        "",
+        "create context Z partition by k from A, k from C;",
+        "create context Z group x < 2 as low, group x > 0 as high from A;",
+    ],
+)
+@pytest.mark.parametrize(
+    "epl",
+    [
+        "select irstream x from A#time(0 sec)",
+        "select rstream x from A#time_accum(0 sec)",
+        "select irstream x, count(*) as c from A#groupwin(k)#time(0 sec)#length(2)",
+        "select irstream k, count(*) as c from A#time(0 sec) group by k",
+        "create window W#time(0 sec) as A; insert into W select * from A; select irstream x from W",
+    ],
+)
+def test_what_is_due_at_once_waits_for_the_next_stop_of_the_clock(epl: str, context: str) -> None:
+    """Which may be that of an event that the statement does not read, or of none that is given."""
+    given = {"k": "a", "g": 0, "n": 1, "d": 1.0, "f": 1.0}
+    events = [Event(time, "A", {**given, "x": x}) for x, time in enumerate((10, 30, 30, 40))]
+    others = [Event(time, "C", {"k": "c", "x": 1, "c": 1}) for time in (20, 35, 60)]
+    both = sorted((*events, *others), key=lambda event: event.time)
+    text = context + "; ".join(("context Z " if context else "") + each for each in epl.split("; "))
+    sent = Run(text)
+    sent.send(both)
+    (*_, (last, *_)) = list(sent.deliveries.values())[-1]
+    assert last == 60
+    for cuts in ([], [1], [2], [4], [1, 2, 3, 4, 5]):
+        replayed = Run(text)
+        replayed.replay(both, cuts)
+        assert replayed.deliveries == sent.deliveries, cuts
+    alone = Run(text)
+    batch = alone.runtime.batch(["A"])
+    batch.run(slices(events, 0, batch.columns), sorted({event.time for event in both}))
+    assert alone.deliveries == sent.deliveries
+
+
+@pytest.mark.parametrize(
+    "epl",
+    [
+        "context Z select x from A#length(2); context Z select k from A",  # slices of A and of Sub
+        "insert into D select k, x from A; context Y select k from D#length(2); context Y select x from D",
+        "insert into D select k, x from A; insert into D select k, x from B; context Y select k from D",
+    ],
+)
+def test_the_filter_of_a_context_looks_at_an_event_once(epl: str) -> None:
+    """In slices as with single events: however many statements and types, it fails once, and counts calls once."""
+    given = {"k": "a", "g": 0, "n": 1, "d": 1.0, "f": 1.0}
+    types = ("A", "Sub", "B", "Sub", "A")
+    events = [Event(i, name, {**given, "x": i % 3, "z": 1}) for i, name in enumerate(types * 3, 1)]
+    events = [e._replace(values={p: e.values[p] for p in ("k", "x")}) if e.type == "B" else e for e in events]
+    events = [e._replace(values={p: v for p, v in e.values.items() if p != "z" or e.type == "Sub"}) for e in events]
+    contexts = "create context Z partition by k from A(look(x)); create context Y partition by k from D(look(x));"
+    counts = []
+    for how in ("send", "replay"):
+        run, calls, errors = Run("create schema D(k string, x int)"), [], []
+        runtime = run.runtime
+
+        def look(x: int, calls: list[int] = calls) -> bool:
+            calls.append(x)
+            return 1 // x > 0
+
+        runtime.register_function("look", look)
+        runtime.add_error_listener(errors.append)
+        runtime.deploy(contexts + epl)
+        for statement in runtime.statements.values():
+            run.recorders[statement.name] = Recorder()
+            statement.add_sink(run.recorders[statement.name])
+        if how == "send":
+            run.send(events)
+        else:
+            run.replay(events, [4])
+        counts.append((len(calls), [str(error) for error in errors], run.deliveries))
+    assert counts[0] == counts[1] and counts[0][1]

@@ -284,6 +284,26 @@ def test_compare_in_one_line(trades: Notebook, monkeypatch: pytest.MonkeyPatch) 
     assert "--from TYPE=TABLE says which event type" in trades.error("%epl compare --from trades.parquet")
 
 
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        ("--from flights", 'cepbook.spark.local_session().table("flights")'),
+        ("--from Other=x,Flight=flights --time at", 'cepbook.spark.local_session().table("flights"), time="at"'),
+        ("--from flights.parquet --time Flight=at", '"flights.parquet"'),
+        ("--frames Flight=frame", "frame"),
+        ("--frames Other=frame", None),
+    ],
+)
+def test_on_spark_an_event_type_that_nobody_defined_is_made_of_what_is_given(
+    trades: Notebook, options: str, given: str | None
+) -> None:
+    trades.shell.user_ns["frame"] = object()
+    told = trades.error(f"%%epl --on spark {options}\nselect * from Flight")
+    assert "no event type `Flight`" in told
+    assert (f'hint: cep.define("Flight", {given}) says what its events look like' in told) is (given is not None)
+    assert ("hint" in told) is (given is not None)
+
+
 def test_the_progress_of_spark_is_one_output_of_a_cell_that_empties(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[object] = []
 

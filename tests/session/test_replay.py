@@ -262,7 +262,7 @@ def test_a_failing_source_leaves_the_good_rows_and_says_where() -> None:
 
 def test_time_going_backwards() -> None:
     engine = FakeEngine()
-    with pytest.raises(EventError, match="row 2 of `E` goes back in time: 4 ms after 5 ms"):
+    with pytest.raises(EventError, match=r"row 2 of `E` goes back in time: 00:00:00.004 after 00:00:00.005"):
         Replay(engine, [source(1, 5, 4, 6)]).run()
     assert engine.numbers == [0, 1]
     engine = FakeEngine()

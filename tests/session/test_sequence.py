@@ -64,7 +64,7 @@ def test_the_order_is_time_sequence_type(seed: int, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("change", "options", "error", "message"),
     [
-        (lambda f: f.assign(seq=1), {}, EventError, "two events of A at time 1 have the sequence number 1"),
+        (lambda f: f.assign(seq=1), {}, EventError, "two events of A at 00:00:00.001 have the sequence number 1"),
         (lambda f: f.assign(seq=[1, None, 3]), {}, EventError, "a sequence is whole numbers without gaps"),
         (lambda f: f.assign(seq=[0.5, 1.0, 2.0]), {}, EventError, "a sequence is whole numbers"),
         (lambda f: f.drop(columns="seq"), {}, EventError, "has no sequence column `seq`"),

@@ -41,7 +41,13 @@ class Recorded(RowsEngine):
         self.events: list[tuple[str, int, dict[str, Any]]] = []
         self.stops: list[int] = []
         self.rows: dict[str, list[tuple[Any, ...]]] = {}
+        self.failed: Counter[str] | None = None  # by statement; None: nobody counts failures
         self.odd = ""  # why this is more than a history of events
+
+    def count_failures(self) -> None:
+        """Count them from now on, as in tasks: they end nothing."""
+        failed = self.failed = Counter()
+        self.runtime.add_error_listener(lambda error: failed.update([error.statement]))
 
     def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
         names = super().deploy(epl, deployment_id)
@@ -223,6 +229,13 @@ def delivered(out: pa.RecordBatch, width: int) -> list[tuple[Any, ...]]:
     return [(r["time"], kinds[r["what"] >> 1 & 1], tuple(r["s0"].values())) for r in rows if r["error"] is None]
 
 
+def failures(out: pa.RecordBatch, program: Program) -> list[str]:
+    """The statements, or contexts, whose failures are among what was delivered."""
+    if "what" not in out.schema.names:
+        return []
+    return [program.names[r["what"] >> 2] for r in out.select(["what", "error"]).to_pylist() if r["error"] is not None]
+
+
 def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -> tuple[list[str], Counter[str]]:
     """Where tasks deliver something else than the kernel; how many statements ran on each path, and events dropped.
 
@@ -243,12 +256,12 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
         at = placed if at.path == "native" else at  # as tasks would
         read = _read_by_any([line], frames, runtime.catalog)
         program = _program([line], runtime, frames, read, engine.start)
-        program = replace(program, stops=at.ticks)
+        program = replace(program, stops=at.ticks, others=line.feeders if at.form is None else ())
         if at.form is not None:
             program = _of_form(program, at)
             paths["by columns"] += 1
         chosen_by = _wanted([line], runtime.catalog, at)
-        found: Counter[str] = Counter()
+        found, failed = Counter[str](), Counter[str]()
         try:
             slices = sliced(program, at, engine) if at.reach is not None else [WHOLE] * TASKS
             program = replace(program, begins=tuple(s.begin for s in slices) if at.reach is not None else ())
@@ -266,6 +279,7 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
                 pieces = [given.slice(i, size) for i in range(0, len(given), size)] if size else [given]
                 for out in host(program)(pieces):
                     found.update(map(repr, delivered(out, len(each.output_type.properties))))
+                    failed.update(failures(out, program))
             expected = shown(engine.rows[each.name], each.output_type, types)
         except EventError:  # values without a shape that tasks could be given
             paths["no fixed shape"] += 1
@@ -273,4 +287,8 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
         paths[at.path] += 1
         if found != expected:
             wrong.append(f"{each.name} {at.path}: lacks {expected - found}, has {found - expected}"[:600])
+        if engine.failed is not None:
+            counted = Counter({name: n for name, n in engine.failed.items() if name in program.names})
+            if counted != failed and at.form is None:
+                wrong.append(f"{each.name} {at.path}: failed {dict(counted)}, here {dict(failed)}")
     return wrong, paths

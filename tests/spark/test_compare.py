@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from cepbook import Workbench
+from cepbook.engine.config import Config
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import Catalog, EventType
@@ -148,6 +149,25 @@ def test_frames_cannot_tell_null_from_nan() -> None:
     assert compare({"q": frame((1, "insert", "a", NAN))}, {"q": frame((1, "insert", "a", None))}).verdict == "equal"
 
 
+def test_whole_numbers_that_a_frame_with_gaps_has_as_floats_are_told_as_whole() -> None:
+    here = frame(*((t, "insert", "a", v) for t, v in enumerate((44455, None, 7, 8))), columns="s n")
+    there = here.assign(n=[44456.0, NAN, 7.0, 8.0])
+    there.loc[2, "time"] = 9
+    for comparison, one, other in (
+        (compare({"q": here.astype({"n": "Int64"})}, {"q": there}), "44455", "44456"),
+        (compare({"q": there}, {"q": here.astype({"n": "Int64"})}), "44456", "44455"),
+    ):
+        told = str(comparison)
+        assert f"00:00:00.000 insert  n: {one} here, {other} there  (s='a')" in told
+        assert told.count("s='a', n=7") == 2 and ".0 " not in told and "floats" not in told
+        found = comparison.differences("q")
+        assert (str(found["here"][0]), str(found["there"][0])) == (one, other)
+    fraction = compare({"q": here.astype({"n": "Int64"})}, {"q": there.assign(n=[44455.5, NAN, 7.0, 8.0])})
+    assert "n: 44455 here, 44455.5 there" in str(fraction) and "only there: s='a', n=7" in str(fraction)
+    floats = compare({"q": here.astype({"n": "Int64"}).dropna()}, {"q": there.dropna()})
+    assert "n: whole numbers here, floats there" in str(floats) and "44456.0 there" in str(floats)
+
+
 def test_columns_on_one_side_only_make_a_difference() -> None:
     found = compare({"q": BASE}, {"q": BASE.drop(columns="x")})
     assert found.verdict == "different"
@@ -159,6 +179,21 @@ def test_times_are_told_as_dates_where_there_are_such() -> None:
     for time, shown in ((1, "00:00:00.001"), (1_357_038_000_005, "2013-01-01 11:00:00.005"), (far, f"{far} ms")):
         found = compare({"q": frame((time, "insert", "a", 1.0))}, {"q": frame(columns="s x")})
         assert f"{shown} insert  only here" in str(found)
+
+
+def test_times_of_a_clock_that_counts_microseconds() -> None:
+    moments = pd.to_datetime([f"2013-01-01 10:00:00.00000{i}" for i in range(1, 9)])
+    cep = Workbench(config=Config(microseconds=True))
+    cep.define("T", pd.DataFrame({"at": moments, "n": range(8)}), time="at")
+    cep.run("@name('q') select n from T")
+    cep.replay({"T": pd.DataFrame({"at": moments, "n": range(8)})}).run()
+    rows = cep.changes("q")
+    assert "\n       2013-01-01 10:00:00.000001 insert  only here: n=0" in str(cep.compare({"q": rows[1:]}))
+    assert cep.compare({"q": rows.assign(time=moments)}).verdict == "equal"
+    for later, shown in ((3_600_000_000, "1 hour (3,600,000,000 µs)"), (7, "7 µs")):
+        assert f"times there are {shown} later" in str(cep.compare({"q": rows.assign(time=rows["time"] + later)}))
+    with pytest.raises(UsageError, match="one side counts milliseconds, that of the other microseconds"):
+        compare(cep, bench(Feed()), statements=["q"])
 
 
 def test_the_frame_suits_the_chart() -> None:
@@ -189,7 +224,7 @@ def bench(feed: Feed, failures: int = 0) -> Any:
     """As much of a workbench as `compare` looks at."""
     output_type = EventType("q", {"s": STRING, "x": DOUBLE})
     statements = {"q": SimpleNamespace(output_type=output_type)}
-    runtime = SimpleNamespace(statements=statements, deployments={}, catalog=Catalog())
+    runtime = SimpleNamespace(statements=statements, deployments={}, catalog=Catalog(), config=Config())
     return SimpleNamespace(feed=lambda name: feed, runtime=runtime, failed={"q": failures})
 
 

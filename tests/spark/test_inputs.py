@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -17,9 +18,11 @@ from pyspark.sql import types as st
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.types import MAP, OBJECT, Type
+from cepbook.shown import BELOW, time_text
 from cepbook.spark.arrays import property_of
 from cepbook.spark.casts import Place, checked
 from cepbook.spark.inputs import plan_of
+from cepbook.spark.native import time_shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -271,3 +274,14 @@ def test_binary_columns_are_refused(declared: Type) -> None:
         with pytest.raises(EventError, match=r"^column x is .*binary.*, and no type of EPL is binary"):
             property_of(array, declared, {}, "column x", 1000)
     assert checked("x", st.MapType(st.StringType(), st.StringType()), MAP, {}, Place("x", "T", row="at"), 1000) == "x"
+
+
+def test_spark_shows_times_as_everything_else_does(spark: SparkSession) -> None:
+    times = [0, 5, -5, 86_399_999, 86_400_000, -90_061_001, BELOW - 1, BELOW, -BELOW, -BELOW + 1, 1_357_038_000_000]
+    times += [1_357_038_000_005, -62_135_596_800_000, 253_402_300_799_999]
+    times += random.Random(1).choices(range(10**13), k=50)
+    for second in (1000, 1_000_000):
+        units = [time * second // 1000 + (0 if second == 1000 else number % 3) for number, time in enumerate(times)]
+        frame = spark.createDataFrame(pa.table({"at": units}))
+        shown = frame.selectExpr("at", f"{time_shown('at', second)} AS shown").collect()
+        assert [tuple(row) for row in shown] == [(at, time_text(at, millis=True, second=second)) for at in units]

@@ -213,7 +213,8 @@ def test_the_clock_of_a_job_begins_where_it_is_told_to(spark: SparkSession, tmp_
     assert main([*words, "2023-11-14T22:13:20Z"]) == DONE
     assert pq.read_table(tmp_path / "ticks").column("at").to_pylist() == [begin + 20_000]  # the clock leaps there
     assert main([*words, str(begin + 5_000), "--overwrite"]) != DONE
-    assert f"has the time {begin + 1_000}, but the clock starts at {begin + 5_000}" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "has the time 2023-11-14 22:13:21.000, but the clock starts at 2023-11-14 22:13:25.000" in told
 
 
 def test_failures_of_what_only_feeds_a_statement_are_told(spark: SparkSession, folder: Path, capsys: Any) -> None:
@@ -386,6 +387,39 @@ def test_a_stream_has_no_rows_to_read_or_to_compare(spark: SparkSession, folder:
             read()
     with pytest.raises(UsageError, match="big: a streaming DataFrame has no end; compare what it wrote"):
         cep.compare({"big": run.frame("big")})
+
+
+def test_a_stream_whose_statement_reads_nothing_of_what_is_given(
+    spark: SparkSession, folder: Path, capsys: Any
+) -> None:
+    runtime = Runtime()
+    runtime.deploy(
+        "create schema Trade(ts long, symbol string); create schema Rain(ts long, mm double);"
+        "@name('trades') select symbol from Trade; @name('wet') select mm from Rain#length(2);"
+        "@name('sums') insert into Wet select sum(mm) as mm from Rain; @name('fed') select mm from Wet;"
+        "@name('ticks') select current_timestamp as t from pattern [every timer:interval(1 sec)]"
+    )
+    frame = spark.read.parquet(str(folder / "in"))
+    events = spark.readStream.schema(frame.schema).parquet(str(folder / "in"))
+
+    def told(*statements: str) -> str:
+        with pytest.raises(UsageError) as error:
+            stream(runtime=runtime, frames={"Trade": events}, time="ts", statements=statements or None)
+        return str(error.value)
+
+    lacks = "reads no events of Trade, so that as a stream it would never deliver anything\n  hint: give events of Rain"
+    assert told().startswith(f"`wet` {lacks}") and told("trades", "fed").startswith(f"`fed` {lacks}")
+    assert told("ticks").startswith("`ticks` reads no events, and those that a statement reads move its clock")
+    assert stream(runtime=runtime, frames={"Trade": events}, time="ts", statements=["trades"]).statements == ("trades",)
+    (folder / "job.epl").write_text(
+        "@name('ticks') select current_timestamp as t from pattern [every timer:interval(1 sec)];"
+        "@name('big') select symbol from Trade(size > 5)"
+    )
+    words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--stream", "--once"]
+    words += ["--checkpoint", f"{folder}/state", "--out", f"big={folder}/big", "--out", f"ticks={folder}/ticks"]
+    assert main(words) == WRONG
+    assert capsys.readouterr().err == f"{told('ticks')}\n"
+    assert not (folder / "big").exists() and not (folder / "state").exists()
 
 
 def test_a_frame_that_is_no_stream(spark: SparkSession, folder: Path) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from cepbook import Workbench
+from cepbook.shown import time_text
 from cepbook.spark import compare
 
 HOUR = 3_600_000
@@ -219,7 +220,13 @@ def test_whole_numbers_in_place_of_floats(cep: Workbench) -> None:
         table["m"] = [float(v) for v in table["m"]]
 
     assert "x: floats here, whole numbers there" in "\n".join(the(cep, rounded).splitlines()[:3])
-    assert "m: whole numbers here, floats there" in "\n".join(the(cep, whole).splitlines()[:3])
+    lines = the(cep, whole).splitlines()
+    assert "m: whole numbers here, floats there" in lines[2] and len(lines) == 4
+    assert "00:00:00.001 insert  m: 0 here, 0.0 there  (at=1, s='" in lines[3]
+    found = compare(cep, {"q": pa.table(rows(cep) | {"m": [float(v) for v in rows(cep)["m"]]})}, key="n")
+    assert "00:00:00.001 insert  n=0  m: 0 here, 0.0 there" in str(found)
+    ((_, _, what, column, here, there),) = found.differences("q").values.tolist()
+    assert (what, column, here, there) == ("values of another kind", "m", 0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +242,7 @@ def test_a_constant_shift_is_recognised(cep: Workbench, ms: int, word: str) -> N
     said = f"times there are {word} {'later' if ms > 0 else 'earlier'} than here"
     found = the(cep, shift(ms))
     assert found.startswith("different: ") and said in found.splitlines()[2], found
+    assert f"(first 00:00:00.001 here, {time_text(ms + 1)} there)" in found.splitlines()[2]
     found = the(cep, shift(ms, "at"))
     assert f"{said}, as is the column at; compared" in found.splitlines()[2], found
 

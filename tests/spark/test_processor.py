@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +23,7 @@ from cepbook.spark.pipeline import pipeline
 from cepbook.spark.placement import Placement, place
 from cepbook.spark.processor import Hosted, packed
 from cepbook.spark.result import caused
+from tests.spark.streams import Store, Watermark
 
 pytestmark = pytest.mark.histories
 
@@ -46,43 +46,6 @@ QUERIES = [
 
 
 Event = tuple[int, int, int, tuple[Any, ...]]  # tag, time, sequence, values
-
-
-class Store:
-    """What Spark keeps between two calls, of one key."""
-
-    def __init__(self) -> None:
-        self.value: tuple[Any, ...] | None = None
-        self.timers: set[int] = set()
-
-    def getValueState(self, name: str, schema: str) -> Store:  # the names are Spark's
-        return self
-
-    def exists(self) -> bool:
-        return self.value is not None
-
-    def get(self) -> tuple[Any, ...] | None:
-        return self.value
-
-    def update(self, value: tuple[Any, ...]) -> None:
-        self.value = value
-
-    def listTimers(self) -> Iterator[int]:
-        return iter(self.timers)
-
-    def registerTimer(self, at: int) -> None:
-        self.timers.add(at)
-
-    def deleteTimer(self, at: int) -> None:
-        self.timers.discard(at)
-
-
-class Watermark:
-    def __init__(self, at: int) -> None:
-        self.at = at
-
-    def getCurrentWatermarkInMs(self) -> int:
-        return self.at
 
 
 def program_of(epl: str) -> Program:
@@ -331,7 +294,7 @@ def test_late_events_are_left_out_and_told_of() -> None:
         found = [r for row in rows for batch in pa.ipc.open_stream(row["payload"]) for r in batch.to_pylist()]
         if watermark == 3:
             assert [r["error"] for r in found if r["error"]] == [
-                "2 events of T, the first at 1, were left out: the watermark had passed 2"
+                "2 events of T, the first at 00:00:00.001, were left out: the watermark had passed 00:00:00.002"
             ]
         assert [r["s0"]["c1"] for r in found if r["error"] is None] == {0: [], 2: [1, 2], 3: [3], 9: [4]}[watermark]
 

@@ -90,10 +90,18 @@ class Level:
             return self._streams.setdefault(type_name, next(found, None))
 
     def look(self, round_: Round) -> Look:
-        """What an event means to the level: found once for an event, however many branches ask."""
+        """What an event means to the level: found once for an event, however many branches ask.
+
+        Where a function fails in it the first who asks gets the failure, and to all others it is an event of no node.
+        """
         found = round_.looks.get(self.depth)
         if found is None:
-            found = round_.looks[self.depth] = self._look(round_.type_name, round_.event)
+            try:
+                found = self._look(round_.type_name, round_.event)
+            except Exception:
+                round_.looks[self.depth] = Look(self.stream(round_.type_name), False, object(), ())
+                raise
+            round_.looks[self.depth] = found
         return found
 
     def _look(self, type_name: str, event: Any) -> Look:

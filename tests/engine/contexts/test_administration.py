@@ -276,6 +276,32 @@ def test_a_window_that_cannot_begin_is_the_failure_of_its_statement(context: str
     assert ran[0] == ran[1]
 
 
+@pytest.mark.parametrize(
+    "context",
+    [
+        "coalesce by broken(v) from S granularity 4",
+        "coalesce by hash_code(id) from S(broken(v) = 1) granularity 4",
+        "partition by id from S(broken(v) = 1)",
+        "partition by id from S(broken(v) = 1) terminated after 9 sec",
+        "group broken(v) = 1 as one, group v = 2 as two from S",
+        "context A partition by id from S, context Z coalesce by broken(v) from S granularity 4",
+        "context A coalesce by broken(v) from S granularity 4, context Z partition by id from S",
+        "context A start @now end after 9 sec, context Z group broken(v) = 1 as one from S",
+    ],
+)
+def test_a_context_that_fails_on_an_event_fails_once(context: str) -> None:
+    """However many statements and branches ask what the event is to it: it belongs to no partition."""
+    runtime = Runtime(functions={"broken": lambda v: 1 // v})
+    errors: list[StatementError] = []
+    runtime.add_error_listener(errors.append)
+    runtime.deploy(SCHEMA)
+    runtime.deploy(f"create context C {context}; @name('s') context C select id from S; context C select v from S")
+    found = rows(runtime, "s")
+    for v in (1, 0, 1, 0):
+        runtime.send("S", {"id": "a", "v": v})
+    assert (len(errors), len(found)) == (2, 2)
+
+
 def test_a_period_that_is_null_allocates_nothing() -> None:
     runtime = running(
         "create variable int lasts = 5;create context C initiated by S terminated after lasts sec;" + COUNT
