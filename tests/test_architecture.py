@@ -370,7 +370,6 @@ def test_rows_are_made_in_few_places() -> None:
     }
     assert making == {
         "layout.py",  # for user code, and events that somebody takes one by one
-        "flow.py",  # events of statements that their order is found again for
         "patterns/matcher.py",  # matches
         "rows/windows/derived.py",  # values of what is in a window
         "cycles/stage.py",  # and in a stage
