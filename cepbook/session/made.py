@@ -226,9 +226,12 @@ def _group(run: Watched, at: Place, shadow: Row | None, held: Held, partition: i
     assert run.select is not None
     if 0 not in run.windows:
         rows = [row for row in run.unbound[: held.unbound] if is_of(row, partition)]
+    elif run.batched and not run.told.moved.get(0):  # the row is that of the last batch again
+        last = [rows for (number, _), rows in run.batches.items() if number == 0]
+        rows = [row for each in last for row in each if is_of(row, partition)]
     elif run.batched:
-        moved = run.told.moved.get(0, ())
-        rows = [row for delta in moved for row in (delta.insert if at.insert else delta.remove) or ()]
+        moved = run.told.moved[0]
+        rows = [row for delta in moved for row in (delta.remove if run.is_former(at) else delta.insert) or ()]
         rows = [row for row in rows if is_of(row, partition)]
     else:
         rows = held.of(partition)[0]

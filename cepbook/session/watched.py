@@ -126,10 +126,10 @@ class Watched(Relived):
         self.sent: dict[int, Sent] = {}
         self.look: Callable[[Watched], Any] | None = None  # looks at what is held, at each delivery
         self._number = -1  # of the present stimulus
-        self._last = self._before = Origin(-1, 0)  # the last delivery, and the one before
         self._waiting: list[Made] = []  # rows that the output clause holds back,
         self.released: list[Made] = []  # and those that it let go with the last delivery
         self.unbound: list[Row] = []  # rows of the shadow of a stream without windows, all that came
+        self.batches: dict[tuple[int, Any], list[Row]] = {}  # what was released last, by stream and partition
         self.windows: dict[int, Shadow] = {}
         self.combinations: Shadow | None = None
         nodes = () if self.select is None else tuple(plan.chain(self.select.root))
@@ -194,14 +194,25 @@ class Watched(Relived):
     def _passed(self, deliveries: int) -> None:
         self.count += deliveries
         self._waiting = []
-        self._last = Origin(self._number, self.runtime.now)
 
     def _unlimited(self, delta: Delta) -> None:
         self.told.unlimited.append(delta)
         self._waiting.append(Made(self._number, delta))
 
-    def made_before(self, at: Place) -> Origin | None:
-        """When a row of the last delivery was made, if that was earlier: an output clause held it back."""
+    def is_former(self, at: Place) -> bool:
+        """Whether the row tells of what was there before the stimulus: a remove row, and what ``rstream`` delivers.
+
+        Not so a snapshot, whatever the selector: its rows are of the present.
+        """
+        select = self.select
+        snapshot = select is not None and select.output is not None and select.output.which == "snapshot"
+        return not at.insert or (select is not None and select.selector == "rstream" and not snapshot)
+
+    def made_before(self, at: Place, shadow: Row | None) -> Origin | None:
+        """When a row of the last delivery was made, if that was earlier: an output clause held it back.
+
+        `shadow` is the row with hidden columns. None as well for a row that ``output all`` and the like have again.
+        """
         output = None if self.select is None else self.select.output
         if output is None or output.which in ("snapshot", "first"):
             return None
@@ -209,17 +220,37 @@ class Watched(Relived):
         for number, delta in self.released:
             rows = (delta.insert if at.insert else delta.remove) or ()
             found += [(Origin(number, delta.time), row) for row in rows]
-        if len(found) > at.place and is_like(found[at.place][1], at.row):
-            origin = found[at.place][0]
+        fits = [is_like(row, at.row) and (shadow is None or self._same_group(row, shadow)) for _, row in found]
+        if len(found) > at.place and fits[at.place]:
+            origin: Origin | None = found[at.place][0]
         else:
-            old = Origin(self._number, 0) if at.insert or self.aggregation is None else self._before
-            origin = next((each for each, row in reversed(found) if is_like(row, at.row)), old)
-        return None if origin.number in (self._number, -1) else origin
+            origins = [each for (each, _), fit in zip(found, fits, strict=True) if fit]
+            if self.is_former(at) and self._fully:  # the row of the group before the interval
+                origins.reverse()
+            origin = origins[-1] if origins else None
+        return None if origin is None or origin.number == self._number else origin
+
+    @property
+    def _fully(self) -> bool:
+        """Whether rows stand for groups."""
+        return self.aggregation is not None and self.aggregation.kind.startswith("fully")
+
+    def _same_group(self, one: Row, other: Row) -> bool:
+        """Whether rows with hidden columns are of the same group and partition."""
+        keys = () if self.aggregation is None else self.aggregation.keys
+        return all(one.get(n) == other.get(n) for n in (PARTITION, *(key_column(i) for i in range(len(keys)))))
+
+    def has_again(self, shadow: Row) -> bool:
+        """Whether the output clause has the row of a group again, which has not changed since the delivery before."""
+        output = None if self.select is None else self.select.output
+        if output is None or output.which in ("snapshot", "first") or self.having is not None or not self._fully:
+            return False
+        rows = [row for _, delta in self.released for row in (*(delta.insert or ()), *(delta.remove or ()))]
+        return not any(self._same_group(row, shadow) for row in rows)
 
     def _delivered(self, delta: Delta) -> None:
         self.count += 1
         self.released, self._waiting = self._waiting, []
-        self._before, self._last = self._last, Origin(self._number, delta.time)
         self.told.held.append(None if self.look is None else self.look(self))
         self.told.delivered.append(delta)
         self.told.set_off.append(len(self.told.reached))
@@ -242,7 +273,9 @@ class Watched(Relived):
     def _deploy_shadows_of(self, target: plan.SelectStatement, partition: tuple[plan.Column, ...]) -> None:
         root = target.root
         keys = () if self.aggregation is None else self.aggregation.keys
-        extra = (*partition, *(plan.Column(key_column(i), x.KeyRef(key.type, i)) for i, key in enumerate(keys)))
+        grouped = target.kind.startswith("fully")  # a row of an event has the key of that event
+        shown_keys = (x.KeyRef(key.type, i) if grouped else key for i, key in enumerate(keys))
+        extra = (*partition, *(plan.Column(key_column(i), key) for i, key in enumerate(shown_keys)))
         events = tuple(plan.Column(event_column(i), x.EventOf(OBJECT, i)) for i in range(len(target.sources)))
         alike: dict[str, Any] = {"kind": target.kind, "selector": target.selector, "subqueries": target.subqueries}
         several = (events, ()) if target.kind in ("unaggregated", "aggregated", "aggregated_grouped") else ((),)
@@ -261,8 +294,8 @@ class Watched(Relived):
         for number, each in enumerate(target.subqueries, len(target.sources)):
             self._attach_window(number, plan.streams(each.root)[0], partition)
         if self.aggregation is not None and target.join is not None:
-            grouped = (plan.Column(key_column(i), key) for i, key in enumerate(keys))
-            made = self._like(plan.Projection(self.aggregation.input, (*partition, *grouped, *events)), **alike)
+            written = (plan.Column(key_column(i), key) for i, key in enumerate(keys))
+            made = self._like(plan.Projection(self.aggregation.input, (*partition, *written, *events)), **alike)
             made = replace(made, kind="unaggregated", selector="istream")
             statement = self._attach("combined", made, lambda delta: self.told.combined.append(delta))
             if statement is not None:
@@ -304,14 +337,20 @@ class Watched(Relived):
         event = plan.Column(EVENT, x.EventOf(OBJECT, 0))
 
         def moved(delta: Delta) -> None:
-            self.told.moved.setdefault(number, []).append(delta)
+            if not self._muted:
+                self.told.moved.setdefault(number, []).append(delta)
             if not held:
                 self.unbound.extend(delta.insert or ())
+            elif self.batched:
+                fresh = {row.get(PARTITION): list[Row]() for row in (*(delta.remove or ()), *(delta.insert or ()))}
+                for row in delta.insert or ():
+                    fresh[row.get(PARTITION)].append(row)
+                self.batches |= {(number, of): rows for of, rows in fresh.items()}
 
         asked = {"selector": "irstream", "subqueries": self.select.subqueries}
         for columns in ((event, *partition, *facts), (event, *partition)):
             shadow = self._like(plan.Projection(below, columns), **asked)
-            statement = self._attach(f"window{number}", shadow, moved, always=not held)
+            statement = self._attach(f"window{number}", shadow, moved, always=not held or self.batched)
             if statement is not None:
                 if held or source.store is not None:
                     self.windows[number] = statement, statement.outlet.layout.event

@@ -137,11 +137,13 @@ def _again(
         notes.append(f"{what}, so that the row cannot be made again")
         return None
     run, before, cause = _run_to(runtime, record, target, stimulus)
-    origin = run.made_before(at)
+    shadow = shadow_row(run, run.told.rows, at)
+    origin = run.made_before(at, shadow)
     if origin is None:
-        return _explained(runtime, run, at, at.time, cause, before, run.told.rows)
+        return _explained(runtime, run, at, at.time, cause, before, shadow)
     run, before, _ = _run_to(runtime, record, target, origin.number)  # then the row was made, and held back until now
-    return _explained(runtime, run, at, origin.time, cause, before, run.told.unlimited, held_back=True)
+    shadow = shadow_row(run, run.told.unlimited, at._replace(time=origin.time)) or shadow
+    return _explained(runtime, run, at, origin.time, cause, before, shadow, held_back=True)
 
 
 def _run_to(
@@ -202,15 +204,14 @@ def _explained(
     time: int,
     cause: Sequence[Happening],
     before: Held,
-    rows: Sequence[Delta],
+    shadow: Row | None,
     *,
     held_back: bool = False,
 ) -> Fired:
-    """`time` is when the row was made, `rows` are those of the shadow with hidden columns of then. `held_back`: it was
-    made by an earlier stimulus than the one that delivered it.
+    """`time` is when the row was made, `shadow` is the row with hidden columns. `held_back`: it was made by an earlier
+    stimulus than the one that delivered it.
     """
     target, runtime, second = run.target, run.runtime, at_second(run.runtime)
-    shadow = shadow_row(run, rows, at._replace(time=time))
     partition = None if shadow is None else shadow.get(PARTITION)
     after = held_by(run)
     held_then = _held_then(run, at, partition, before, after)
@@ -224,6 +225,9 @@ def _explained(
         notes.append("it was made by an earlier event of the same time, and the output clause held it back until then")
     elif held_back:
         notes.append(f"it was made at {show(time, second)}, and the output clause held it back until then")
+    elif shadow is not None and run.has_again(shadow):
+        what = "its group" if keys else "the statement"
+        notes.append(f"nothing changed {what} since the delivery before: the output clause has its row again")
     window = isinstance(target, plan.CreateWindowStatement)
     if shadow is None and (keys or target.context is not None) and run.select is not None and not window:
         made = None  # it would be of all groups and partitions, as the windows are
@@ -261,7 +265,7 @@ def _held_then(run: Watched, at: Place, partition: int | None, before: Held, aft
     fits = (n for n, each in enumerate(rows) if len(each) > at.place and is_like(each[at.place], at.row))
     number = next(fits, None)
     ended = partition is not None and partition not in after.partitions
-    if not at.insert or (run.select is not None and run.select.selector == "rstream"):
+    if run.is_former(at):
         return looks[number - 1] if number else before
     if ended and number is not None and partition not in looks[number].partitions:
         return replace(before, unbound=looks[number].unbound, windows=_moved_on(run, before))

@@ -106,6 +106,9 @@ def contradictions(workbench: Workbench, fired: Fired) -> Iterator[str]:
         ):
             yield f"{piece} never came"
     target = workbench.runtime.statement(fired.statement).plan
+    for name, expected in _of_group(target, fired.group):
+        if name in fired.row and not _same(fired.row[name], expected):
+            yield f"{name} is {fired.row[name]!r}, and the group is {fired.group}"
     if type(target) is not plan.SelectStatement or fired.made is None or fired.made_total > SHOWN:
         return
     if target.into is not None:  # which others may fill, too
@@ -114,6 +117,20 @@ def contradictions(workbench: Workbench, fired: Fired) -> Iterator[str]:
         for name, expected in _expected(target, fired.made):
             if name in fired.row and not _same(fired.row[name], expected):
                 yield f"{name} is {fired.row[name]!r}, and {expected!r} by {fired.made}"
+
+
+def _of_group(target: object, group: Mapping[str, Any] | None) -> Iterator[tuple[str, Any]]:
+    """Columns that are keys of the group, by the group."""
+    if not isinstance(target, plan.SelectStatement) or group is None:
+        return
+    aggregation = next((node for node in plan.chain(target.root) if isinstance(node, plan.Aggregation)), None)
+    if aggregation is None or aggregation.levels or len(group) < len(aggregation.keys):  # two are written alike
+        return
+    keys = aggregation.keys
+    for column in target.root.columns:
+        key = keys[column.value.index] if isinstance(column.value, x.KeyRef) else column.value
+        if key in keys:
+            yield column.name, list(group.values())[keys.index(key)]
 
 
 def _expected(target: plan.SelectStatement, made: Sequence[Piece]) -> Iterator[tuple[str, Any]]:
