@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Self
 
@@ -169,6 +169,15 @@ class CompileError(CepbookError):
         self.origin = origin
         self.args = ("\n".join(d.render(self.source, origin, first) for d in self.diagnostics),)
         return self
+
+    def without(self, begin: int) -> Self:
+        """The same error of the text without its first `begin` characters, which the user did not write."""
+
+        def moved(span: Span) -> Span:
+            return Span(max(0, span.start - begin), max(0, span.end - begin))
+
+        moved_on = tuple(replace(each, span=moved(each.span)) for each in self.diagnostics)
+        return type(self)(moved_on, self.source[begin:], self.origin)
 
 
 class ParseError(CompileError):

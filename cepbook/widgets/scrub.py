@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from typing import Any
 
-from cepbook.errors import CepbookError, UsageError
+from cepbook.errors import CepbookError, CompileError, UsageError
 from cepbook.session import Replay, Workbench
 from cepbook.session.replay import ENDED
 
@@ -137,8 +137,11 @@ class Scrubber:
         self._disarm()
         name = text if text in self._workbench.runtime.statements else TRIGGER
         if name == TRIGGER:
-            whole = text if text.lower().startswith("select ") else f"select * from {text}"
-            self._workbench.run(f"@name('{TRIGGER}') {whole}", cell=TRIGGER)
+            head = f"@name('{TRIGGER}') {'' if text.lower().startswith('select ') else 'select * from '}"
+            try:
+                self._workbench.run(head + text, cell=TRIGGER)
+            except CompileError as error:
+                raise error.without(len(head)) from None
             self._armed = True
         self._replay.run_until(self._watched(name, text))
 

@@ -144,6 +144,21 @@ def test_what_cannot_be_waited_for(text: str, fact: str) -> None:
     assert replay.state == "paused" and "until this fires" not in cep.runtime.statements
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "marked"),
+    [
+        ("Tick(prize > 1)", "1 | Tick(prize > 1)", "prize"),
+        ("select * from Tick(prize > 1)", "1 | select * from Tick(prize > 1)", "prize"),
+        ("Tick(price >", "1 | Tick(price >", " "),
+    ],
+)
+def test_mistakes_in_what_is_waited_for_are_shown_in_what_was_written(text: str, line: str, marked: str) -> None:
+    _, _, browser = replayed(upto=7)
+    lines = order(browser, order="until", text=text)["note"].split("\n")
+    caret = lines[lines.index(line) + 1]
+    assert (line + " ")[caret.index("^") : caret.rindex("^") + 1] == marked
+
+
 def test_the_clock_goes_on_by_a_period_or_to_what_is_due() -> None:
     cep, replay, browser = replayed(upto=7)
     order(browser, order="clock", by=1000)
