@@ -9,13 +9,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, time
 from typing import TYPE_CHECKING, Any, Literal
 
 from cepbook.errors import UsageError
 from cepbook.lang import plan
 from cepbook.lang.types import Type
 from cepbook.session.results import kind_of
+from cepbook.session.validate import ISO, written_iso
 from cepbook.shown import counted
 
 if TYPE_CHECKING:
@@ -80,23 +81,16 @@ def written_value(text: str, of: Type) -> Any:
         return None
     if of.of is None and of.name in ("string", "char"):
         return text
-    read = json.loads if of.of is not None else _DATES.get(of.name, json.loads)
+    read = json.loads if of.of is not None else ISO.get(of.name, json.loads)
     try:
         return read(text.strip())
     except (ValueError, RecursionError):
         raise UsageError(f"`{text}` is no value of type {of}{_hint(of)}") from None
 
 
-_DATES = {
-    "localdate": date.fromisoformat, "localdatetime": datetime.fromisoformat, "localtime": time.fromisoformat,
-    "timestamp": datetime.fromisoformat, "calendar": datetime.fromisoformat, "zoneddatetime": datetime.fromisoformat,
-}  # fmt: skip
-_AS_IN = {"localdate": "2024-01-02", "localtime": "10:30:00", "zoneddatetime": "2024-01-02T10:30:00+01:00"}
-
-
 def _hint(of: Type) -> str:
     if of.of is not None:
         return ': write an array, as in `["a", "b"]`' if of.of.name == "string" else ": write an array, as in `[1, 2]`"
-    if of.name in _DATES:
-        return f": write it as in `{_AS_IN.get(of.name, '2024-01-02T10:30:00')}`"
+    if of.name in ISO:
+        return f": write it as in `{written_iso(of.name)}`"
     return {"boolean": ": write `true` or `false`"}.get(of.name, "")

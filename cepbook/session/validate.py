@@ -9,7 +9,7 @@ Rules, for everything that comes in through the workbench:
 - ``datetime``, ``date`` and ``timedelta`` given for a long become units of the clock: milliseconds, or
   microseconds with such a clock (`second` is how many a second has); naive times are UTC.
 - a ``datetime`` fits timestamp (``date``), calendar and zoneddatetime, naive ones are UTC; localdatetime is one without
-  a zone, localdate a ``date``, localtime a ``time``.
+  a zone, localdate a ``date``, localtime a ``time``. Each may be given as ISO 8601 text, as JSON has it.
 - numpy scalars and arrays become plain Python values; tuples become lists.
 """
 
@@ -102,17 +102,28 @@ def _char(value: Any) -> str:
     return value
 
 
+def _read(name: str, value: Any) -> Any:
+    """A value for a type of dates and times, read where it is ISO 8601 text."""
+    if isinstance(value, str):
+        try:
+            return ISO[name](value.strip())
+        except ValueError:
+            raise Mismatch(f"is {name}, and {told(value)} is not written as in `{written_iso(name)}`") from None
+    return value.to_pydatetime(warn=False) if isinstance(value, pd.Timestamp) else value
+
+
+def written_iso(name: str) -> str:
+    """How a value of a type of dates and times is written."""
+    return _WRITTEN.get(name, "2024-01-02T10:30:00")
+
+
 def _moment(name: str, value: Any) -> datetime:
-    if isinstance(value, pd.Timestamp):
-        value = value.to_pydatetime(warn=False)
-    found: datetime = _exactly(datetime, name, value)
+    found: datetime = _exactly(datetime, name, _read(name, value))
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _local(kind: type, name: str, value: Any) -> Any:
-    if isinstance(value, pd.Timestamp):
-        value = value.to_pydatetime(warn=False)
-    found = _exactly(kind, name, value)
+    found = _exactly(kind, name, _read(name, value))
     if type(found) is not kind or getattr(found, "tzinfo", None) is not None:
         raise Mismatch(f"is {name}, not {shown(value)}")
     return found
@@ -151,6 +162,15 @@ _SCALARS: dict[str, Convert] = {
     "localtime": partial(_local, time, "localtime"),
     "map": _mapping,
 }
+
+# How texts of dates and times are read, by type, and how they are written where that differs.
+ISO: dict[str, Callable[[str], date | time]] = {
+    **{type_.name: datetime.fromisoformat for type_ in (TIMESTAMP, CALENDAR, ZONEDDATETIME)},
+    "localdatetime": datetime.fromisoformat,
+    "localdate": date.fromisoformat,
+    "localtime": time.fromisoformat,
+}
+_WRITTEN = {"localdate": "2024-01-02", "localtime": "10:30:00", "zoneddatetime": "2024-01-02T10:30:00+01:00"}
 
 # Values of exactly these classes need no conversion (a float may still be NaN, an int out of range).
 _PLAIN: dict[str, type] = {"string": str, "boolean": bool, "double": float, "long": int}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,6 +49,17 @@ def test_the_table_of_variables(cep: Workbench) -> None:
 def test_setting_a_variable(cep: Workbench, name: str, value: object, held: object) -> None:
     cep.set(name, value)
     assert cep.get(name) == held
+
+
+def test_dates_may_be_written(cep: Workbench) -> None:
+    cep.run("create variable date since; create schema Seen(id string, born localdate); @name('q') select * from Seen")
+    cep.set("since", "2024-01-02")
+    assert cep.get("since") == datetime(2024, 1, 2, tzinfo=UTC)
+    with pytest.raises(UsageError, match="variable `since` is timestamp, and 'soon' is not written as in"):
+        cep.set("since", "soon")
+    cep.send("Seen", id="a", born="2024-01-03")
+    cep.replay(pd.DataFrame({"id": ["b"], "born": ["2024-01-04"], "at": [5]}), type="Seen", time="at").run()
+    assert list(cep.changes("q")["born"]) == [date(2024, 1, 3), date(2024, 1, 4)]
 
 
 def test_statements_read_the_new_value(cep: Workbench) -> None:
