@@ -57,6 +57,8 @@ def run_line(host: Host, line: str) -> Frozen:
     due = workbench.runtime.next_due
     if due is not None:
         shown.append(f"next due: {clock_text(due, second)}")
+    if workbench.clock_note:
+        shown.append(workbench.clock_note)
     return text("\n".join(shown))
 
 

@@ -24,6 +24,11 @@ class Inward:
         """The wall clock that drives the time now, if one does."""
         return self._clock if self._clock is not None and self._clock.running else None
 
+    @property
+    def clock_note(self) -> str:
+        """What ended the live clock, or that it waits for the present; mostly nothing."""
+        return "" if self._clock is None else self._clock.note
+
     def run_clock(self, *, here: bool = False, now: Now = unix_ns, sleep: Sleep = asyncio.sleep) -> WallClock:
         """Let real time drive the clock until `stop_clock`: what is due happens by itself.
 

@@ -12,12 +12,13 @@ import time as wall
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cepbook.errors import EventError, StatementError, UsageError
+from cepbook.errors import EventError, StatementError, UsageError, cause_text
 from cepbook.session.clock import show
 from cepbook.session.inlets import Sleep
 from cepbook.session.intake import MOST, Intake
 from cepbook.session.portions import SLICE
 from cepbook.session.validate import find_type
+from cepbook.shown import time_text
 
 if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench
@@ -37,8 +38,10 @@ def unix_ns() -> int:
 class WallClock:
     """Advances the clock of a workbench with real time, in an asyncio task, until `stop`.
 
-    The first advance goes to the present (UTC) in one go; with `here` time runs on from where the clock stands. Raises
-    UsageError without a running event loop and when the clock is past the present already.
+    The first advance goes to the present (UTC) in one go; with `here` time runs on from where the clock stands, also
+    where that is moved by hand. `failures` counts advances with statement errors; `failure` is the exception that
+    ended it, if one did, and `note` says so. Raises UsageError without a running event loop and when the clock is past
+    the present already.
     """
 
     def __init__(
@@ -46,14 +49,17 @@ class WallClock:
     ) -> None:
         self._workbench = workbench
         self._now, self._sleep = now, sleep
-        self._second = workbench.runtime.config.second
+        self._here = here
         self._offset = 0
-        self._offset = workbench.runtime.now - self.present if here else 0
+        self._runtime = workbench.runtime
         self.failures = 0
+        self.failure: Exception | None = None
         self.ahead: list[Callable[[], object]] = []  # what is to be taken before time goes on: what came until now
         if workbench.replaying is not None:
             workbench.replaying.refuse_another()
-        if workbench.runtime.now > self.present:
+        if here:
+            self._anchor()
+        elif self.lead:
             raise UsageError(
                 f"the clock is at {workbench.clock}, past the present\n  hint: `%epl rewind` begins anew, or let it "
                 "run on from there: run_clock(here=True), `%clock live here`"
@@ -66,13 +72,38 @@ class WallClock:
         self._task: asyncio.Task[None] | None = loop.create_task(self._run(), name="cepbook clock")
 
     @property
+    def _second(self) -> int:
+        return self._workbench.runtime.config.second
+
+    @property
     def present(self) -> int:
         """The time that the clock should have now."""
         return self._now() // (1_000_000_000 // self._second) + self._offset
 
     @property
+    def lead(self) -> int:
+        """How far the clock is past the present, in its units: so long nothing moves it. 0: it is not."""
+        return max(0, self._workbench.runtime.now - self.present)
+
+    @property
     def running(self) -> bool:
         return self._task is not None and not self._task.done()
+
+    @property
+    def note(self) -> str:
+        """What people should know: what ended it, that it waits for the present; mostly nothing."""
+        if self.failure is not None:
+            return f"the live clock ended: {cause_text(self.failure)}"
+        if self._task is not None and self._task.done():
+            return "the live clock ended with its event loop"
+        if self.running and not self._here and self.lead >= self._second:
+            return f"{time_text(self.lead, second=self._second)} ahead of the present: the live clock waits for it"
+        return ""
+
+    def _anchor(self) -> None:
+        """Time runs on from where the clock stands."""
+        self._runtime = self._workbench.runtime
+        self._offset += self._runtime.now - self.present
 
     def touch(self, to: int | None = None) -> None:
         """Bring the engine's clock to the present, or `to` a time before it that is not long ago.
@@ -82,6 +113,8 @@ class WallClock:
         if to is None:
             for take in (*self.ahead,):
                 take()
+            if self._here and (self._workbench.runtime is not self._runtime or self.lead):
+                self._anchor()  # it has begun anew, was loaded, or moved by hand
             to = self.present
         behind = to - self._workbench.runtime.now
         if behind <= 0:
@@ -92,11 +125,16 @@ class WallClock:
             self.failures += 1
 
     async def _run(self) -> None:
-        while True:
-            due = self._workbench.runtime.next_due
-            wait = GRAIN if due is None else (due - self.present) / self._second
-            await self._sleep(min(max(wait, 0.001), GRAIN))
-            self.touch()
+        try:
+            while True:
+                due = self._workbench.runtime.next_due
+                wait = GRAIN if due is None else (due - self.present) / self._second
+                await self._sleep(min(max(wait, 0.001), GRAIN))
+                self.touch()
+        except Exception as error:  # noqa: BLE001  kept: `note` tells of it, and so do the panel and `%clock`
+            self.failure = error
+            told = {"message": f"cepbook: {self.note}", "exception": error, "task": self._task}
+            asyncio.get_running_loop().call_exception_handler(told)
 
     def stop(self) -> None:
         """Time stands still again."""
@@ -106,7 +144,8 @@ class WallClock:
 
     def __repr__(self) -> str:
         failed = f", {self.failures:,} advances with statement errors" if self.failures else ""
-        return f"clock {self._workbench.clock}, {'live' if self.running else 'stopped'}{failed}"
+        state = "live" if self.running else "stopped"
+        return f"clock {self._workbench.clock}, {state}{failed}" + (f"\n  {self.note}" if self.note else "")
 
 
 class LiveInterrupted(asyncio.CancelledError):
@@ -241,6 +280,8 @@ class Live:
         lines = [f"Live of {', '.join(self._tasks)}: {', '.join(counts)}, {self.state}"]
         lines += [f"  {self._reason}"] if self._reason else []
         lines += [f"  the source of {name} failed: {error!r}" for name, error in self.failures.items()]
+        if self._clock is not None and self._clock.failure is not None:
+            lines.append(f"  {self._clock.note}")
         if self.rejected:
             name, last = self.rejected[-1]
             lines.append(f"  last malformed, of {name}: {last.reason.splitlines()[0]}: {last.text}"[:300])

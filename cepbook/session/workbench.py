@@ -362,6 +362,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         with self._lock:
             if self.replaying is not None:
                 self.replaying.refuse_another()
+            if self.live_clock is not None:
+                raise UsageError("a live clock drives the time\n  hint: stop it first: stop_clock(), `%clock stop`")
             self._make_room()
             end = None if until is None else self._moment(until)
             if end is not None and end < self.runtime.now:

@@ -145,7 +145,8 @@ class Panel(LiveWidget):
                 }
             )
         yield "sections", sections
-        yield "said", dict(self._said)
+        note = workbench.clock_note
+        yield "said", {**({"clock": note} if note else {}), **self._said}
         yield "detail", self._detail(workbench, found)
 
     def _fits(self, item: Item) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from cepbook.widgets import StatementView
 from tests.magics.conftest import Notebook
+from tests.waiting import until
 
 
 def test_clock_moves_forward_only(trades: Notebook) -> None:
@@ -94,3 +95,18 @@ def test_the_clock_needs_a_loop_to_be_live(notebook: Notebook) -> None:
             assert (notebook.cep.live_clock is not None) is live
 
     asyncio.run(cells())
+
+
+def test_the_clock_tells_what_ended_it(notebook: Notebook) -> None:
+    async def ends() -> None:
+        async def gone(seconds: float) -> None:
+            raise OSError("gone")
+
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        clock = notebook.cep.run_clock(here=True, sleep=gone)
+        await until(lambda: not clock.running)
+
+    asyncio.run(ends())
+    time, note = notebook.run("%clock").splitlines()
+    assert not time.endswith(", live") and note == "the live clock ended: OSError: gone"
+    assert "ended" not in notebook.run("%clock stop")

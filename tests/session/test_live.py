@@ -474,6 +474,78 @@ def test_a_failing_statement_does_not_stop_the_clock() -> None:
     assert run(scenario()) >= 3 and len(cep.errors) >= 3
 
 
+def test_what_ends_the_clock_is_told() -> None:
+    cep = Workbench()
+    cep.run("@name('q') select 1 as one from pattern [every timer:interval(1 sec)]")
+    turned = Turned(0)
+    logged: list[dict[str, Any]] = []
+
+    async def breaks(seconds: float) -> None:
+        await turned.sleep(seconds)
+        if turned.ms > 2500:
+            raise OSError("the clock of the machine is gone")
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: logged.append(told))
+        clock = cep.run_clock(now=turned.now, sleep=breaks)
+        await until(lambda: not clock.running)
+        note = "the live clock ended: OSError: the clock of the machine is gone"
+        assert cep.live_clock is None and cep.clock_note == note and repr(clock).endswith(f"stopped\n  {note}")
+        cep.run_clock(here=True, now=turned.now, sleep=turned.sleep)
+        assert cep.clock_note == ""
+        cep.stop_clock()
+
+    run(scenario())
+    assert len(cep.changes("q")) == 2
+    assert [str(told["exception"]) for told in logged] == ["the clock of the machine is gone"]
+
+
+def test_live_sources_tell_that_their_clock_ended(cep: Workbench) -> None:
+    turned = Turned()
+
+    async def breaks(seconds: float) -> None:
+        await asyncio.sleep(0)
+        raise OSError("gone")
+
+    async def slow() -> AsyncIterator[dict[str, int]]:
+        yield {"x": 1}
+        for _ in range(20):
+            await asyncio.sleep(0)
+        yield {"x": 2}
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        live = cep.live({"A": slow()}, now=turned.now, sleep=breaks)
+        await live
+        assert live.events["A"] == 2 and "the live clock ended: OSError: gone" in repr(live)
+
+    run(scenario())
+
+
+def test_a_live_clock_that_is_ahead_says_so_and_one_from_here_goes_on() -> None:
+    cep = Workbench()
+    cep.run("create schema A(x int); @name('q') select * from A")
+    turned = Turned()
+
+    async def scenario() -> None:
+        cep.run_clock(now=turned.now, sleep=turned.sleep)
+        cep.advance(by="1 hour")
+        assert "01:00:00" in cep.clock_note and "ahead of the present" in cep.clock_note
+        with pytest.raises(UsageError, match="a live clock drives the time"):
+            cep.replay([{"x": 1, "at": 5_000_000}], type="A", time="at")
+        cep.stop_clock()
+        cep.run_clock(here=True, now=turned.now, sleep=turned.sleep)
+        cep.advance(by="1 hour")
+        moved = cep.clock.ms
+        await until(lambda: cep.clock.ms > moved)
+        cep.rewind()
+        await until(lambda: cep.clock.ms > 0)
+        assert cep.clock.ms < 10_000 and cep.clock_note == ""
+        cep.stop_clock()
+
+    run(scenario())
+
+
 # ---------------------------------------------------------------- inlets
 async def served(lines: list[bytes], read: Callable[[int], Awaitable[Any]]) -> Any:
     connections = iter(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from cepbook.errors import UsageError
 from cepbook.session import Workbench
 from cepbook.session.overview import value_text, written_value
 from cepbook.widgets.panel import Panel, panel
+from tests.waiting import until
 from tests.widgets.fakes import FakeBrowser
 
 HOSTILE = "<script>alert(1)</script>\u202e"
@@ -179,6 +181,21 @@ def test_the_clock_and_errors() -> None:
     assert "cc-error" in detail["html"]
     assert items(ordered(widget, browser, "clear"))["errors"] == []
     assert cep.errors == () and cep.failures == {}
+
+
+def test_a_live_clock_that_ended_is_told() -> None:
+    cep = bench()
+
+    async def ends() -> None:
+        async def gone(seconds: float) -> None:
+            raise OSError("gone")
+
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        clock = cep.run_clock(here=True, sleep=gone)
+        await until(lambda: not clock.running)
+
+    asyncio.run(ends())
+    assert shown(panel(cep))[1]["said"] == {"clock": "the live clock ended: OSError: gone"}
 
 
 def test_a_view_opens_below() -> None:
