@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from types import FrameType
 
-from cepbook.cli import main
+INTERRUPTED = 130
+
+
+def main() -> int:
+    """Run the command of this process; its exit code. Ctrl-C while the rest of the package is loaded leaves at once."""
+    former = signal.signal(signal.SIGINT, _leave)
+    from cepbook.cli import main as run  # here, where Ctrl-C is heard: this takes a second
+
+    signal.signal(signal.SIGINT, former)
+    return run()
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """Not by an exception: the import system swallows some, and shows tracebacks of the others."""
+    os.write(2, b"cepbook: interrupted\n")
+    os._exit(INTERRUPTED)
+
 
 if __name__ == "__main__":
     sys.exit(main())

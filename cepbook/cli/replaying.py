@@ -7,8 +7,8 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,9 +20,10 @@ from cepbook.session import ReplayResult, Workbench
 from cepbook.session.clock import show, whole_or_text
 from cepbook.session.files import json_object, read_file
 from cepbook.session.replay import Replay
-from cepbook.session.sinks import FileSink
+from cepbook.session.sinks import FileSink, SinkError
+from cepbook.session.sources import Nothing
 from cepbook.session.writers import SQLITE, check_kind
-from cepbook.shown import progress_line, terminal
+from cepbook.shown import counted, progress_line, terminal
 
 PIPE = "-"
 WIDTH = 24  # of the bar
@@ -91,7 +92,8 @@ def run(options: argparse.Namespace) -> int:
     workbench = Workbench(start=_moment(options.start) or 0, feed_capacity=1)
     times = _times(options.time)
     texts = [(path, read_text(path)) for path in options.modules]
-    given = _given(workbench, texts, sources, times, lambda: replay.interrupted)
+    piped = Piped()
+    given = _given(workbench, texts, sources, times, piped)
     _deploy(workbench, texts, {name: value_of(value) for name, value in values.items()})
     _assign(workbench, texts, values)
     _read(workbench, sources)
@@ -107,7 +109,10 @@ def run(options: argparse.Namespace) -> int:
             late=options.late,
             stepping=options.stepping,
         )
-        sinks = [stack.enter_context(workbench.sink(name, path)) for name, path in options.sinks]
+        sinks = [stack.enter_context(workbench.sink(name, path)) for name, path in options.sinks if path != PIPE]
+        piped.begin(replay, [workbench.sink(name, path) for name, path in options.sinks if path == PIPE], bool(sinks))
+        stack.callback(piped.close)
+        replay.subscribe(piped.flush)
         progress = Progress(replay)
         if not options.quiet and terminal():
             replay.subscribe(progress.draw)
@@ -119,12 +124,64 @@ def run(options: argparse.Namespace) -> int:
         finally:
             progress.clear()
     if not options.quiet:
-        summary(workbench, replay.result, sinks, out)
+        summary(workbench, replay.result, [*sinks, *piped.sinks], out)
+    if piped.unread:
+        lost = [f"the last {counted(sink.lost, 'row')} of `{sink.name}`" for sink in piped.sinks if sink.lost]
+        fact = "nobody reads the standard output any more: not all was read of"
+        print(f"cepbook: {fact} {' and '.join(lost)}", file=sys.stderr)
     for error in workbench.errors[:SHOWN]:
         print(f"cepbook: {error}", file=sys.stderr)
     if interrupted:
         raise KeyboardInterrupt
+    if piped.unread:
+        raise BrokenPipeError
     return 1 if replay.result.errors else 0
+
+
+class Piped:
+    """Rows for the standard output, which go there as they are made. `unread`: nobody reads them any more.
+
+    Then the run ends, but where files are written, too.
+    """
+
+    def __init__(self) -> None:
+        self.sinks: list[FileSink] = []
+        self.unread = False
+        self._replay: Replay | None = None
+        self._others = False
+
+    def begin(self, replay: Replay, sinks: list[FileSink], others: bool) -> None:
+        """The rows of `replay` go to `sinks`; `others`: and to files."""
+        self._replay, self.sinks, self._others = replay, sinks, others
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more events are wanted."""
+        return (self._replay is not None and self._replay.interrupted) or (self.unread and not self._others)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        for sink in self.sinks:
+            if sink.error is None:
+                with suppress(SinkError):  # kept by the sink; `close` tells
+                    sink.flush()
+                self._look(sink)
+
+    def close(self) -> None:
+        """Write what waits, for the last time. Raises SinkError where that failed and somebody still reads."""
+        for sink in self.sinks:
+            try:
+                sink.close()
+            except SinkError:
+                self._look(sink)
+                if not self.unread:
+                    raise
+
+    def _look(self, sink: FileSink) -> None:
+        if isinstance(sink.error, BrokenPipeError):
+            self.unread = True
+            if self._replay is not None and not self._others:
+                self._replay.stop()
 
 
 SHOWN = 5  # errors of statements
@@ -183,16 +240,16 @@ def _given(
     texts: list[tuple[Path, str]],
     sources: Mapping[str, str],
     times: str | dict[str, str] | None,
-    stopped: Callable[[], bool],
+    piped: Piped,
 ) -> dict[str, object]:
-    """What to replay; types that no module declares are defined from their files. A pipe ends when it is `stopped`."""
+    """What to replay; types that no module declares are defined from their files."""
     names = frozenset().union(*(_declared(path, text) for path, text in texts))
     given: dict[str, object] = {}
     for name, path in sources.items():
         if path == PIPE:
             if name not in names:
                 raise UsageError(f"the module must declare `{name}` (create schema), which comes from standard input")
-            given[name] = _piped(sys.stdin, stopped)
+            given[name] = _piped(sys.stdin, piped)
         elif name in names:
             given[name] = path
         else:
@@ -203,9 +260,14 @@ def _given(
     return given
 
 
-def _piped(pipe: IO[str], stopped: Callable[[], bool]) -> Iterator[dict[str, Any]]:
-    """The objects of the lines of a pipe; none any more when it is `stopped`, also while nothing comes."""
-    for number, line in enumerate(_lines(pipe, stopped), 1):
+def _piped(pipe: IO[str], out: Piped) -> Iterator[dict[str, Any] | Nothing]:
+    """The objects of the lines of a pipe, to its end or until they are wanted no more."""
+    number = 0
+    for line in _lines(pipe, out):
+        if line is None:
+            yield Nothing.YET
+            continue
+        number += 1
         if line.strip():
             try:
                 yield json_object(line if isinstance(line, str) else line.decode("utf-8"))
@@ -213,7 +275,8 @@ def _piped(pipe: IO[str], stopped: Callable[[], bool]) -> Iterator[dict[str, Any
                 raise EventError(f"standard input, line {number}: {error}") from None
 
 
-def _lines(pipe: IO[str], stopped: Callable[[], bool]) -> Iterator[str | bytes]:
+def _lines(pipe: IO[str], out: Piped) -> Iterator[str | bytes | None]:
+    """Lines as they come; None when the next is waited for: rows of those before are written first."""
     try:
         number = pipe.fileno()
         select.select([number], [], [], 0)
@@ -221,15 +284,19 @@ def _lines(pipe: IO[str], stopped: Callable[[], bool]) -> Iterator[str | bytes]:
         yield from pipe
         return
     rest = b""
-    while not stopped():
-        if not select.select([number], [], [], PAUSE)[0]:
+    while not out.ended:
+        if not select.select([number], [], [], 0)[0]:
+            yield None
+            out.flush()
+            while not (out.ended or select.select([number], [], [], PAUSE)[0]):
+                pass
             continue
         data = os.read(number, CHUNK)
         if not data:
             break
         *lines, rest = (rest + data).split(b"\n")
         yield from lines
-    if rest and not stopped():
+    if rest and not out.ended:
         yield rest
 
 

@@ -489,6 +489,8 @@ class Replay:
         self._behind = 0.0
         if goal is not None and upto == goal:
             return self._arrive(goal, deadline)
+        if self._stop:  # ordered while a source was waited for, which ended then
+            return 0, 0.0
         if following is None:
             following = self._until
             if following is None or upto is None or following <= upto:

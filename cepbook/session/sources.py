@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import partial
 from typing import Any, Literal, Protocol
 
@@ -36,6 +37,12 @@ from cepbook.session.validate import EventCheck, EventTypes, as_mapping, find_ty
 Late = Literal["error", "drop"]
 FRAME_CHUNK = 8_192  # rows, the most that a replay hands over at once: each slice has its fixed costs
 EVENT_CHUNK = 256  # events that are read ahead of a generator
+
+
+class Nothing(Enum):
+    """What a generator yields while nothing is at hand: events that came so far are not held back for more."""
+
+    YET = "nothing yet"
 
 
 class Chunk:
@@ -344,6 +351,12 @@ class EventSource:
                 failure = EventError(f"the source of `{self.type_name}` failed before row {number}: {told}")
                 failure.__cause__ = error
                 break
+            if event is Nothing.YET:
+                if times:
+                    yield Chunk(times, partial(_pick, rows), sequences)
+                    times, rows = [], []
+                    sequences = None if sequences is None else []
+                continue
             try:
                 time = self._time(event)
                 row = self._check(event)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +121,31 @@ def test_lab_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     shown = capsys.readouterr().err
     assert "pip install 'cepbook[lab]'" in shown and "is no notebook" in shown
     assert not Path("workbench.ipynb").exists()
+
+
+def test_ctrl_c_while_the_package_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "pandas.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(60)\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "cepbook", "--version"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"loading\n"
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(20), process.stderr.read()) == (130, b"cepbook: interrupted\n")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["format", "--help"], ["test", "."]])
+def test_a_reader_that_has_enough_is_no_fault(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "case.md").write_text(CASE % 2)
+    with subprocess.Popen(
+        [sys.executable, "-m", "cepbook", *words],
+        cwd=tmp_path, env={**os.environ, "PYTHONUNBUFFERED": ""}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert (process.wait(60), process.stderr.read()) == (141, b"")
 
 
 @pytest.mark.histories

@@ -161,6 +161,42 @@ def test_ctrl_c_while_nothing_comes_from_a_pipe(tmp_path: Path) -> None:
     assert list(pd.read_csv(tmp_path / "o.csv")["x"]) == [1, 2]
 
 
+def test_rows_go_into_a_pipe_as_they_are_made(tmp_path: Path) -> None:
+    (tmp_path / "m.epl").write_text("create schema T(x int, at long); @name('q') select x from T")
+    words = ["run", "m.epl", "--in", "T=-", "--time", "at", "--out", "q=-"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "cepbook", *words],
+        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        for x in (1, 2, 3):  # each is written when nothing follows yet
+            process.stdin.write(b'{"x": %d, "at": 5}\n' % x)
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["x"] == x
+        process.stdout.close()
+        process.stdin.write(b'{"x": 4, "at": 6}\n')  # now nobody reads, and nothing more is wanted
+        process.stdin.flush()
+        assert process.wait(60) == 141
+        told = process.stderr.read().decode()
+    assert "4 events stopped" in told and "not all was read of the last 1 row of `q`" in told
+    assert "Traceback" not in told and "Exception" not in told
+
+
+def test_files_are_whole_where_nobody_reads_the_standard_output(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text("".join(f'{{"x": {x}, "at": {x}}}\n' for x in range(50_000)))
+    (tmp_path / "m.epl").write_text("create schema T(x int, at long); @name('q') select x from T")
+    words = ["run", "m.epl", "--in", "T=t.jsonl", "--time", "at", "--out", "q=-", "--out", "q=all.csv"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "cepbook", *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.wait(60) == 141
+        told = process.stderr.read().decode()
+    assert "50,000 events finished" in told and "Traceback" not in told
+    assert len(pd.read_csv(tmp_path / "all.csv")) == 50_000
+
+
 def test_the_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     cep = Workbench()
     cep.run(EPL)
