@@ -5,15 +5,17 @@ Widgets stay known to the kernel and to the page until somebody closes them, wha
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from cepbook.session import Replay
 from cepbook.widgets.following import FollowingChart
-from cepbook.widgets.live import Display, LiveWidget
+from cepbook.widgets.live import Display, DisplayHandle, LiveWidget
 from cepbook.widgets.progress import ReplayControl
 from cepbook.widgets.tune import Tuner
 
+WIDGET = "application/vnd.jupyter.widget-view+json"
 MOST = 200  # things that live in outputs; the oldest ones that no page shows are closed beyond that
 
 
@@ -27,11 +29,51 @@ class Shown(Protocol):
         """Whether a page shows it, as far as that is known."""
 
 
-class Outputs:
-    """What lives in outputs, by the cell that displayed it."""
+class Pictures:
+    """Displays what lives by its static picture alone, for a notebook that a program executes."""
 
     def __init__(self, display: Display) -> None:
         self._display = display
+
+    def __call__(self, shown: object, *, raw: bool = False, **options: Any) -> DisplayHandle | None:
+        handle = self._display(_static(shown, raw), raw=raw, **options)
+        return None if handle is None else _Picture(handle)
+
+
+class _Picture:
+    """A place in the notebook that holds a static picture."""
+
+    def __init__(self, handle: DisplayHandle) -> None:
+        self._handle = handle
+
+    def update(self, obj: object, *, raw: bool = False) -> None:
+        self._handle.update(_static(obj, raw), raw=raw)
+
+
+def _static(shown: object, raw: bool) -> object:
+    """A mime bundle without the widget, which exporters prefer to the picture, and draw by scripts from elsewhere."""
+    return {kind: data for kind, data in shown.items() if kind != WIDGET} if raw and isinstance(shown, dict) else shown
+
+
+def attended(shell: Any, info: Any) -> bool:
+    """Whether somebody may look while the cell runs, and not only a program execute the notebook (nbconvert, nbval).
+
+    Such programs name no cell and answer no questions. Voila does neither, and shows live pages all the same.
+    """
+    kernel = getattr(shell, "kernel", None)
+    if kernel is None or getattr(info, "cell_id", None) is not None or "VOILA_KERNEL_ID" in os.environ:
+        return True
+    request = kernel.get_parent() or {}
+    return request.get("content", {}).get("allow_stdin") is not False
+
+
+class Outputs:
+    """What lives in outputs, by the cell that displayed it."""
+
+    def __init__(self, display: Display, shell: Any = None) -> None:
+        self._shell = shell
+        self._live, self._pictures = display, Pictures(display)
+        self._display: Display = display
         self._cell: str | None = None
         self._inside = False
         self._cells: dict[Shown, set[str | None]] = {}  # where it is shown, in the order of first display
@@ -50,6 +92,7 @@ class Outputs:
         if self._inside:  # a cell that runs code as another one does
             return
         self._inside, self._cell = True, getattr(info, "cell_id", None)
+        self._display = self._live if attended(self._shell, info) else self._pictures
         if self._cell is not None:
             self._before = [each for each, cells in self._cells.items() if self._cell in cells]
             for each in self._before:
@@ -80,7 +123,7 @@ def show_live(shell: Any, display: Display) -> Callable[[], None]:
     notebooks ignore it once that cell is done. Returns the function that takes everything back.
     """
     formatter = shell.display_formatter.ipython_display_formatter
-    outputs = Outputs(display)
+    outputs = Outputs(display, shell)
     printers: dict[type, Callable[[Any], None]] = {
         **dict.fromkeys((LiveWidget, FollowingChart, Tuner), outputs.show),
         Replay: lambda replay: outputs.show(ReplayControl(replay)),

@@ -85,7 +85,7 @@ class Tuner:
     def show(self, display: Callable[..., Any]) -> None:
         """Display the controls and the pictures by `IPython.display.display`."""
         drawn = self.drawn()
-        display(_Shown(self))
+        display(self._bundle(), raw=True)
         self._outputs = [display(each, display_id=True) for each in (self._told(), *drawn)]
 
     watched = False  # no page tells
@@ -110,6 +110,13 @@ class Tuner:
             if handle is not None:
                 handle.update(each)
 
+    def _bundle(self) -> dict[str, Any]:
+        """The controls as an output: live, and as a text for a saved notebook; what they are set to stands below."""
+        found = self.box._repr_mimebundle_()
+        text = f"controls of {', '.join(self.controls)}"
+        live = found[0] if isinstance(found, tuple) else found
+        return {**live, **Frozen(f"<div>{escape(text)}</div>", text)._repr_mimebundle_()}
+
     def _told(self) -> Frozen:
         """What the pictures are of. The controls are not shown anew: a slider that somebody moves keeps the focus."""
         told = "tuned: " + ", ".join(f"{name} = {text_of(value)}" for name, value in self.values.items())
@@ -123,21 +130,6 @@ class Tuner:
             self.note.value = escape(str(error))
             return
         self.note.value = "assigned"
-
-
-class _Shown:
-    """The controls as an output: live, and as a text for a saved notebook; what they are set to stands below them."""
-
-    def __init__(self, tuner: Tuner) -> None:
-        self._tuner = tuner
-
-    def __repr__(self) -> str:
-        return "controls of " + ", ".join(self._tuner.controls)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        found = self._tuner.box._repr_mimebundle_(**kwargs)
-        data = dict(found[0] if isinstance(found, tuple) else found)
-        return {**data, **Frozen(f"<div>{escape(repr(self))}</div>", repr(self))._repr_mimebundle_()}
 
 
 def _control(name: str, of: str, value: Any, ranges: Mapping[str, tuple[float, float]]) -> Any:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,3 +199,49 @@ def test_the_following_chart_stops_drawing(notebook: Notebook) -> None:
     notebook.cep.send("Tick", price=1.0, ts=1)
     assert asyncio.run(cells()) == 0
     assert time.monotonic() > 0
+
+
+class Kernel:
+    """A kernel with its present request: `allow_stdin` says whether somebody answers questions."""
+
+    def __init__(self, *, allow_stdin: bool) -> None:
+        self.request = {"content": {"allow_stdin": allow_stdin}}
+
+    def get_parent(self) -> dict[str, Any]:
+        return self.request
+
+
+@pytest.mark.parametrize(
+    ("cell", "allow_stdin", "voila", "live"),
+    [("c1", False, False, True), (None, True, False, True), (None, False, True, True), (None, False, False, False)],
+)
+def test_programs_that_execute_a_notebook_get_the_picture(
+    cell: str | None, allow_stdin: bool, voila: bool, live: bool, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if voila:
+        monkeypatch.setenv("VOILA_KERNEL_ID", "1")
+    monkeypatch.setattr(notebook.shell, "kernel", Kernel(allow_stdin=allow_stdin), raising=False)
+    for line in ("show(view(cep, 'out'))", "show(Tuner(cep, ['out']))"):
+        notebook.shell.run_cell(line, cell_id=cell, store_history=True).raise_error()
+    bundles = [each for each in notebook.shown if isinstance(each, dict)]
+    assert len(bundles) == 2 and all({"text/html", "text/plain"} <= each.keys() for each in bundles)
+    assert [outputs.WIDGET in each for each in bundles] == [live, live]
+
+
+@pytest.mark.histories
+def test_nbconvert_shows_what_it_executed(tmp_path: Path) -> None:
+    """Without a browser, and without scripts from elsewhere: what views, the map and the controls show, as they are at
+    the end."""
+    nbformat = pytest.importorskip("nbformat", reason="nbformat comes with JupyterLab (extra `lab`)")
+    nbconvert = pytest.importorskip("nbconvert", reason="nbconvert comes with JupyterLab (extra `lab`)")
+    from nbclient import NotebookClient
+
+    replay = f"replay = cep.replay({EVENTS!r}, type='Tick', time='ts')\ndisplay(replay)\nawait replay"
+    cells = ["%load_ext cepbook", f"%%epl\n{EPL}", "%view out", "%epl map", replay, "%epl tune out"]
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(made, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    html, _ = nbconvert.HTMLExporter().from_notebook_node(made)
+    body = html[html.index("<body") :]
+    assert outputs.WIDGET not in body
+    for shown in ("out: 5 insert rows", "holds 5", "replay finished: 5 of 5 events", "controls of least"):
+        assert shown in body, shown
