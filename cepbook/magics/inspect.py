@@ -103,7 +103,6 @@ def _documented(host: Host, word: str) -> Iterator[str]:
     if word in runtime.functions:
         doc = inspect.getdoc(runtime.functions[word])
         yield f"{word}: {runtime.catalog.functions[word]}" + (f"\n{doc}" if doc else "")
-    yield from (topics.magic_doc(command) for command in host.commands if command.name == word)
 
 
 def _property(name: str, of: object, owner: str) -> str:

@@ -25,8 +25,8 @@ from cepbook.widgets.view import StatementView, view
 
 INTERVAL = 0.5  # seconds between two looks at the figures, at least
 SHARE = 50  # and one that took t seconds is followed by a rest of SHARE * t: at most 2 % of the time
-BOX, ROW, GAP, MARGIN = 190, 64, 60, 8  # px: width of a node, height of a line of them, between columns, around all
-LABEL = 22  # characters of a name that fit into a node
+BOX, ROW, GAP, MARGIN = 200, 78, 60, 8  # px: width of a node, height of a line of them, between columns, around all
+LABEL = 24  # characters of a name that fit into a node
 _FILL = {"type": "rgba(128,128,128,.12)", "statement": "rgba(25,118,210,.14)", "store": "rgba(217,154,27,.18)"}
 
 
@@ -56,7 +56,8 @@ class FlowMap(LiveWidget):
         names = {node.id: node.name for node in graph.nodes}
         for source, target in graph.edges:
             fed.setdefault(target, []).append(names[source])
-        rows = tuple((n.name, n.kind, ", ".join(fed.get(n.id, ())), _words(n, figures[n.id])) for n in graph.nodes)
+        said = {n.id: ", ".join(filter(None, _words(n, figures[n.id]))) for n in graph.nodes}
+        rows = tuple((n.name, n.kind, ", ".join(fed.get(n.id, ())), said[n.id]) for n in graph.nodes)
         table = Table(("name", "kind", "fed by", "figures"), (False,) * 4, rows)
         return Frozen(svg_of(graph, {n.id: _words(n, figures[n.id]) for n in graph.nodes}), table_text(table, None))
 
@@ -98,7 +99,7 @@ class FlowMap(LiveWidget):
             "figures": {
                 node.id: {
                     "words": _words(node, figures[node.id]),
-                    "count": self._rows(node) if node.kind == "statement" else figures[node.id][0],
+                    "count": figures[node.id][0],
                     "cpu": sampler.seconds(node.opens) if node.opens else None,
                     "latency": sampler.latency(runtime, node.opens) if node.opens else None,
                     "failed": figures[node.id][2] > 0,
@@ -112,10 +113,6 @@ class FlowMap(LiveWidget):
         self.send(frame)
         self._pump.remind(max(INTERVAL, SHARE * (wall.perf_counter() - began)))
         return True
-
-    def _rows(self, node: Node) -> int:
-        feed = self._workbench.feed(node.name)
-        return feed.total_insert + feed.total_remove
 
     def _measure(self, looking: bool) -> None:
         if looking != self._measuring:
@@ -146,17 +143,16 @@ class FlowMap(LiveWidget):
             before.close()
 
 
-def _words(node: Node, figures: tuple[int, int, int]) -> str:
+def _words(node: Node, figures: tuple[int, int, int]) -> tuple[str, str]:
+    """The two lines of figures of a node: what came and failed, what is held."""
     came, held, failed = figures
-    parts = [] if node.kind == "store" else [counted(came, "event")]
-    if held or node.kind == "store":
-        parts.append(f"holds {held:,}")
+    first = [] if node.kind == "store" else [counted(came, "event")]
     if failed:
-        parts.append(counted(failed, "error"))
-    return ", ".join(parts)
+        first.append(counted(failed, "error"))
+    return ", ".join(first), f"holds {held:,}" if held or node.kind == "store" else ""
 
 
-def svg_of(graph: Graph, words: Mapping[str, str]) -> str:
+def svg_of(graph: Graph, words: Mapping[str, tuple[str, str]]) -> str:
     """The picture; names are escaped, and control characters are none of them."""
     places = {node.id: (MARGIN + node.layer * (BOX + GAP), MARGIN + node.place * ROW) for node in graph.nodes}
     width = max((x for x, _ in places.values()), default=0) + BOX + MARGIN
@@ -176,17 +172,26 @@ def svg_of(graph: Graph, words: Mapping[str, str]) -> str:
     )
 
 
-def _box(node: Node, x: int, y: int, words: str) -> str:
-    name = printable(node.name)
-    short = name if len(name) <= LABEL else name[: LABEL - 1] + "…"
-    title = escape(f"{node.kind} {text_of(name)}: {printable(node.detail)}"[:300], quote=True)
+def _box(node: Node, x: int, y: int, words: tuple[str, str]) -> str:
+    title = escape(f"{node.kind} {text_of(node.name)}: {printable(node.detail)}"[:300], quote=True)
     opens = "" if node.opens is None else f' data-opens="{escape(printable(node.opens), quote=True)}"'
     radius = 14 if node.kind == "type" else 4
+    shape = f'<rect width="{BOX}" height="{ROW - 2 * MARGIN}" rx="{radius}"'
+    figures = zip((36, 52), words, strict=True)
+    lines = "".join(
+        f'<text x="10" y="{at}" fill="currentColor" fill-opacity=".75" data-figures="">{escape(line)}</text>'
+        for at, line in figures
+    )
     return (
         f'<g data-node="{escape(printable(node.id), quote=True)}"{opens} transform="translate({x},{y})">'
         f"<title>{title}</title>"
-        f'<rect width="{BOX}" height="{ROW - 2 * MARGIN}" rx="{radius}" fill="{_FILL[node.kind]}" '
-        f'stroke="currentColor" stroke-opacity=".35"/>'
-        f'<text x="10" y="19" fill="currentColor" font-weight="600">{escape(short)}</text>'
-        f'<text x="10" y="38" fill="currentColor" fill-opacity=".75" data-figures="">{escape(words)}</text></g>'
+        f'{shape} style="fill:var(--jp-layout-color0,Canvas)"/>'  # no line is seen through a box
+        f'{shape} fill="{_FILL[node.kind]}" stroke="currentColor" stroke-opacity=".35"/>'
+        f'<text x="10" y="19" fill="currentColor" font-weight="600">{escape(_label(node.name))}</text>{lines}</g>'
     )
+
+
+def _label(name: str) -> str:
+    """A name that fits into a node: of a long one both ends, by which names that begin alike are told apart."""
+    name = printable(name)
+    return name if len(name) <= LABEL else f"{name[: LABEL // 2]}…{name[-(LABEL // 2 - 1) :]}"

@@ -18,10 +18,25 @@ CELLS = [
     "create window Newest#unique(symbol) as Tick;\n"
     "insert into Newest select * from Tick;\n"
     "@name('high') insert into High select symbol from Tick(price > 10);\n"
-    "@name('<img src=x onerror=alert(1)>') select count(*) as n from High#time(1 min)",
+    "@name('<img src=x onerror=alert(1)>') select count(*) as n from High#time(1 min);\n"
+    + "".join(
+        f"@name('watch_prices_of_the_symbol_number_{n}') select avg(price) as mean from Tick(price > 9)#length({n});\n"
+        for n in range(1, 25)
+    ),
     "%epl map",
     "for i in range(20):\n    cep.send('Tick', symbol='AB'[i % 2], price=float(i))",
+    "import asyncio\nfor i in range(400_000):\n    cep.send('Tick', symbol='A', price=10.0)\n"
+    "    if i % 100 == 0:\n        await asyncio.sleep(0.01)",
 ]
+OUTSIDE = """picture => [...picture.querySelectorAll('[data-node]')].flatMap(node => {
+    const edge = node.querySelector('rect').getBoundingClientRect().right;
+    return [...node.querySelectorAll('text')].filter(each => each.getBoundingClientRect().right > edge - 1);
+}).map(each => each.textContent)"""
+LABELS = "picture => [...picture.querySelectorAll('[data-node] [font-weight]')].map(each => each.textContent)"
+START = """() => {
+    window.cepbookPanel.content.activeCellIndex = 4;
+    window.jupyterapp.commands.execute('notebook:run-cell');
+}"""
 
 
 def test_the_map(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
@@ -48,5 +63,16 @@ def test_the_map(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -
         expect(picture.locator(".cepbook-view .cv-name")).to_have_text("Newest")
         saved = notebook.cells()[2]["outputs"][0]["data"]
         assert "<svg" in saved["text/html"] and "holds 2" in saved["text/html"]
-        assert notebook.errors() == [] and dialogs == []
+        page.evaluate(START)
+        expect(picture.locator("[data-node='statement high']")).to_contain_text("/s", timeout=20_000)
+        page.wait_for_timeout(3_000)  # figures grow
+        assert picture.evaluate(OUTSIDE) == []
+        labels = picture.evaluate(LABELS)
+        assert len(labels) > 28 and len(set(labels)) == len(labels), "names that begin alike are told apart"
+        for width in (640, 1500):
+            page.set_viewport_size({"width": width, "height": 900})
+            notebook.cell(2).screenshot(path=screenshot_dir / f"map-busy-{width}.png")
+        page.evaluate("() => window.cepbookPanel.sessionContext.session.kernel.interrupt()")
+        page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")
+        assert dialogs == []
         assert (notebook.external, notebook.page_errors) == ([], [])

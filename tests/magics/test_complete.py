@@ -127,6 +127,14 @@ def test_inspection(typed: Notebook, code: str, expected: str) -> None:
     assert expected in (describe(host, code.replace("|", "", 1), cursor) or "")
 
 
+def test_a_word_that_is_the_name_of_a_magic_too_is_that_of_epl(typed: Notebook) -> None:
+    host = getattr(typed.shell, _ATTRIBUTE)._host
+    code = "%%epl\nselect * from Trade output every 5 events"
+    found = describe(host, code, len(code) - 2) or ""
+    assert found.startswith("events\n  How many events") and "%%events" not in found
+    assert typed.shell.find_cell_magic("events").__doc__.startswith("%%events")  # which IPython shows at the magic
+
+
 def test_inspection_of_nothing(typed: Notebook) -> None:
     host = getattr(typed.shell, _ATTRIBUTE)._host
     assert describe(host, "%%epl\nselect nosuchname", 14) is None

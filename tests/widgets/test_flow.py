@@ -135,11 +135,11 @@ def test_frames_carry_figures_and_the_picture_once() -> None:
     browser.hello()
     shown.flush(urgent=True)
     first = browser.frames[-1]
-    assert first["figures"]["statement high"]["words"] == "4 events" and "<svg" in first["svg"]
+    assert first["figures"]["statement high"]["words"] == ("4 events", "") and "<svg" in first["svg"]
     browser.ack()
     cep.send("Tick", symbol="C", price=99.0)
     shown.flush(urgent=True)
-    assert "svg" not in browser.frames[-1] and browser.frames[-1]["figures"]["store Latest"]["words"] == "holds 3"
+    assert "svg" not in browser.frames[-1] and browser.frames[-1]["figures"]["store Latest"]["words"] == ("", "holds 3")
     browser.ack()
     cep.drop("seen")
     shown.flush(urgent=True)

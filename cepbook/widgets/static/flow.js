@@ -42,9 +42,11 @@ function showFlow(model, el) {
       const last = before.get(node.dataset.node);
       const rate = last && now > last.at ? (1000 * (figures.count - last.count)) / (now - last.at) : 0;
       before.set(node.dataset.node, { count: figures.count, at: now });
-      const more = [rate >= 0.5 ? `${compact.format(rate)}/s` : "", figures.cpu ? `${compact.format(figures.cpu)} s cpu` : "",
-        figures.latency ? `${compact.format(figures.latency)} µs per event` : ""];
-      setText(node.querySelector("[data-figures]"), [figures.words, ...more.filter(Boolean)].join(", "));
+      const more = [rate >= 0.5 ? `${compact.format(rate)}/s` : "", figures.latency ? `${compact.format(figures.latency)} µs/event` : ""];
+      node.querySelectorAll("[data-figures]").forEach((line, i) => setText(line, [figures.words[i], more[i]].filter(Boolean).join(", ")));
+      const title = node.querySelector("title");
+      title.dataset.head ??= title.textContent;
+      setText(title, figures.cpu ? `${title.dataset.head}\n${compact.format(figures.cpu)} s of processor time` : title.dataset.head);
       node.classList.toggle("cf-failed", figures.failed);
       node.classList.toggle("cf-busy", rate >= 0.5);
     }
