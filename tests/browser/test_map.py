@@ -58,6 +58,7 @@ def test_the_map(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -
         high.focus()
         page.keyboard.press("Enter")
         expect(picture.locator(".cepbook-view .cv-name")).to_have_text("high")
+        expect(picture.locator(".cepbook-view .cv-name")).to_be_in_viewport()  # the map is higher than the page
         expect(picture.locator(".cepbook-view .cv-plus .cv-count")).to_have_text("9")
         picture.locator("[data-node='store Newest']").click()
         expect(picture.locator(".cepbook-view .cv-name")).to_have_text("Newest")

@@ -18,7 +18,11 @@ function showFlow(model, el) {
       console.debug("cepbook: no kernel to talk to", error);
     }
   };
-  const open = (node) => node && tell({ kind: "open", name: node.dataset.opens });
+  const open = (node) => {
+    if (!node) return;
+    below.asked = true;
+    tell({ kind: "open", name: node.dataset.opens });
+  };
   picture.onclick = (event) => open(event.target.closest("[data-opens]"));
   picture.onkeydown = (event) => {
     if (event.key === "Enter" || event.key === " ") {

@@ -290,7 +290,9 @@ class CepPanel {
   // Where somebody runs lines in a cell of the notebook (the sidebar) that is done; else it is shown below.
   open(what, line) {
     const event = new CustomEvent("cepbook-run", { bubbles: true, cancelable: true, detail: line });
-    if (this.root.dispatchEvent(event)) this.order("open", what);
+    if (!this.root.dispatchEvent(event)) return;
+    this.below.asked = true;
+    this.order("open", what);
   }
   key(event) {
     const inField = event.target.matches("input");

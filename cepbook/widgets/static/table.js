@@ -71,6 +71,7 @@ class Below {
     this.model = model;
     this.node = make("div");
     this.made = null;
+    this.asked = false; // by somebody who looks at this place, and may not see what comes so far below
     this.onOpened = () => this.show();
     model.on("change:opened", this.onOpened);
   }
@@ -83,6 +84,8 @@ class Below {
     this.made?.remove();
     this.made = made;
     this.node.replaceChildren(made.el);
+    if (this.asked) setTimeout(() => this.node.scrollIntoView({ block: "nearest", behavior: "smooth" }), 200); // when it has its rows
+    this.asked = false;
   }
   dispose() {
     this.ended = true;
