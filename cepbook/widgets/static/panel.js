@@ -302,7 +302,7 @@ class CepPanel {
         const row = this.selectedRow();
         this.select(null);
         this.focus(row);
-      } else if (this.search.value && event.target === this.search) {
+      } else if (this.search.value && (event.target === this.search || !inField)) {
         this.search.value = "";
         this.search.oninput();
       }

@@ -15,6 +15,7 @@ class Scrub {
     this.statement = make("select", { "aria-label": "statement whose deliveries the arrows find" });
     this.range = make("input", { type: "range", class: "cp-range", min: "0", max: "0", step: "1", "aria-label": "instant to look at" });
     this.range.oninput = () => this.seek(Number(this.range.value));
+    this.range.onkeydown = (event) => this.key(event);
     this.marks = make("div", { class: "cp-marks" });
     this.now = button("Now", "look at the present again", () => this.seek(null));
     this.mark = button("☆", "bookmark this instant", () => control.order("mark"));
@@ -27,11 +28,22 @@ class Scrub {
     this.due = button("Next due", "run to the time at which something is due next, then pause", () => control.order("clock", { due: true }));
     this.until = make("input", { type: "text", class: "cp-until", placeholder: "statement, or Tick(price > 100)", "aria-label": "run until this fires" });
     this.go = button("Run until", "run event by event until this fires, then pause", () => control.order("until", { text: this.until.value }));
-    this.until.onkeydown = (event) => event.key === "Enter" && this.go.click();
+    this.until.onkeydown = (event) => {
+      if (event.key === "Enter") this.go.click();
+    };
     this.note = make("div", { class: "cp-note", role: "status" });
     this.bar = make("div", { class: "cp-line cp-scrub" }, this.back, make("div", { class: "cp-track" }, this.range, this.marks), this.next, this.statement, this.now, this.mark);
     this.more = make("div", { class: "cp-line" }, this.at, make("span", { class: "cp-space" }), this.speed, this.speedText, this.second, this.due, this.until, this.go);
     this.nodes = [this.bar, this.more, this.note];
+  }
+  // Arrows go a hundredth of the way, with Shift a thousandth: a step of the slider is a millisecond.
+  key(event) {
+    const to = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
+    if (!to) return;
+    event.preventDefault();
+    const from = Number(this.range.value);
+    this.range.value = String(from + to * Math.max(1, Math.round((this.range.max - this.range.min) / (event.shiftKey ? 1000 : 100))));
+    this.seek(Number(this.range.value));
   }
   hop(back) {
     this.control.order("hop", { statement: this.statement.value, back });
