@@ -12,13 +12,13 @@ import time as wall
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cepbook.errors import EventError, StatementError, UsageError, cause_text
+from cepbook.errors import EventError, StatementError, UsageError, cause_text, printable
 from cepbook.session.clock import show
 from cepbook.session.inlets import Sleep
 from cepbook.session.intake import MOST, Intake
 from cepbook.session.portions import SLICE
 from cepbook.session.validate import find_type
-from cepbook.shown import time_text
+from cepbook.shown import counted, time_text
 
 if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench
@@ -208,6 +208,18 @@ class Live:
         """How often a statement failed."""
         return self._intake.errors
 
+    def on_end(self, fn: Callable[[], object]) -> Callable[[], None]:
+        """Call `fn()` when all sources have ended, from the event loop; returns the function that takes that back."""
+
+        def ended(_: object) -> None:
+            fn()
+
+        def forget() -> None:
+            self._end.remove_done_callback(ended)
+
+        self._end.add_done_callback(ended)
+        return forget
+
     def stop(self, reason: str = "") -> None:
         """Close all sources. What they have delivered is in the engine."""
         if not self._end.done():
@@ -272,7 +284,7 @@ class Live:
                 self.failures.setdefault(name, error)
 
     def __repr__(self) -> str:
-        counts = [f"{self.events.total():,} events"]
+        counts = [counted(self.events.total(), "event")]
         counts += [
             f"{n:,} {what}" for what, n in (("malformed", self.malformed.total()), ("late", self.late.total())) if n
         ]
@@ -286,7 +298,7 @@ class Live:
             name, last = self.rejected[-1]
             lines.append(f"  last malformed, of {name}: {last.reason.splitlines()[0]}: {last.text}"[:300])
         lines.append(f"  clock {show(self._workbench.runtime.now, self._second)}")
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
 
 def _iterated(source: AsyncIterable[object] | Iterable[object]) -> AsyncIterator[object]:

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from cepbook.session import Replay
+from cepbook.session.live import Live
 from cepbook.widgets.following import FollowingChart
 from cepbook.widgets.live import Display, DisplayHandle, LiveWidget
 from cepbook.widgets.progress import ReplayControl
+from cepbook.widgets.sources import FollowedSources
 from cepbook.widgets.tune import Tuner
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -127,6 +129,7 @@ def show_live(shell: Any, display: Display) -> Callable[[], None]:
     printers: dict[type, Callable[[Any], None]] = {
         **dict.fromkeys((LiveWidget, FollowingChart, Tuner), outputs.show),
         Replay: lambda replay: outputs.show(ReplayControl(replay)),
+        Live: lambda live: outputs.show(FollowedSources(live)),
     }
     for kind, printer in printers.items():
         formatter.for_type(kind, printer)

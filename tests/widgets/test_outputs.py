@@ -6,6 +6,7 @@ import asyncio
 import gc
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from cepbook.widgets.flow import FlowMap
 from cepbook.widgets.following import FollowingChart
 from cepbook.widgets.panel import panel
 from cepbook.widgets.tune import Tuner
+from tests.waiting import until
 from tests.widgets.fakes import FakeBrowser
 
 EPL = """create schema Tick(price double, ts long); create variable double least = 0;
@@ -245,3 +247,34 @@ def test_nbconvert_shows_what_it_executed(tmp_path: Path) -> None:
     assert outputs.WIDGET not in body
     for shown in ("out: 5 insert rows", "holds 5", "replay finished: 5 of 5 events", "controls of least"):
         assert shown in body, shown
+
+
+async def until_told(notebook: Notebook, text: str) -> None:
+    await until(lambda: any(text in str(each) for each in notebook.shown))
+
+
+def test_live_sources_are_followed_to_their_end(notebook: Notebook) -> None:
+    """Whoever does not look at them again is told all the same that a source failed."""
+
+    async def ticks() -> AsyncIterator[dict[str, float]]:
+        yield {"price": 1.0}
+        await asyncio.sleep(1.5)
+        yield {"price": 2.0}
+        raise ConnectionError("the feed is \u202e gone")
+
+    async def scenario() -> None:
+        notebook.shell.user_ns["live"] = live = notebook.cep.live({"Tick": ticks()})
+        notebook.shell.user_ns["show"](live)
+        assert notebook.shown[-1] == {"text/plain": repr(live)} and "0 events, running" in repr(live)
+        await until_told(notebook, "Live of Tick: 1 event, running")
+        await until_told(notebook, "Live of Tick: 2 events, failed")
+
+    notebook.update = lambda obj, **_: notebook.shown.append(obj)  # type: ignore[method-assign]
+    asyncio.run(scenario())
+    told = notebook.shown[-1]
+    assert isinstance(told, dict)
+    reason = told["text/plain"].split("\n")[1].strip()
+    assert reason == "the source of Tick failed: ConnectionError('the feed is \\u202e gone')"
+    count = len(notebook.shown)
+    notebook.shell.user_ns["show"](notebook.shell.user_ns["live"])  # that have ended: nothing follows
+    assert len(notebook.shown) == count + 1
