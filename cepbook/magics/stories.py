@@ -14,6 +14,7 @@ from cepbook.magics.host import Host
 from cepbook.magics.options import Options
 from cepbook.magics.show import text
 from cepbook.session import Workbench
+from cepbook.session.clock import show
 from cepbook.session.states import read_file, refuse_foreign, write_file
 from cepbook.shown import Table, counted, table_html
 from cepbook.testing.recording import scenario_of
@@ -99,7 +100,8 @@ def report(host: Host, rest: list[str]) -> object:
 
 def page(workbench: Workbench, names: list[str]) -> Iterator[str]:
     """The pieces of the page."""
-    yield f"{HEAD}<style>{STYLE}</style></head><body><h1>{_escaped(repr(workbench))}</h1>"
+    at = show(workbench.runtime.now, workbench.runtime.config.second)
+    yield f"{HEAD}<style>{STYLE}</style></head><body><h1>{counted(len(names), 'statement')} at {at}</h1>"
     variables = workbench.variables()
     if len(variables):
         rows = tuple(tuple(text_of(value) for value in row) for row in variables.itertuples(index=False))

@@ -559,6 +559,6 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         return bridge.compare(self, batch, **options)
 
     def __repr__(self) -> str:
-        count = len(self.runtime.statements)
+        count = sum(each.kind != "create variable" for each in self.runtime.statements.values())
         clock = clocks.show(self.runtime.now, self._config.second)
         return f"Workbench({count} statement{'' if count == 1 else 's'}, clock {clock})"

@@ -122,6 +122,7 @@ def test_a_report_has_pictures_and_no_markup_of_the_user(played: Notebook) -> No
     assert page.count("data:image/png;base64,") >= 3
     assert "<script" not in page and "&lt;script&gt;" in page
     assert "from A(x &gt; low)#time(3 sec)" in page and "http" not in page.replace("http-equiv", "")
+    assert "<h1>2 statements at 00:00:0" in Path("page.html").read_text(encoding="utf-8")
     played.run("%epl report one.html odd")
     assert "<h2>odd</h2>" in Path("one.html").read_text() and "<h2>q</h2>" not in Path("one.html").read_text()
     assert "no statement `r`" in played.error("%epl report page.html r")

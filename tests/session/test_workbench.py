@@ -753,6 +753,8 @@ def test_explain_says_what_is_wrong(cep: Workbench) -> None:
 
 def test_repr(cep: Workbench) -> None:
     assert repr(cep) == "Workbench(0 statements, clock 00:00:00.000)"
+    cep.run("create variable int least = 3")
+    assert repr(cep).startswith("Workbench(0 statements"), "as lists count them"
     with pytest.raises(UsageError):
         Workbench(feed_capacity=0)
     with pytest.raises(UsageError):
