@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -71,16 +72,23 @@ def command(notebook: Path, layout: str, rest: list[str]) -> list[str]:
 def open_lab(options: argparse.Namespace) -> int:
     """Make the notebook if need be and run JupyterLab until it ends."""
     notebook: Path = options.notebook
+    rest: list[str] = options.rest
+    if str(notebook).startswith("-"):  # ``cepbook lab -- --no-browser`` names none
+        notebook, rest = Path(DEFAULT), [str(notebook), *rest]
     if notebook.suffix != ".ipynb" or notebook.is_dir():
         raise UsageError(f"{str(notebook)!r} is no notebook (.ipynb)")
     with tempfile.TemporaryDirectory(prefix="cepbook-") as layout:
-        started = command(notebook, layout, options.rest)
+        started = command(notebook, layout, rest)
         if not notebook.exists():
             try:
                 notebook.write_text(json.dumps(starter(), indent=1) + "\n", encoding="utf-8")
             except OSError as error:
                 raise UsageError(f"{str(notebook)!r} cannot be written: {error.strerror}") from None
-        return subprocess.call(started)
+        former = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is JupyterLab's: it asks whether to stop
+        try:
+            return subprocess.call(started)
+        finally:
+            signal.signal(signal.SIGINT, former)
 
 
 COMMAND = Command("lab", "Open JupyterLab at a notebook with the workbench.", arguments, open_lab)

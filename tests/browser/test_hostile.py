@@ -71,6 +71,11 @@ PLACES = {
     "query": ("line('query', 'select * from Known')", (HTML,)),
     "bad event": ("cep.send('Tick', symbol='a', price=html)", ("property `price`",)),
     "failure": ("cep.send('Tick', symbol='b' * 1_000_000 + html, price=7.0)", ("fails", "bbbb")),
+    "live source": (
+        "async def failing():\n    yield {'symbol': html}\n    raise OSError(turned + html)\n"
+        "cep.live({'Tick': failing()}, time='time')",
+        (HTML, TURNED),
+    ),
     "bad text": ("cell('epl', '', f'select `{turned}{html}` from Tick')", (HTML, TURNED)),
     "statements": ("line('epl', 'list')", (HTML, TURNED)),
     "variables": ("line('epl', 'variables')", (HTML, TURNED)),

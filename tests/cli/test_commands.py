@@ -114,6 +114,20 @@ def test_lab_makes_a_notebook_whose_cells_run(monkeypatch: pytest.MonkeyPatch) -
     assert Path("my book.ipynb").read_text() == "mine"
 
 
+def test_ctrl_c_is_for_the_lab_to_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    calls: list[list[str]] = []
+
+    def call(command: list[str]) -> int:
+        calls.append(command)
+        os.kill(os.getpid(), signal.SIGINT)  # as the terminal sends it to both
+        return 0
+
+    monkeypatch.setattr(subprocess, "call", call)
+    assert main(["lab", "--", "--no-browser", "--port=0"]) == 0  # options alone: the notebook has its usual name
+    assert calls[0][-2:] == ["--no-browser", "--port=0"] and Path("workbench.ipynb").exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler and not capsys.readouterr().err
+
+
 def test_lab_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(lab, "find_spec", lambda name: None)
     assert main(["lab"]) == 1
