@@ -536,6 +536,7 @@ def test_a_live_clock_that_is_ahead_says_so_and_one_from_here_goes_on() -> None:
         cep.stop_clock()
         cep.run_clock(here=True, now=turned.now, sleep=turned.sleep)
         cep.advance(by="1 hour")
+        assert cep.clock_note == ""
         moved = cep.clock.ms
         await until(lambda: cep.clock.ms > moved)
         cep.rewind()
