@@ -150,6 +150,9 @@ def run_line(host: Host, line: str) -> object:
         rest = [clean(line).removeprefix(name)]
     if name not in SUBCOMMANDS:
         known = ", ".join(SUBCOMMANDS)
+        if name in host.workbench.runtime.statements:
+            hint = f"hint: `%view {name}` shows it, `cep.to_frame({name!r})` are its rows"
+            raise UsageError(f"%epl: `{name}` is a statement\n  {hint}")
         raise UsageError(f"%epl: unknown subcommand `{name}`{did_you_mean(name, SUBCOMMANDS)} (known: {known})")
     return SUBCOMMANDS[name](host, rest)
 

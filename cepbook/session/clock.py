@@ -156,5 +156,5 @@ def before_clock(name: str, time: int, now: int, second: int) -> EventError:
     at, clock = (f"{each} {unit(second)} ({show(each, second)})" for each in (time, now))
     return EventError(
         f"an event of `{name}` at {at} is before the clock, {clock}\n"
-        '  hint: start with Workbench.reset(), or pass late="drop" to leave such events out'
+        '  hint: `cep.rewind()` (`%epl rewind`) begins anew with what is deployed; late="drop" leaves such events out'
     )

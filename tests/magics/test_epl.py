@@ -189,6 +189,7 @@ def test_list_and_show(trades: Notebook) -> None:
     ("line", "message"),
     [
         ("%epl lst", "unknown subcommand `lst`; did you mean `list`?"),
+        ("%epl all", "`all` is a statement\n  hint: `%view all` shows it, `cep.to_frame('all')` are its rows"),
         ("%epl show plann all", "unknown stage `plann`; did you mean `plan`?"),
         ("%epl show all plan", "takes the stage first: `%epl show plan all`"),
         ("%epl show plan", "takes a stage"),
