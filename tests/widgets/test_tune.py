@@ -11,6 +11,7 @@ from cepbook.errors import UsageError
 from cepbook.session import Workbench
 from cepbook.session.marble import Marble
 from cepbook.widgets.charts import describe
+from cepbook.widgets.outputs import WIDGET
 from cepbook.widgets.tune import Tuner
 
 EPL = """create schema A(x int);
@@ -39,7 +40,7 @@ def cep() -> Workbench:
 def show(tuner: Tuner) -> list[Handle]:
     handles: list[Handle] = []
 
-    def display(shown: object, display_id: bool = False) -> Handle:
+    def display(shown: object, display_id: bool = False, raw: bool = False) -> Handle:
         handles.append(Handle(shown))
         return handles[-1]
 
@@ -69,7 +70,7 @@ def test_pictures_follow_over_the_same_events(cep: Workbench) -> None:
     assert len(chart.shown) == 3
     assert "low = 3" in str(told.shown[-1])
     assert len(sliders.shown) == 1, "shown anew, a slider that is moved would lose the focus"
-    assert "text/html" in sliders.shown[0]._repr_mimebundle_()  # type: ignore[attr-defined]
+    assert isinstance(sliders.shown[0], dict) and {"text/html", WIDGET} <= sliders.shown[0].keys()
     assert tuner.note.value == "over the last 4 events"
     assert cep.get("low") == 2, "the running variable is another matter"
     tuner.apply.click()
