@@ -128,6 +128,7 @@ class Watched(Relived):
         self._number = -1  # of the present stimulus
         self._waiting: list[Made] = []  # rows that the output clause holds back,
         self.released: list[Made] = []  # and those that it let go with the last delivery
+        self._delivering: set[object] = set()  # the partitions whose rows the delivery has that is under way
         self.unbound: list[Row] = []  # rows of the shadow of a stream without windows, all that came
         self.batches: dict[tuple[int, Any], list[Row]] = {}  # what was released last, by stream and partition
         self.windows: dict[int, Shadow] = {}
@@ -193,7 +194,7 @@ class Watched(Relived):
 
     def _passed(self, deliveries: int) -> None:
         self.count += deliveries
-        self._waiting = []
+        self._release()
 
     def _unlimited(self, delta: Delta) -> None:
         self.told.unlimited.append(delta)
@@ -248,9 +249,30 @@ class Watched(Relived):
         rows = [row for _, delta in self.released for row in (*(delta.insert or ()), *(delta.remove or ()))]
         return not any(self._same_group(row, shadow) for row in rows)
 
+    def _limited(self, delta: Delta) -> None:
+        if not self._muted:
+            self.told.rows.append(delta)
+        self._delivering |= {row.get(PARTITION) for row in (*(delta.insert or ()), *(delta.remove or ()))}
+
+    def _release(self) -> list[Made]:
+        """What waited, of the partitions of the delivery: each has its own output clause."""
+        if self.target.context is None:
+            found, self._waiting = self._waiting, []
+            return found
+        parts, self._delivering = self._delivering, set()
+        found, rest = [], []
+        for each in self._waiting:
+            of = {row.get(PARTITION) for row in (*(each.delta.insert or ()), *(each.delta.remove or ()))}
+            if of & parts:
+                found.append(each)
+            if of - parts:
+                rest.append(each)
+        self._waiting = rest
+        return found
+
     def _delivered(self, delta: Delta) -> None:
         self.count += 1
-        self.released, self._waiting = self._waiting, []
+        self.released = self._release()
         self.told.held.append(None if self.look is None else self.look(self))
         self.told.delivered.append(delta)
         self.told.set_off.append(len(self.told.reached))
@@ -284,7 +306,8 @@ class Watched(Relived):
                 shown = replace(root, columns=(*root.columns, *extra, *columns), distinct=False)
                 made = self._like(shown, **alike)
                 limited = replace(made, output=target.output)
-                if self._attach("rows", limited, lambda delta: self.told.rows.append(delta)) is not None:
+                several_clauses = target.output is not None and target.context is not None
+                if self._attach("rows", limited, self._limited, always=several_clauses) is not None:
                     if target.output is not None:
                         self._attach("unlimited", made, self._unlimited, always=True)
                     break
