@@ -175,11 +175,13 @@ def _table(kind: str, name: str, host: Host, magic: str) -> object:
     """What `--from` names: the path of Parquet files, or a table or view of Spark's with the events of type `kind`."""
     if _is_path(name):
         return name
-    session = spark.local_session()
-    if not session.catalog.tableExists(name):
-        known = ", ".join(table.name for table in session.catalog.listTables()) or "none"
-        hint = f'frame.createOrReplaceTempView("{name}") makes a view of a DataFrame of Spark\'s'
+    found, known = spark.table(name)
+    if found is None:
+        hint = "a Parquet file ends in .parquet or .pq; of another file make a frame first, for --frames"
+        if name.isidentifier():
+            hint = f'frame.createOrReplaceTempView("{name}") makes a view of a DataFrame of Spark\'s'
         if name in host.shell.user_ns:
             hint = f"`{name}` is a variable: --frames {kind}={name}"
-        raise UsageError(f"{magic}: Spark has no table or view `{name}`; it has: {known}\n  hint: {hint}")
-    return session.table(name)
+        has = ", ".join(known) or "none"
+        raise UsageError(f"{magic}: Spark has no table or view `{name}`; it has: {has}\n  hint: {hint}")
+    return found

@@ -38,12 +38,12 @@ def common_keys(
 
 def _carried_by(choice: Mapping[str, str], line: Pipeline, catalog: Catalog) -> dict[str, frozenset[str]]:
     """The properties, by type and store, that hold the key where `choice` divides the input types."""
-    changed = {name: _changed(name, line, catalog) for name in (*catalog.event_types, *catalog.stores)}
+    changed = {name: changed_in(name, line, catalog) for name in (*catalog.event_types, *catalog.stores)}
     carried = {name: frozenset({p}) - changed[name] for name, p in choice.items()}
     readers = [r for r in line.readers if not isinstance(r, plan.CycleStatement)]
     created = [s for s in line.stores if isinstance(s, plan.CreateWindowStatement) and s not in readers]
     writers = [*readers, *created]
-    targets = {target for w in writers for target, _ in _written(w, carried, catalog)}
+    targets = {target for w in writers for target, _ in written_by(w, carried, catalog)}
     for target in targets:
         declared = frozenset(catalog.event_types[target].properties) if target in catalog.event_types else frozenset()
         table = catalog.stores.get(target)
@@ -53,7 +53,7 @@ def _carried_by(choice: Mapping[str, str], line: Pipeline, catalog: Catalog) -> 
     while not settled:  # the greatest set of properties of derived types that repeat the key, also around cycles
         settled = True
         for writer in writers:
-            for target, copies in _written(writer, carried, catalog):
+            for target, copies in written_by(writer, carried, catalog):
                 kept = carried[target] & _with_places(target, copies, catalog)
                 if kept != carried[target]:
                     carried[target] = kept
@@ -67,7 +67,7 @@ def _with_places(target: str, copies: frozenset[str], catalog: Catalog) -> froze
     return copies if store is None else copies | {f"#{i}" for i, name in enumerate(store.keys) if name in copies}
 
 
-def _changed(name: str, line: Pipeline, catalog: Catalog) -> frozenset[str]:
+def changed_in(name: str, line: Pipeline, catalog: Catalog) -> frozenset[str]:
     """The properties of events or rows that statements change after these have come."""
     found = set[str]()
     for reader in line.readers:
@@ -80,7 +80,7 @@ def _changed(name: str, line: Pipeline, catalog: Catalog) -> frozenset[str]:
     return frozenset(found)
 
 
-def _written(
+def written_by(
     writer: plan.Reader, carried: Mapping[str, frozenset[str]], catalog: Catalog
 ) -> Iterator[tuple[str, frozenset[str]]]:
     """What a statement writes into: a type or store, and the properties to which it copies the key."""

@@ -77,6 +77,13 @@ class Verdict:
         return self.verdict == "equal"
 
 
+class UnequalError(AssertionError):
+    """Two sides that were to be equal are not, or could not all be compared. A notebook shows the report alone."""
+
+    def _render_traceback_(self) -> list[str]:
+        return str(self).split("\n")
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What `compare` found; prints as a report. Nobody asked for the statements `left_out`, which only one side has."""
@@ -91,9 +98,9 @@ class Comparison:
         return next((verdict for verdict in ("different", "incomplete") if verdict in found), "equal")
 
     def assert_same(self) -> None:
-        """Raise AssertionError with the report unless the verdict is ``"equal"``."""
+        """Raise an `UnequalError` with the report unless the verdict is ``"equal"``."""
         if self.verdict != "equal":
-            raise AssertionError(str(self))
+            raise UnequalError(str(self))
 
     @property
     def frame(self) -> pd.DataFrame:

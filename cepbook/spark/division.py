@@ -381,7 +381,11 @@ def _need_in_partitions(statement: plan.Reader, context: Context, line: Pipeline
     if refusal is not None:
         return refusal
     positions = range(len(streams[0].keys))
-    ways = (tuple((s.event_type, plain(s.keys[i : i + 1])) for s in streams) for i in positions)
+    sides = [(s.event_type, s) for s in streams]
+    for store in inserted_windows(line, context):  # whose rows find their partition as events do
+        own = next((s for s in streams if catalog.is_a(store.store.partitioned_as or "", s.event_type)), None)
+        sides += [] if own is None else [(store.store.name, own)]
+    ways = (tuple((name, plain(s.keys[i : i + 1])) for name, s in sides) for i in positions)
     return (tuple(way for way in ways if all(keys for _, keys in way)),)
 
 
@@ -418,15 +422,44 @@ def refused_in_partitions(
 
 
 def owned_stores(line: Pipeline, catalog: Catalog) -> set[str]:
-    """The stores of which each partition of a context has its own, and which nobody outside of it reads or changes."""
+    """The stores of which each partition of a context has its own, and which nobody outside of it reads or changes.
+
+    What is inserted into a named window goes to all partitions, unless the window was created as a type that the
+    context divides.
+    """
     found = set()
+    undivided = set()
+    for context in line.contexts:
+        types = _divided_types(context)
+        for window in inserted_windows(line, context):
+            if not any(catalog.is_a(window.store.partitioned_as or "", each) for each in types):
+                undivided.add(window.store.name)
     for store in line.stores:
         if isinstance(store, plan.CreateWindowStatement | plan.CreateTableStatement) and store.context is not None:
             name = store.store.name
             using = [r for r in line.readers if name in stores_in(r) | stores_changed(r, catalog)]
-            if all(r.context == store.context for r in using):
+            if all(r.context == store.context for r in using) and name not in undivided:
                 found.add(name)
     return found
+
+
+def inserted_windows(line: Pipeline, context: Context) -> list[plan.CreateWindowStatement]:
+    """The named windows of a context that statements insert into."""
+    targets = {insert.target for reader in line.readers for insert in reader.inserts}
+    windows = (s for s in line.stores if isinstance(s, plan.CreateWindowStatement))
+    return [w for w in windows if w.context == context.context.name and w.store.name in targets]
+
+
+def _divided_types(context: Context) -> list[str]:
+    """The types whose events the level of a context that divides the tasks tells apart."""
+    streams = division_of(context)
+    if not isinstance(streams, str):
+        return [stream.event_type for stream in streams]
+    assert isinstance(context, plan.CreateContextTreeStatement)
+    spec = context.spec.levels[0][1] if isinstance(context.spec, contexts.Nested) else context.spec
+    if isinstance(spec, contexts.Category):
+        return [spec.event_type]
+    return [stream.event_type for stream in spec.streams] if isinstance(spec, contexts.Hash) else []
 
 
 # ---- the rest

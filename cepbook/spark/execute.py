@@ -24,7 +24,7 @@ from cepbook.spark.names import CLOCK, EVENT, META, SEQ, STOPS, TAG, TASK, TICK,
 from cepbook.spark.native import delivered, meta_of
 from cepbook.spark.native_batches import delivered as batches
 from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
-from cepbook.spark.placement import Placement, clocks_of, place, without_engine
+from cepbook.spark.placement import UNFED, Placement, clocks_of, place, without_engine
 from cepbook.spark.reach import Reach
 from cepbook.spark.result import Given, SparkRun
 from cepbook.spark.session import local_session, quiet_pandas_warning
@@ -110,9 +110,15 @@ class OneTaskWarning(UserWarning):
     """A statement needs all events in one order, so that one task has to do all of its work."""
 
 
+class UnfedWarning(UserWarning):
+    """A statement reads none of the events that were given."""
+
+
 def warn_of_order(placements: Mapping[str, Placement]) -> None:
-    """Say which statements run in one task, why, and what would change that."""
+    """Say which statements run in one task, why, and what would change that; and which have nothing to read."""
     for name, placement in placements.items():
+        if placement.reason == UNFED:
+            warnings.warn(f"`{name}`: {UNFED}", UnfedWarning, stacklevel=4)
         if placement.path == "ordered":
             advice = f"\n  hint: {placement.advice}" if placement.advice else ""
             warnings.warn(f"`{name}` runs in one task: {placement.reason}{advice}", OneTaskWarning, stacklevel=4)

@@ -14,7 +14,8 @@ from cepbook.engine.contexts.hashing import bucket, hasher
 from cepbook.lang import contexts, expr, plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import types_read
-from cepbook.spark.division import owned_stores, refused_in_partitions
+from cepbook.spark.carried import changed_in, written_by
+from cepbook.spark.division import inserted_windows, owned_stores, refused_in_partitions
 from cepbook.spark.native import as_sql, is_expressible
 from cepbook.spark.pipeline import Pipeline
 
@@ -73,6 +74,11 @@ def parts_of(line: Pipeline, catalog: Catalog, ticks: bool) -> Parts | str | Non
         whole = all(isinstance(a, expr.Prop) and a.type.name in _FIXED for a in stream.args)
         if stream.function not in _HASHED or not whole:
             return f"the hashes of the context {name} are not of properties by a built-in function"
+    for window in inserted_windows(line, context):
+        target, like = window.store.name, window.store.partitioned_as or ""
+        args = next((stream.args for stream in level.streams if catalog.is_a(like, stream.event_type)), ())
+        if not args or not all(_keeps(target, a.name, line, catalog) for a in args if isinstance(a, expr.Prop)):
+            return f"what is inserted into {target} is divided by the context {name} only as it comes"
     if level.preallocate and ticks:
         return f"all partitions of the context {name} live from the beginning (preallocate)"
     inputs = []
@@ -82,6 +88,14 @@ def parts_of(line: Pipeline, catalog: Catalog, ticks: bool) -> Parts | str | Non
             return f"events of {each} are hashed in several ways"
         inputs += [(each, i) for i in of]
     return Parts(name, level, tuple(inputs))
+
+
+def _keeps(window: str, name: str, line: Pipeline, catalog: Catalog) -> bool:
+    """Whether a property of the rows of a named window is that of the event that a row was made of."""
+    own = {each: frozenset({name}) for each in line.inputs}
+    written = [each for reader in line.readers for each in written_by(reader, own, catalog)]
+    kept = all(name in copies for target, copies in written if target == window)
+    return kept and name not in changed_in(window, line, catalog)
 
 
 def _outermost(context: plan.CreateContextTreeStatement) -> contexts.Category | contexts.Hash | None:

@@ -33,6 +33,9 @@ ADVICE_AROUND = (
 )
 
 
+UNFED = "no frame has events that it reads, so that it delivers nothing"
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Where a statement runs: by Spark itself, in parallel without regard to rows' company, by key or by time slice, or
@@ -66,10 +69,9 @@ def place(line: Pipeline, catalog: Catalog, clocks: Mapping[str, str] | None = N
         isinstance(c, plan.CreateContextTreeStatement) for c in line.contexts
     )
     if not line.inputs:
-        reason = "no frame has events that it reads"
         if ticks:
-            return Placement("ordered", (), ticks, f"{reason}: only the clock moves it")
-        return Placement("row by row", (), ticks, f"{reason}, so that it delivers nothing")
+            return Placement("ordered", (), ticks, "no frame has events that it reads: only the clock moves it")
+        return Placement("row by row", (), ticks, UNFED)
     if any(s.assigned for s in line.readers):
         names = ", ".join(s.name for s in line.readers if s.assigned)
         return Placement("ordered", (), ticks, f"it reads variables that {names} assigns event by event")

@@ -18,7 +18,7 @@ from cepbook.errors import UsageError
 from cepbook.spark.java import find_java
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 _ANSWERS_WITHIN = 20.0  # seconds
@@ -111,6 +111,18 @@ def local_session(**overrides: Any) -> SparkSession:
         except Exception as failed:
             tail = log.read_text(errors="replace").strip().splitlines()[-15:]
             raise UsageError("\n".join([f"Spark did not start on Java {java.version}: {failed}", *tail])) from failed
+
+
+def table(name: str) -> tuple[DataFrame | None, list[str]]:
+    """The rows of a table or view of `local_session`, None if there is none; and the names of those there are."""
+    session = local_session()
+    from pyspark.errors import AnalysisException, ParseException
+
+    try:
+        found = session.table(name) if session.catalog.tableExists(name) else None
+    except (ParseException, AnalysisException):  # what cannot be a name, and of a catalog that there is not
+        found = None
+    return found, [each.name for each in session.catalog.listTables()]
 
 
 def submitted() -> SparkSession:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from cepbook.errors import CepbookError, EventError, UsageError
-from cepbook.spark import sql
+from cepbook.spark import sql, table
 from cepbook.spark.job import WRONG, main
 from cepbook.spark.result import caused
 from cepbook.spark.session import connected
@@ -51,6 +51,15 @@ def test_a_file_that_turns_out_to_be_broken_in_a_task() -> None:
     reason = "Encountered error while reading file file:///in/b.parquet."
     told = caused(f"{said}[FAILED_READ_FILE.NO_HINT] {reason}  SQLSTATE: KD001\n\tat x")
     assert isinstance(told, UsageError) and str(told) == f"what the events are in cannot be read: {reason}"
+
+
+def test_names_that_no_table_of_spark_has(spark: SparkSession) -> None:
+    spark.range(3).createOrReplaceTempView("three")
+    found, known = table("three")
+    assert found is not None and found.count() == 3 and "three" in known
+    for name in ("four", "three;drop", "a b", "no.such.table", "three.csv", "", "'"):
+        assert table(name) == (None, known), name
+    spark.catalog.dropTempView("three")
 
 
 def test_columns_that_spark_does_not_tell_apart(spark: SparkSession) -> None:

@@ -207,6 +207,13 @@ def test_html_names_the_verdict_and_escapes() -> None:
     assert "✗ different" in text and "a&lt;b" in text and "a<b" not in text
 
 
+def test_what_is_unequal_is_told_without_a_traceback() -> None:
+    found = compare({"q": BASE}, {"q": BASE[1:]})
+    with pytest.raises(AssertionError) as told:
+        found.assert_same()
+    assert told.value._render_traceback_() == str(found).splitlines()  # type: ignore[attr-defined]
+
+
 def test_unknown_statements() -> None:
     with pytest.raises(UsageError, match="the interactive side has no statement r; it has q"):
         compare({"q": BASE}, {"q": BASE, "r": BASE})

@@ -20,6 +20,7 @@ SCHEMA = """
 create schema Tick(symbol string, venue string, price int, volume int, ts long);
 create schema Bid(symbol string, account string, price int, n int);
 create schema BigBid(more int) inherits Bid;
+create schema Low(symbol string, price int);
 create context P partition by symbol from Tick, symbol from Bid;
 create context Cats group price < 4 as low, group price between 3 and 6 as middle, group volume > 5 as large from Tick;
 create context Cheap group price < 4 as low, group price > 6 as high from Tick;
@@ -91,6 +92,17 @@ STORES = (
     "create table T(symbol string primary key, total int); on Tick as t merge T as w where w.symbol = t.symbol when matched then update set total = w.total + t.price when not matched then insert select t.symbol as symbol, t.price as total; select b.price as p, t.total as t from Bid as b unidirectional, T as t where t.symbol = b.symbol",
     "create table T(symbol string primary key, n count(*)); into table T select count(*) as n from Tick group by symbol; on Bid(price > 5) as b delete from T as t where t.symbol = b.symbol; select T[symbol].n as n from Bid",
 )
+# Rows that may go to partitions of other keys, or to all of them
+INSERTED_ELSEWHERE = tuple(
+    f"context {c} create window W#keepall as {of}; context {c} insert into W select {columns} from Tick;"
+    f" context {c} select irstream symbol, sum(price) as s from W group by symbol"
+    for c in ("P", "Hashed", "Sessions", "Spans")
+    for of, columns in (
+        ("(symbol string, price int)", "symbol, price"),
+        ("Tick", "venue as symbol, symbol as venue, price, volume, ts"),
+        ("Low", "symbol, price"),
+    )
+)
 SLICES = (
     "select irstream symbol, price from Tick#time(2 sec)",
     "select irstream count(*) as n, sum(price) as s, min(price) as lo, max(volume) as hi, avg(price) as a from Tick#time(3 sec)",
@@ -125,6 +137,7 @@ SLICES = (
 EXPECTED = {
     **dict.fromkeys((*IN_CONTEXTS, *KEYED, *STORES), "by key"),
     **dict.fromkeys(SLICES, "by time slice"),
+    **dict.fromkeys(INSERTED_ELSEWHERE, "ordered"),
     **{epl: "ordered" for epl in IN_CONTEXTS if epl.startswith(("context Cats create", "context Cheap create"))},
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import compare, sql
+from cepbook.spark.execute import UnfedWarning
 from cepbook.spark.result import acting
 
 from .histories import SPAN, quotes, trades
@@ -387,8 +389,14 @@ def test_only_the_wanted_statements_run(spark: SparkSession) -> None:
 def test_types_of_which_there_is_no_frame_have_no_events(spark: SparkSession, epl: str, reason: str) -> None:
     frames = {"Trade": trades(1)}
     cep = bench_of(f"create schema Other(symbol string); {epl}; @name('a') select symbol from Trade", frames)
-    run = cep.spark(frames, session=spark, until=UNTIL)
-    assert run.coverage[run.statements[0]].reason.endswith(reason)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        run = cep.spark(frames, session=spark, until=UNTIL)
+    name = run.statements[0]
+    assert run.coverage[name].reason.endswith(reason)
+    unfed = [str(each.message) for each in told if each.category is UnfedWarning]
+    expected = [f"`{name}`: no frame has events that it reads, so that it delivers nothing"]
+    assert unfed == (expected if reason.endswith("nothing") else [])
     found = cep.compare(run)
     assert found.verdict == "equal" and len(found.statements) == 2
 
