@@ -400,7 +400,7 @@ class _Binder:
             bounds = f"at least {1 / unit:.6f}".rstrip("0")
         if bounds is not None:
             fact = f"{what} must be {bounds} seconds, found {found}"
-            self.problems.fail("wrong-parameter", fact, node.span, "durations are seconds, such as within 1.5 every 0.5")
+            self.problems.fail("wrong-parameter", fact, node.span, "durations are seconds: within 1.5 every 0.5")
         return x.Period(t.LONG, None, x.Const(t.LONG, round(found * unit)), span=node.span)
 
     # ------------------------------------------------------------ select
