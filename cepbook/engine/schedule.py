@@ -211,7 +211,7 @@ class Schedule(Timers):
     def _collected(self, now: int, entries: list[Entry]) -> tuple[Rows, Rows] | None:
         if self._expire_all is not None:
             return self._collect_all(self._expire_all, now)
-        due = [(self._state_at(path), *path) for _, path in entries if self._state_at(path) is not None]
+        due = [(self._state_at(path), *path, at) for at, path in entries if self._state_at(path) is not None]
         if self._program.steps.inputs:  # combinations are made of what all inputs have lost, behind the output's time
             due.sort(key=lambda each: each[2] == WINDOW)
         made: dict[int, Made] = {}  # by partition id
@@ -229,19 +229,33 @@ class Schedule(Timers):
         self.arm(_ONE_VIEW, expire_all(state, state[1], now, None, lambda _, *sides: found.append(sides)))
         return found[0] if found else None
 
-    def _tick(self, due: list[tuple[Any, int, Any]], now: int, made: dict[int, Made]) -> bool:
+    def _tick(self, due: list[tuple[Any, int, Any, int]], now: int, made: dict[int, Made]) -> bool:
+        """Run timers in the order in which they are due, also where the clock has leapt over several of them: groups
+        of a window that are due behind an output have their time behind it.
+        """
         forced = False
-        tick = self._program.namespace.get("tick")  # none where only subqueries have windows
-        for state, id_, place in due:
+        outputs = {id_: at for _, id_, place, at in due if place == OUTPUT and at < now}
+        held: set[int] = set()
+        for state, id_, place, _ in due:
             if place >= SUBQUERY:
                 self._program.subqueries[place - SUBQUERY]["tick"](state, now)
                 continue
-            assert tick is not None
-            try:
-                forced |= tick(state, state[1], now, *made.setdefault(id_, ([], [])), place)
-            except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                self._statement.failed(failure)
+            if place == WINDOW and id_ in outputs:
+                held.add(id_)
+                state[1].hold_back(outputs[id_])
+            forced |= self._tick_one(state, id_, place, now, made)
+            if place == OUTPUT and id_ in held:
+                state[1].hold_back(NEVER)
+                if state[1].due <= now:
+                    forced |= self._tick_one(state, id_, WINDOW, now, made)
         return forced
+
+    def _tick_one(self, state: Any, id_: int, place: int, now: int, made: dict[int, Made]) -> bool:
+        try:
+            return bool(self._program["tick"](state, state[1], now, *made.setdefault(id_, ([], [])), place))
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self._statement.failed(failure)
+            return False
 
     def selected(self, made: Mapping[int, Made], forced: bool) -> tuple[Rows, Rows] | None:
         """One delivery of the rows of all states, by their ids; distinct, order and limit apply to those of one."""

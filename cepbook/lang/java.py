@@ -56,6 +56,11 @@ def integer_divide(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
+def integer_remainder(a: int, b: int) -> int:
+    """What `integer_divide` leaves, of the sign of `a`. Errors: ZeroDivisionError."""
+    return a - b * integer_divide(a, b)
+
+
 def text(value: Any) -> str:
     """Java's ``String.valueOf``, as in string concatenation; an event reads ``{name=value, …}``."""
     if isinstance(value, bool):

@@ -30,7 +30,9 @@ def kind_of(statement: Statement) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What `Workbench.run` deployed. `messages` tell what else changed (dependants deployed anew, names gone)."""
+    """What `Workbench.run` deployed. `messages` tell what else changed (dependants deployed anew, names
+    gone), and what failed with the first partitions or rows.
+    """
 
     deployment: Deployment
     statements: tuple[Statement, ...]

@@ -18,7 +18,7 @@ from cepbook.engine.contexts.notices import PartitionListener
 from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.engine.snapshot.form import MAGIC
-from cepbook.errors import BindError, EventError, SnapshotError, UsageError
+from cepbook.errors import BindError, EventError, SnapshotError, UsageError, cause_text
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
@@ -113,7 +113,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         with self._lock, self._stage.undisturbed():
             names = declared(epl)
             target = target_of(names, epl, cell, self._owned)
-            before = dict(self.runtime.statements)
+            before, failed = dict(self.runtime.statements), set(map(id, self.runtime.errors))
             gone: frozenset[str] = frozenset()
             owned = Owned(cell, names, " ".join(epl.split()))
             if target is None:
@@ -134,6 +134,9 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         messages = [f"dropped {', '.join(sorted(gone))}"] if gone else []
         if again:
             messages.append(f"deployed anew, because they depend on it: {', '.join(again)}")
+        new = [each for each in self.runtime.errors if id(each) not in failed]
+        told = [f"`{each.statement}` failed as it began: {cause_text(each.cause)}" for each in new]
+        messages += dict.fromkeys(told)  # alike in each partition
         return RunResult(deployment, deployment.statements, target is not None, tuple(messages))
 
     @contextmanager

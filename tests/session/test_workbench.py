@@ -112,6 +112,16 @@ def test_a_schema_that_breaks_its_dependants_changes_nothing(cep: Workbench) -> 
     assert " --> sums:" in told and "this is of `sums`, which would be deployed anew" in told
 
 
+def test_what_fails_with_the_first_partitions_is_told_with_the_deployment(cep: Workbench) -> None:
+    cep.run("create variable int N; create context Two group price > 1 as high, group price <= 1 as low from Tick")
+    result = cep.run("@name('s') context Two select * from Tick#length(N)")
+    assert repr(result).splitlines() == [
+        "deployed s",
+        "`s` failed as it began: ValueError: the size of a window must be above 0, found null",
+    ]
+    assert cep.run("@name('t') select * from Tick#keepall").messages == ()
+
+
 @pytest.mark.parametrize(
     ("epl", "error", "message"),
     [

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from cepbook.lang import types as t
 from cepbook.lang.functions.row import FunctionRow, always, first, promoted
-from cepbook.lang.java import COMPARISONS, integer_divide, single
+from cepbook.lang.java import COMPARISONS, integer_divide, integer_remainder, single
 
 JAVA_NAMES = {
     "boolean": "Boolean",
@@ -181,6 +181,16 @@ GENERAL = (
         "volume / 2",
         integer_divide,
         epl="cast({0} / {1}, long)",
+    ),
+    FunctionRow(
+        "whole remainder",
+        ("integer", "integer"),
+        always(t.LONG),
+        "propagate",
+        "what a whole division leaves, where a dialect takes a division by zero for a failure",
+        "volume % 2",
+        integer_remainder,
+        epl="{0} % {1}",
     ),
     FunctionRow(
         "quantified any",

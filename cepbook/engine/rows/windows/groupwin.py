@@ -28,7 +28,19 @@ class GroupWin(View):
     of it would show later on.
     """
 
-    __slots__ = ("_opened", "_sweep", "_timers", "at", "by_key", "forgets", "make", "reclaim", "seen", "state")
+    __slots__ = (
+        "_opened",
+        "_sweep",
+        "_timers",
+        "_until",
+        "at",
+        "by_key",
+        "forgets",
+        "make",
+        "reclaim",
+        "seen",
+        "state",
+    )
 
     def __init__(
         self,
@@ -49,6 +61,7 @@ class GroupWin(View):
         self._opened = 0  # views so far
         self.seen: dict[Any, int] = {}
         self._timers: Queue[tuple[int, Any]] = Queue()  # by place and key
+        self._until = NEVER  # groups that are due later are not advanced
         self._sweep = NEVER if reclaim is None else now + reclaim[1]
 
     def view(self, item: Item) -> View:
@@ -87,11 +100,14 @@ class GroupWin(View):
         left = [item for change in swept if change is not None for item in change[1]]
         return ((), left) if left else None
 
+    def hold_back(self, until: int) -> None:
+        self._until = until
+
     def advance(self, now: int) -> Change | None:
         entered: list[Item] = []
         left: list[Item] = []
         found = False
-        for _, (_, key) in self._timers.take(now):
+        for _, (_, key) in self._timers.take(min(now, self._until)):
             view = self.by_key[key]
             view.armed = NEVER
             change = view.advance(now)

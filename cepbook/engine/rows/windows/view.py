@@ -43,6 +43,9 @@ class View(State):
         """The time has come to `now`, at or after `due`."""
         return None
 
+    def hold_back(self, until: int) -> None:
+        """Let only what is due up to `until` have its time when next advanced: a view that has several clocks."""
+
     def sweep(self, now: int) -> Change | None:
         """Drop what has left at `now` without having been noticed, however late the view wants to be advanced."""
         return self.advance(now)

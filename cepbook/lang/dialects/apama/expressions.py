@@ -184,7 +184,9 @@ def _method(node: a.Member, scope: Scope) -> x.Expr:
     target = bind(node.target, scope)
     found = METHODS.get(node.name)
     if found is None or kind(target.type) not in found[0]:
-        hint = did_you_mean(node.name, METHODS) if found is None else None
+        near = did_you_mean(node.name, METHODS) if found is None else None
+        own = [name for name, (types, _) in METHODS.items() if kind(target.type) in types]
+        hint = near or (f"it has {', '.join(own)}" if own else None)
         scope.problems.fail("unknown-method", f"{shown(target.type)} has no method `{node.name}`", node.span, hint)
     if node.args:
         scope.problems.fail("wrong-parameter", f"`{node.name}` takes no parameters", node.span)
@@ -228,8 +230,9 @@ def _binary(node: a.Binary, scope: Scope) -> x.Expr:
         if of not in (t.LONG, t.DOUBLE):
             _mismatch(node, side, "numbers", scope)
     if kinds == (t.LONG, t.LONG):
-        if node.op == "/":
-            return fold(x.Call(t.LONG, "whole division", (left, right), span=node.span))
+        if node.op in "/%":
+            name = "whole division" if node.op == "/" else "whole remainder"
+            return fold(x.Call(t.LONG, name, (left, right), span=node.span))
         return fold(x.Arith(t.LONG, node.op, left, right, span=node.span))
     both = coerce(left, t.DOUBLE), coerce(right, t.DOUBLE)
     return fold(x.Arith(t.DOUBLE, node.op, *both, span=node.span))

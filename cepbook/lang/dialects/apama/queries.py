@@ -380,9 +380,11 @@ class _Binder:
     def _size(self, node: a.Expr, what: str) -> x.Expr:
         found = constant(node, what, Scope(self.problems, self.catalog))
         if not isinstance(found.value, int):
-            self.problems.fail("wrong-parameter", f"{what} must be an integer, found {found.value}", node.span)
+            fact = f"{what} must be an integer, found {found.value}"
+            self.problems.fail("wrong-parameter", fact, node.span, "such as retain 10, or retain 10 every 5")
         if found.value < 1:
-            self.problems.fail("wrong-parameter", f"{what} must be at least 1, found {found.value}", node.span)
+            fact = f"{what} must be at least 1, found {found.value}"
+            self.problems.fail("wrong-parameter", fact, node.span, "without retain a query has the items of the moment")
         return x.Const(t.INT, found.value, span=node.span)
 
     def _seconds(self, node: a.Expr, what: str) -> x.Expr:
@@ -397,7 +399,8 @@ class _Binder:
         elif round(found * unit) < 1:
             bounds = f"at least {1 / unit:.6f}".rstrip("0")
         if bounds is not None:
-            self.problems.fail("wrong-parameter", f"{what} must be {bounds} seconds, found {found}", node.span)
+            fact = f"{what} must be {bounds} seconds, found {found}"
+            self.problems.fail("wrong-parameter", fact, node.span, "durations are seconds: within 1.5 every 0.5")
         return x.Period(t.LONG, None, x.Const(t.LONG, round(found * unit)), span=node.span)
 
     # ------------------------------------------------------------ select
