@@ -234,11 +234,13 @@ class Statement(Storing):
         self.timed.resume(state, alarms)
 
     def opened(self, partition: Partition) -> None:
-        """A partition was allocated: what a statement without from-clause delivers, once for each."""
+        """A partition was allocated: what a statement without from-clause delivers, once for each; what is there."""
         if self.steps.source.nothing:
             self.guarded(self.program["on_event"], {}, (partition,))
         elif self.stores and self.fills:
             self.begin_with_stores(partition)
+        for matching in self._matchings.values():
+            self.guarded(matching.begin_with, None, (partition,))
 
     # -------------------------------------------------------------- reading
     def iterated(self, now: int, wanted: Container[int | None] | None = None) -> list[tuple[int | None, list[Any]]]:

@@ -68,18 +68,23 @@ class Matching:
         return found
 
     def add(self, state: Any) -> None:
-        """Start a matcher in a new state. What matches at once waits for the next event or advance, or for `begun`."""
+        """Start a matcher in a new state. What matches at once waits for `begun`."""
         matcher = Matcher(self.program, self, partition=state[0], limit=self._limit)
         self._own(state).append(matcher)
         matcher.found = matcher.start(self._clock.now)
         self._arm(matcher, state)
 
     def begun(self, state: Any) -> None:
-        """The statement was deployed with `state`: what matched at once happens now, when nobody listens yet."""
+        """`state` is there: what matched at once happens now; at deployment nobody listens yet."""
         matcher = self.matcher(state)
         matches, matcher.found = matcher.found, []
         if matches:
             self._deliver(matches, state)
+
+    def begin_with(self, _event: Any, state: Any) -> bool:
+        """The same of a state in a new context partition."""
+        self.begun(state)
+        return False
 
     def watch(self, listeners: Sequence[Callable[[Any], object]]) -> None:
         """Tell `listeners` of each match before it is handled. Without any nothing is paid."""

@@ -38,6 +38,8 @@ from cepbook.engine.rows.writer import StatementCode
 from cepbook.errors import Span
 from cepbook.lang.plan import SelectStatement
 
+_APART = 40  # bits of an ordinal that count the rows of one context partition
+
 
 @dataclass(slots=True)
 class Program:
@@ -195,7 +197,10 @@ class _Writer:
         with source.block(f"def new_state(P, now{going_on}):"):
             if inner:
                 source.line(f"inner = ({', '.join(inner)},) if inner is None else inner")
-            parts = ["P", "None", "None", "0", *["*inner"] * bool(inner), *own]
+            # who reads a named window in no context gets the rows of all partitions: their ordinals must differ
+            apart = self.contextual and self.steps.owns is not None
+            first = f"P.id << {_APART}" if apart else "0"
+            parts = ["P", "None", "None", first, *["*inner"] * bool(inner), *own]
             source.line(f"S = [{', '.join(parts)}]")
             source.line(f"S[1] = {self.body.fresh}")
             if self.steps.aggregation is not None:

@@ -22,6 +22,7 @@ from cepbook.lang.bind.insert import check_context_of_target
 from cepbook.lang.bind.merge import bind_merge
 from cepbook.lang.bind.names import Module, Options
 from cepbook.lang.bind.onselect import bind_on_select
+from cepbook.lang.bind.reading import refuse_tables_of_contexts
 from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.split import bind_split
 from cepbook.lang.bind.stores import bind_create_index, bind_create_window
@@ -134,6 +135,7 @@ def _inserted(action: ast.OnAction) -> list[str]:
 
 
 def _select(node: ast.Select, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
+    refuse_tables_of_contexts(node, state)
     if node.into_table is not None:
         return bind_into_table(node, name, heading, state)
     if node.insert_into is not None:

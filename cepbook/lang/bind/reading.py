@@ -7,6 +7,16 @@ from cepbook.lang.bind.names import Module
 from cepbook.lang.catalog import StoreType
 
 
+def refuse_tables_of_contexts(node: ast.Select, module: Module) -> None:
+    """A statement that reads a table of a context declares the same one (section "Context and Tables")."""
+    for source in node.sources:
+        name = source.stream.type_name if isinstance(source.stream, ast.FilterStream) else ""
+        store = module.catalog.stores.get(name)
+        if store is not None and store.kind == "table" and store.context not in (None, node.context):
+            fact, hint = f"table `{name}` is in context `{store.context}`", f"begin with `context {store.context}`"
+            module.problems.add("wrong-context", fact, module.word(name, source.stream.span), hint)
+
+
 def store_read(source: ast.StreamSource, module: Module) -> StoreType | None:
     """The named window or table that a stream of the from-clause is, which takes no data windows; None: it is none."""
     if not isinstance(source.stream, ast.FilterStream):

@@ -49,7 +49,7 @@ def bind_create_window(
         module.catalog.stores[node.name] = store
         module.provides["event type", node.name] = None
     fill = None if filled is None or not node.insert else plan.Fill(filled.name, _which(node, module), columns)
-    if windows is None or (node.insert and filled is None):
+    if not windows or (node.insert and filled is None):  # which was reported
         return None
     source_node = plan.Source(node.name, None, None, span=node.span)
     rows = plan.Windowed(source_node, windows, _union(node, windows), span=windows[0].span.to(windows[-1].span))
