@@ -18,7 +18,7 @@ from cepbook.lang.dialects import declared, epl
 from cepbook.lang.dialects.parameters import uses
 from cepbook.session import ReplayResult, Workbench
 from cepbook.session.clock import show, whole_or_text
-from cepbook.session.files import json_object, read_file
+from cepbook.session.files import PARQUET, json_object, parquet_head, read_file
 from cepbook.session.replay import Replay
 from cepbook.session.sinks import FileSink, SinkError
 from cepbook.session.sources import Nothing
@@ -253,10 +253,12 @@ def _given(
         elif name in names:
             given[name] = path
         else:
-            frame = read_file(path)
+            parquet = path.lower().endswith(PARQUET)  # which says itself of what kinds its columns are
+            frame = None if parquet else read_file(path)
+            columns = parquet_head(path).column_names if frame is None else frame.columns
             column = times.get(name) if isinstance(times, dict) else times
-            workbench.define(name, frame, time=column if column in frame.columns else None)
-            given[name] = frame
+            workbench.define(name, path if frame is None else frame, time=column if column in columns else None)
+            given[name] = path if frame is None else frame
     return given
 
 

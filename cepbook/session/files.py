@@ -15,7 +15,7 @@ import csv
 import gzip
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -65,6 +65,31 @@ def _parquet(path: str, columns: Columns | None) -> pd.DataFrame:
         wanted = None if columns is None else [c for c in columns if c in present]
         return frame_of_table(parquet.read_table(path, columns=wanted))
     except (ValueError, OSError) as error:  # Arrow's errors are subclasses of these
+        raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
+
+
+def parquet_rows(path: str) -> int:
+    """How many rows a Parquet file has; 0 for what is none, and for a folder of them."""
+    if not os.path.isfile(path) or not path.lower().endswith(PARQUET):
+        return 0
+    try:
+        return int(_reader().read_metadata(path).num_rows)
+    except (ValueError, OSError):
+        return 0
+
+
+def parquet_pieces(path: str, columns: Columns, rows: int) -> Iterator[pd.DataFrame]:
+    """The rows of a Parquet file as `read_file` has them, so many at a time. Raises EventError when it cannot be read.
+    """
+    parquet = _reader()
+    import pyarrow  # optional, and there
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            wanted = [name for name in columns if name in set(file.schema_arrow.names)]
+            for batch in file.iter_batches(rows, columns=wanted):
+                yield frame_of_table(pyarrow.Table.from_batches([batch]))
+    except (ValueError, OSError) as error:
         raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
 
 

@@ -54,7 +54,7 @@ class WallClock:
         self._runtime = workbench.runtime
         self.failures = 0
         self.failure: Exception | None = None
-        self.ahead: list[Callable[[], object]] = []  # what is to be taken before time goes on: what came until now
+        self.takers: list[Callable[[], object]] = []  # what is to be taken before time goes on: what came until now
         if workbench.replaying is not None:
             workbench.replaying.refuse_another()
         if here:
@@ -111,7 +111,7 @@ class WallClock:
         Statements that fail are counted and told in `errors`.
         """
         if to is None:
-            for take in (*self.ahead,):
+            for take in (*self.takers,):
                 take()
             if self._here and (self._workbench.runtime is not self._runtime or self.lead):
                 self._anchor()  # it has begun anew, was loaded, or moved by hand
@@ -183,7 +183,7 @@ class Live:
         self.malformed, self.rejected = self._intake.malformed, self._intake.rejected
         self.failures: dict[str, Exception] = {}
         if clock is not None:
-            clock.ahead.append(self._intake.take)
+            clock.takers.append(self._intake.take)
         self._stopped = False
         self._reason = ""
         try:
@@ -248,7 +248,7 @@ class Live:
         finally:
             self._intake.take()
             if self._clock is not None:
-                self._clock.ahead.remove(self._intake.take)
+                self._clock.takers.remove(self._intake.take)
                 if self._owns_clock:
                     self._clock.touch()
                     self._clock.stop()

@@ -11,12 +11,12 @@ class Portions:
     """Most `events` of a call, and most `span` of event time (clock units), so that it takes up to `SLICE`.
 
     The span matters where the clock stops whenever something is due: how often is not known before. A call that has
-    begun goes on to its end, so both begin small and grow by steps; `LONGEST` is for timers that are set within it.
+    begun goes on to its end, so both begin small and grow by steps, and `LONGEST` is for timers that are set within it.
     """
 
     def __init__(self, second: int) -> None:
-        self.events = 1
-        self.span = second
+        self.events = PIECES[0]
+        self.span = second // 10
         self._longest = LONGEST * second
 
     def took(self, seconds: float, events: int, most: int, *, stepping: bool, span: int, cut: bool) -> None:

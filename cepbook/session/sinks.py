@@ -23,6 +23,7 @@ from cepbook.engine.runtime import Statement
 from cepbook.errors import CepbookError, UsageError
 from cepbook.feeds import Columns, Delivery, Feed, Segment
 from cepbook.lang.types import LONG, STRING, Type
+from cepbook.session.process import Interruptions
 from cepbook.session.stage import Stage
 from cepbook.session.tables import free_name
 from cepbook.session.writers import Writer, check_kind, is_replaced, open_writer
@@ -137,14 +138,14 @@ class FileSink:
 
     def flush(self) -> FileSink:
         """Write what waits. Raises SinkError when that failed, now or before."""
-        with self._lock:
+        with self._lock, Interruptions(lambda: None):  # what was taken is written before Ctrl-C is heard
             self._write()
         self._raise()
         return self
 
     def close(self) -> None:
         """Write what waits and finish the file; nothing more is written. Raises SinkError when rows are lost."""
-        with self._lock:
+        with self._lock, Interruptions(lambda: None):
             if self._writer is None:
                 return
             self._leave()

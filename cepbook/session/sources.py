@@ -30,12 +30,14 @@ from cepbook.lang.types import LONG
 from cepbook.session.clock import in_range, show, to_time
 from cepbook.session.columns import Read, Values, at_hand, column_reader, event_times, row_name
 from cepbook.session.define import check_columns
-from cepbook.session.files import CSV, check_numbers, columns_of, read_file
+from cepbook.session.files import CSV, Columns, check_numbers, columns_of, parquet_pieces, parquet_rows, read_file
 from cepbook.session.frames import as_pandas
 from cepbook.session.validate import EventCheck, EventTypes, as_mapping, find_type, is_missing
 
 Late = Literal["error", "drop"]
 FRAME_CHUNK = 8_192  # rows, the most that a replay hands over at once: each slice has its fixed costs
+LARGE = 500_000  # rows of a Parquet file that is read in pieces, where its rows are in order
+PIECE = 65_536  # rows of a piece
 EVENT_CHUNK = 256  # events that are read ahead of a generator
 
 
@@ -68,8 +70,11 @@ class Chunk:
         """The values of property `name`, one per event."""
         found = self._columns.get(name)
         if found is None:
-            found = self._columns[name] = self._read(name)
+            found = self._columns[name] = self._all(name)
         return found
+
+    def _all(self, name: str) -> Values:
+        return self._read(name)
 
 
 class Source(Protocol):
@@ -112,7 +117,11 @@ def open_source(given: object, wanted: Wanted) -> Source:
     """The source for a DataFrame, a path or an iterable of events. Checks all that can be checked before reading."""
     if isinstance(given, str | os.PathLike):
         path = os.fspath(given)
-        given = read_file(path, columns_of(wanted.event_type, wanted.time, wanted.sequence))
+        columns = columns_of(wanted.event_type, wanted.time, wanted.sequence)
+        large = _in_pieces(path, columns, replace(wanted, path=path)) if parquet_rows(path) >= LARGE else None
+        if large is not None:
+            return large
+        given = read_file(path, columns)
         if path.lower().endswith(CSV):
             check_numbers(path, given, wanted.event_type, {wanted.time, wanted.sequence})
         wanted = replace(wanted, path=path)
@@ -176,14 +185,21 @@ class FrameChunk(Chunk):
     def __init__(
         self, times: list[int], sequences: list[int] | None, start: int, at_hand: Callable[[str], Column], clock: Column
     ) -> None:
-        super().__init__(times, lambda name: self.columns((name,), 0, len(times))[name], sequences)
+        super().__init__(times, _nothing, sequences)
         self._start = start
         self._at_hand = at_hand
         self._clock = clock
 
+    def _all(self, name: str) -> Values:
+        return self.columns((name,), 0, len(self.times))[name]  # no function that holds itself: it would be a cycle
+
     def columns(self, names: Collection[str], begin: int, end: int) -> Mapping[str, Values]:
         times = self.times if end - begin == len(self.times) else self.times[begin:end]
         return Arrays(names, self._at_hand, self._clock, slice(self._start + begin, self._start + end), times)
+
+
+def _nothing(name: str) -> Values:
+    return []
 
 
 class FrameSource:
@@ -255,6 +271,15 @@ class FrameSource:
             raise _undefined(wanted, int(sorted_times[at]), int(sorted_numbers[at]))
         return sorted_times, order
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The times of the first and the last event, of which there are some."""
+        return int(self._times[0]), int(self._times[-1])
+
+    def before(self, until: int | None) -> int:
+        """How many events there are up to a time."""
+        return self.total if until is None else int(np.searchsorted(self._times, until, "right"))
+
     def chunks(self) -> Iterator[Chunk]:
         for start in range(0, self.total, FRAME_CHUNK):
             times = self._times[start : start + FRAME_CHUNK].tolist()
@@ -270,6 +295,49 @@ class FrameSource:
             ordered = values if self._order is None else values.take(self._order)
             found = self._columns[name] = at_hand(ordered, read)
         return found
+
+
+class ParquetSource:
+    """A large Parquet file whose rows are in the order of time, read a piece at a time. It was checked completely."""
+
+    def __init__(self, path: str, columns: Columns, wanted: Wanted, total: int, first_time: int) -> None:
+        self.type_name = wanted.event_type.name
+        self.total = total
+        self.first_time = first_time
+        self.late = 0
+        self._path, self._columns, self._wanted = path, columns, wanted
+
+    def chunks(self) -> Iterator[Chunk]:
+        left = self.total
+        for frame in parquet_pieces(self._path, self._columns, PIECE):
+            piece = FrameSource(frame, self._wanted)
+            yield from piece.chunks()
+            left -= piece.total
+            if left <= 0:
+                return
+
+
+def _in_pieces(path: str, columns: Columns, wanted: Wanted) -> ParquetSource | None:
+    """The source of a file that is in order; None where it must be sorted, or has a mistake, which reading it all
+    tells.
+    """
+    if wanted.sequence is not None:
+        return None
+    total, first, last = 0, None, None
+    asked = replace(wanted, sort=False, late="error", until=None)
+    try:
+        for frame in parquet_pieces(path, columns, PIECE):
+            if frame.empty:
+                continue
+            piece = FrameSource(frame, asked)
+            begin, end = piece.ends
+            if last is not None and begin < last:
+                return None
+            first, last = begin if first is None else first, end
+            total += piece.before(wanted.until)
+    except EventError:
+        return None
+    return None if first is None else ParquetSource(path, columns, wanted, total, first)
 
 
 def _undefined(wanted: Wanted, time: int, number: int) -> EventError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -89,6 +91,29 @@ def test_a_full_disk_stops_the_sink_and_nothing_else(cep: Workbench, tmp_path: P
     assert len(cep.changes("q")) == 4
     with pytest.raises(SinkError, match="4 rows of `q` lost"):
         sink.close()
+
+
+@pytest.mark.parametrize("end", ["flush", "close"])
+def test_ctrl_c_while_rows_are_written_is_heard_behind_them(end: str, cep: Workbench, tmp_path: Path) -> None:
+    sink = cep.sink("q", tmp_path / "q.csv")
+    writer = sink._writer
+    assert writer is not None
+    write = writer.write
+
+    def pressed(rows: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        write(rows)
+
+    writer.write = pressed  # type: ignore[method-assign]
+    send(cep, 1, 2)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            getattr(sink, end)()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (sink.rows, sink.lost) == (2, 0)
+    assert len((tmp_path / "q.csv").read_text().splitlines()) == 3
 
 
 def test_sqlite_adds_to_its_table(cep: Workbench, tmp_path: Path) -> None:

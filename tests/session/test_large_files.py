@@ -1,0 +1,114 @@
+"""Parquet files of many rows are read in pieces, and give what the same rows give as a DataFrame."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cepbook.errors import EventError
+from cepbook.session import Workbench, sources
+from cepbook.session.sources import ParquetSource, Source, Wanted, open_source
+
+EPL = """create schema A(t long, k string, x int, d double);
+@name('s') select irstream k, x, d from A#length(5);
+@name('u') select k, sum(x) as total from A#time(40 msec) group by k"""
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sources, "LARGE", 100)
+    monkeypatch.setattr(sources, "PIECE", 64)
+    monkeypatch.chdir(tmp_path)
+
+
+def frame(count: int = 300) -> pd.DataFrame:
+    numbers = pd.array([None if i % 97 == 96 else i % 7 for i in range(count)], dtype="Int32")
+    return pd.DataFrame(
+        {"t": [i // 3 * 10 for i in range(count)], "k": [None if i % 50 == 9 else "abc"[i % 3] for i in range(count)],
+         "x": numbers, "d": [None if i % 64 < 3 else i / 2 for i in range(count)], "other": "not wanted"}
+    )  # fmt: skip
+
+
+def bench() -> Workbench:
+    cep = Workbench()
+    cep.run(EPL)
+    return cep
+
+
+def source(cep: Workbench, path: str, **options: Any) -> Source:
+    types = cep.runtime.catalog.event_types
+    return open_source(path, Wanted(types["A"], "t", types, **options))
+
+
+@pytest.mark.parametrize("until", [None, 500, 639, 640, 5000])
+@pytest.mark.parametrize("group", [50, 64, 1000])
+def test_the_same_as_a_frame(until: int | None, group: int) -> None:
+    frame().to_parquet("a.parquet", row_group_size=group)
+    pieces, whole = bench(), bench()
+    opened = source(pieces, "a.parquet", until=until)
+    assert isinstance(opened, ParquetSource)
+    assert (opened.total, opened.first_time) == (len(frame()) if until is None else sum(frame()["t"] <= until), 0)
+    replay = pieces.replay("a.parquet", type="A", time="t", until=until)
+    whole.replay(frame(), type="A", time="t", until=until).run()
+    replay.run()
+    assert replay.progress.events == replay.progress.total == opened.total
+    for name in ("s", "u"):
+        pd.testing.assert_frame_equal(pieces.changes(name), whole.changes(name))
+
+
+def test_snapshots_find_their_place_in_it() -> None:
+    frame().to_parquet("a.parquet")
+    cep, plain = bench(), bench()
+    replay = cep.replay("a.parquet", type="A", time="t", keep=50)
+    replay.run()
+    plain.replay(frame(), type="A", time="t", until=700).run()
+    assert replay.at(700).iterate("s") == plain.iterate("s")
+
+
+def test_rows_that_are_not_in_order_are_sorted() -> None:
+    given = frame()
+    given.loc[200, "t"] = 5
+    given.to_parquet("a.parquet")
+    cep, whole = bench(), bench()
+    assert not isinstance(source(cep, "a.parquet"), ParquetSource)
+    cep.replay("a.parquet", type="A", time="t").run()
+    whole.replay(given, type="A", time="t").run()
+    pd.testing.assert_frame_equal(cep.changes("s"), whole.changes("s"))
+    swapped = pd.concat([frame().iloc[64:128], frame().iloc[:64], frame().iloc[128:]])
+    swapped.to_parquet("b.parquet", index=False)
+    with pytest.raises(EventError, match="row 64 of `A` goes back in time: 00:00:00.000 after 00:00:00.420"):
+        cep.replay("b.parquet", type="A", time="t", sort=False)
+
+
+def test_a_mistake_in_the_last_piece_is_told_before_any_event() -> None:
+    given = frame().astype({"x": "Int64"})
+    given.loc[290, "x"] = 2**40
+    given.to_parquet("a.parquet")
+    cep = bench()
+    with pytest.raises(EventError, match=r"column `x` of `A`, row 290: .*1099511627776 is outside"):
+        cep.replay("a.parquet", type="A", time="t")
+    given.drop(columns="d").to_parquet("b.parquet")
+    with pytest.raises(EventError, match=r"the file 'b.parquet' for event type `A` lacks the column `d`"):
+        cep.replay("b.parquet", type="A", time="t")
+    assert cep.feed("s").deliveries == 0
+
+
+def test_pieces_go_when_they_are_done() -> None:
+    """Garbage is collected seldom during a replay: what is in a cycle would stay, with all of its rows."""
+    frame().to_parquet("a.parquet")
+    chunks = source(bench(), "a.parquet").chunks()
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(each, sources.FrameSource) for each in gc.get_objects())
+        for chunk in chunks:
+            chunk.columns(("k", "x"), 0, 5)
+            chunk.column("d")
+        del chunk
+        assert sum(isinstance(each, sources.FrameSource) for each in gc.get_objects()) == before
+    finally:
+        gc.enable()
