@@ -80,7 +80,7 @@ def test_rows_that_are_not_in_order_are_sorted() -> None:
     pd.testing.assert_frame_equal(cep.changes("s"), whole.changes("s"))
     swapped = pd.concat([frame().iloc[64:128], frame().iloc[:64], frame().iloc[128:]])
     swapped.to_parquet("b.parquet", index=False)
-    with pytest.raises(EventError, match="row 64 of `A` goes back in time: 00:00:00.000 after 00:00:00.420"):
+    with pytest.raises(EventError, match=r"row 64 of `A` goes back in time: 00:00:00\.000 after 00:00:00\.420"):
         cep.replay("b.parquet", type="A", time="t", sort=False)
 
 
