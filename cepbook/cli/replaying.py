@@ -20,7 +20,7 @@ from cepbook.session import ReplayResult, Workbench
 from cepbook.session.clock import show, whole_or_text
 from cepbook.session.files import PARQUET, json_object, parquet_head, read_file
 from cepbook.session.replay import Replay
-from cepbook.session.sinks import FileSink, SinkError
+from cepbook.session.sinks import FileSink, SinkError, partial_name
 from cepbook.session.sources import Nothing
 from cepbook.session.writers import SQLITE, check_kind
 from cepbook.shown import counted, progress_line, terminal
@@ -81,7 +81,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Deploy, replay, write. Statements that failed make the exit code 1; what they did not stop is written."""
+    """Deploy, replay, write. Statements that failed make the exit code 1; what they did not stop is written.
+
+    Files of a run that fails, or is killed, do not get their names.
+    """
     for _, path in options.sinks:
         check_kind(path)
     sources = _by_name(options.sources, "--in")
@@ -109,7 +112,10 @@ def run(options: argparse.Namespace) -> int:
             late=options.late,
             stepping=options.stepping,
         )
-        sinks = [stack.enter_context(workbench.sink(name, path)) for name, path in options.sinks if path != PIPE]
+        sinks = list[FileSink]()
+        stack.callback(_unfinished, sinks)
+        files = [(name, path) for name, path in options.sinks if path != PIPE]
+        sinks += [stack.enter_context(workbench.sink(name, path, whole=True)) for name, path in files]
         piped.begin(replay, [workbench.sink(name, path) for name, path in options.sinks if path == PIPE], bool(sinks))
         stack.callback(piped.close)
         replay.subscribe(piped.flush)
@@ -187,6 +193,16 @@ class Piped:
 SHOWN = 5  # errors of statements
 
 
+def _unfinished(sinks: list[FileSink]) -> None:
+    """Tell which files have less than they should, and where they are."""
+    for sink in sinks:
+        if sink.place != sink.path:
+            print(
+                f"cepbook: {sink.path!r} is not written: {sink.place!r} has the {counted(sink.rows, 'row')} until then",
+                file=sys.stderr,
+            )
+
+
 def _column(text: str) -> str:
     """An argparse type: a column, or TYPE=COLUMN."""
     if "=" in text:
@@ -213,7 +229,7 @@ def _check_files(read: Iterable[str], written: list[str]) -> None:
     files: set[Path] = set()
     for path in written:
         file = Path(path).resolve()
-        if path != PIPE and file in sources:
+        if path != PIPE and not sources.isdisjoint((file, Path(partial_name(path)).resolve())):
             raise UsageError(f"--out: {path!r} holds the events that are read")
         if path != PIPE and not path.lower().endswith(SQLITE) and file in files:
             raise UsageError(f"--out names {path!r} twice")

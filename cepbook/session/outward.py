@@ -90,16 +90,20 @@ class Outward:
         """
         return answer(cast("Workbench", self), epl, parameters)
 
-    def sink(self, name: str, path: str | os.PathLike[str], *, table: str | None = None) -> FileSink:
+    def sink(
+        self, name: str, path: str | os.PathLike[str], *, table: str | None = None, whole: bool = False
+    ) -> FileSink:
         """Write all that statement `name` delivers from now on into a file: Parquet, CSV, JSON lines, SQLite.
 
         The name of the file says which; rows are those of `changes`. `table` is that of an SQLite database (default:
         the statement's name), which is added to; other files are replaced. Close what you get (or use ``with``): a
-        Parquet file is whole only then. Raises UsageError for an unknown statement and a file that cannot be written.
+        Parquet file is whole only then. With `whole` a file gets its name only when it is closed and nothing failed
+        (``q.csv`` is ``q.partial.csv`` until then). Raises UsageError for an unknown statement and a file that cannot
+        be written.
         """
         with self._lock:
             self._stage.statement(name)
-            return FileSink(self._stage, self._lock, name, path, table)
+            return FileSink(self._stage, self._lock, name, path, table, whole=whole)
 
     def stream(self, name: str, *, capacity: int = 10_000) -> Stream:
         """``async for delivery in cep.stream("alerts")``: what the statement delivers from now on (`sinks.Stream`).

@@ -83,12 +83,25 @@ class FileSink:
     `flush` writes what waits. A row that cannot be written ends the writing, not the statement: `error` says why,
     `lost` counts what came since, `close` raises. A further sink of the same statement and file (a cell that is run
     again) closes this one; UsageError where the file is one of another statement.
+
+    `whole`: the file has its name (and takes the place of one that had it) when it is closed with nothing lost, and no
+    exception ended the ``with``. Until then, and else, `place` is where it is: `partial_name`. Not so a database.
     """
 
-    def __init__(self, stage: Stage, lock: RLock, name: str, path: str | os.PathLike[str], table: str | None) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        lock: RLock,
+        name: str,
+        path: str | os.PathLike[str],
+        table: str | None,
+        *,
+        whole: bool = False,
+    ) -> None:
         check_kind(path)
         self.name = name
         self.path = os.fspath(path)
+        self.place = partial_name(self.path) if whole and _is_plain(self.path) else self.path
         self.rows = 0
         self.lost = 0
         self.error: Exception | None = None
@@ -99,8 +112,8 @@ class FileSink:
             if other.name != name:
                 raise UsageError(f"{self.path!r} is written by a sink of `{other.name}`: close that first")
             other.close()
-        self._writer = open_writer(path, changed_columns(self._types), table or name)
-        self._place = _place_of(self.path)
+        self._writer = open_writer(self.place, changed_columns(self._types), table or name)
+        self._file = _file_of(self.place)
         self._tap = Tap(self._when_full)
         self._leave = stage.attach(name, self._tap, self._successor)
         _OPEN.add(self)
@@ -143,8 +156,11 @@ class FileSink:
         self._raise()
         return self
 
-    def close(self) -> None:
-        """Write what waits and finish the file; nothing more is written. Raises SinkError when rows are lost."""
+    def close(self, *, failed: bool = False) -> None:
+        """Write what waits and finish the file; nothing more is written. Raises SinkError when rows are lost.
+
+        `failed`: not all has come; a file that is to be `whole` keeps its place.
+        """
         with self._lock, Interruptions(lambda: None):
             if self._writer is None:
                 return
@@ -157,9 +173,15 @@ class FileSink:
                     writer.close()
                 except (OSError, ValueError, sqlite3.Error) as error:
                     self.error = self.error or error
-            if self.error is None and _place_of(self.path) != self._place:
+            if self.error is None and _file_of(self.place) != self._file:
                 self.error = UsageError("the file was taken away, or is another one, meanwhile")
                 self.lost = self.rows
+            if self.place != self.path and self.error is None and not failed:
+                try:
+                    os.replace(self.place, self.path)
+                    self.place = self.path
+                except OSError as error:
+                    self.error = error
         self._raise()
 
     def __del__(self) -> None:
@@ -173,12 +195,12 @@ class FileSink:
     def __enter__(self) -> FileSink:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
+        self.close(failed=failure is not None)
 
     def __repr__(self) -> str:
         state = "closed" if self._writer is None else "open" if self.error is None else f"failed: {self.error}"
-        return f"{self.name} → {self.path}: {self.rows:,} rows, {state}"
+        return f"{self.name} → {self.place}: {self.rows:,} rows, {state}"
 
 
 _OPEN: WeakSet[FileSink] = WeakSet()
@@ -188,7 +210,7 @@ def _end(sink: FileSink) -> None:
     """Close a sink that nobody has closed: what waits is written, what cannot be is told."""
     try:
         if getattr(sink, "_writer", None) is not None:
-            sink.close()
+            sink.close(failed=True)
     except SinkError as error:
         sys.stderr.write(f"cepbook: {error}\n")
 
@@ -204,7 +226,19 @@ def is_same_file(one: str, other: str) -> bool:
     return one != "-" and is_replaced(one) and os.path.realpath(one) == os.path.realpath(other)
 
 
-def _place_of(path: str) -> tuple[int, int] | None:
+def partial_name(path: str) -> str:
+    """Where a file is while it is written that is to be whole: `q.partial.csv` for `q.csv`."""
+    stem, kind = os.path.splitext(path)
+    return f"{stem}.partial{kind}"
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is one of a file that may be replaced: no database, pipe, link or standard output."""
+    there = not os.path.islink(name) and (os.path.isfile(name) or not os.path.exists(name))
+    return there and is_replaced(name) and name != "-"
+
+
+def _file_of(path: str) -> tuple[int, int] | None:
     """Which file a name is of; None for the standard output, and where there is none."""
     try:
         found = os.stat(path)
@@ -299,8 +333,7 @@ def export(rows: Sequence[Sequence[Any]], path: str | os.PathLike[str], types: M
     Raises UsageError, SinkError when that cannot be.
     """
     name = os.fspath(path)
-    plain = not os.path.islink(name) and (os.path.isfile(name) or not os.path.exists(name))
-    beside = plain and is_replaced(name) and name != "-"
+    beside = _is_plain(name)
     target = os.path.join(os.path.dirname(name), f".{os.getpid()}.{os.path.basename(name)}") if beside else name
     try:
         writer = open_writer(target, types, table)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -128,6 +129,45 @@ def test_a_statement_that_fails_makes_the_run_fail(capsys: pytest.CaptureFixture
     shown = capsys.readouterr()
     assert "statement error" in shown.out and "f" in shown.err
     assert len(pd.read_csv("o.csv")) == 3
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_file_has_its_name_when_it_is_whole(
+    kind: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("t.epl").write_text("create schema T(ts long, x int); @name('t') select x from T")
+    file, partial = Path(f"o.{kind}"), Path(f"o.partial.{kind}")
+    file.write_text("of a former run")
+    lines = [json.dumps({"ts": i, "x": i}) for i in range(20)]
+    words = ["run", "t.epl", "--in", "T=-", "--time", "ts", "--out", f"t={file}"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines, '{"ts": "soon"}'])))
+    assert main(words) == 1
+    said = f"cepbook: '{file}' is not written: '{partial}' has the 20 rows until then"
+    assert said in capsys.readouterr().err
+    assert file.read_text() == "of a former run" and read(partial)["x"].tolist() == list(range(20))
+    assert main(["run", "t.epl", "--in", f"T={partial}", "--time", "ts", "--out", f"t={file}"]) == 1
+    assert "holds the events that are read" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
+    assert main(words) == 0
+    assert read(file)["x"].tolist() == list(range(20)) and not partial.exists()
+
+
+def test_a_run_that_is_killed_leaves_no_file_of_the_name(tmp_path: Path) -> None:
+    (tmp_path / "m.epl").write_text("create schema T(x int, at long); @name('q') select x from T")
+    (tmp_path / "o.csv").write_text("of a former run")
+    words = ["run", "m.epl", "--in", "T=-", "--time", "at", "--out", "q=o.csv"]
+    with subprocess.Popen([sys.executable, "-m", "cepbook", *words], cwd=tmp_path, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"".join(b'{"x": 1, "at": %d}\n' % at for at in range(20_000)))
+        process.stdin.flush()
+        asyncio.run(until(lambda: (tmp_path / "o.partial.csv").exists()))
+        process.kill()
+    assert (tmp_path / "o.csv").read_text() == "of a former run"
+
+
+def read(path: Path) -> pd.DataFrame:
+    kinds: dict[str, Any] = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
+    return kinds.get(path.suffix, lambda name: pd.read_json(name, lines=True))(path)
 
 
 def test_ctrl_c_keeps_what_was_written(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
