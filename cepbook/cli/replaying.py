@@ -129,6 +129,9 @@ def run(options: argparse.Namespace) -> int:
             replay.stop()
         finally:
             progress.clear()
+        if interrupted and PIPE not in sources.values():  # a pipe has no end but that
+            for sink in sinks:
+                sink.close(failed=True)
     if not options.quiet:
         summary(workbench, replay.result, [*sinks, *piped.sinks], out)
     if piped.unread:
@@ -197,10 +200,7 @@ def _unfinished(sinks: list[FileSink]) -> None:
     """Tell which files have less than they should, and where they are."""
     for sink in sinks:
         if sink.place != sink.path:
-            print(
-                f"cepbook: {sink.path!r} is not written: {sink.place!r} has the {counted(sink.rows, 'row')} until then",
-                file=sys.stderr,
-            )
+            print(f"cepbook: {sink.path!r} is not written; {sink.place!r} has what came until then", file=sys.stderr)
 
 
 def _column(text: str) -> str:
@@ -386,7 +386,7 @@ def summary(workbench: Workbench, result: ReplayResult, sinks: list[FileSink], o
     print(head, file=out)
     files: dict[str, list[str]] = {}
     for sink in sinks:
-        files.setdefault(sink.name, []).append("standard output" if sink.path == PIPE else sink.path)
+        files.setdefault(sink.name, []).append("standard output" if sink.path == PIPE else sink.place)
     rows = []
     for name, statement in workbench.runtime.statements.items():
         feed = workbench.feed(name)

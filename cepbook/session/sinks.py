@@ -112,7 +112,7 @@ class FileSink:
             if other.name != name:
                 raise UsageError(f"{self.path!r} is written by a sink of `{other.name}`: close that first")
             other.close()
-        self._writer = open_writer(self.place, changed_columns(self._types), table or name)
+        self._writer = _opened(self.path, self.place, changed_columns(self._types), table or name)
         self._file = _file_of(self.place)
         self._tap = Tap(self._when_full)
         self._leave = stage.attach(name, self._tap, self._successor)
@@ -232,6 +232,14 @@ def partial_name(path: str) -> str:
     return f"{stem}.partial{kind}"
 
 
+def _opened(name: str, place: str, types: Mapping[str, Type], table: str) -> Writer:
+    """What writes the file `name`, at a `place` of its own. Errors: UsageError, about the file."""
+    try:
+        return open_writer(place, types, table)
+    except UsageError as error:
+        raise UsageError(str(error).replace(repr(place), repr(name))) from None
+
+
 def _is_plain(name: str) -> bool:
     """Whether a name is one of a file that may be replaced: no database, pipe, link or standard output."""
     there = not os.path.islink(name) and (os.path.isfile(name) or not os.path.exists(name))
@@ -335,10 +343,7 @@ def export(rows: Sequence[Sequence[Any]], path: str | os.PathLike[str], types: M
     name = os.fspath(path)
     beside = _is_plain(name)
     target = os.path.join(os.path.dirname(name), f".{os.getpid()}.{os.path.basename(name)}") if beside else name
-    try:
-        writer = open_writer(target, types, table)
-    except UsageError as error:
-        raise UsageError(str(error).replace(repr(target), repr(name))) from None
+    writer = _opened(name, target, types, table)
     try:
         try:
             writer.write(rows)

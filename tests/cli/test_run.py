@@ -100,6 +100,7 @@ def test_types_that_no_module_declares_and_a_pipe(
         (["m.epl", "--in", "Tick=ticks.csv"], "the event time of `Tick` is not known"),
         (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "r=o.csv"], "`r`"),
         (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "q=o.xls"], "the kinds of files are"),
+        (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "q=no/o.csv"], "'no/o.csv' cannot be written: "),
         (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--set", "lov=3"], "did you mean `low`?"),
         (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--set", "low=x"], "variable `low` is double"),
         (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--until", "noon"], "'noon' is not an ISO 8601"),
@@ -142,8 +143,7 @@ def test_a_file_has_its_name_when_it_is_whole(
     words = ["run", "t.epl", "--in", "T=-", "--time", "ts", "--out", f"t={file}"]
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines, '{"ts": "soon"}'])))
     assert main(words) == 1
-    said = f"cepbook: '{file}' is not written: '{partial}' has the 20 rows until then"
-    assert said in capsys.readouterr().err
+    assert f"cepbook: '{file}' is not written; '{partial}' has what came until then" in capsys.readouterr().err
     assert file.read_text() == "of a former run" and read(partial)["x"].tolist() == list(range(20))
     assert main(["run", "t.epl", "--in", f"T={partial}", "--time", "ts", "--out", f"t={file}"]) == 1
     assert "holds the events that are read" in capsys.readouterr().err
@@ -178,8 +178,9 @@ def test_ctrl_c_keeps_what_was_written(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr("cepbook.session.replay.Replay.run", interrupted)
     assert main(["run", "m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "q=o.parquet"]) == 130
     shown = capsys.readouterr()
-    assert "2 events stopped" in shown.out and "interrupted" in shown.err
-    assert len(pd.read_parquet("o.parquet")) == 2
+    assert "2 events stopped" in shown.out and "0  o.partial.parquet" in shown.out and "interrupted" in shown.err
+    assert "'o.parquet' is not written; 'o.partial.parquet' has what came until then" in shown.err
+    assert len(pd.read_parquet("o.partial.parquet")) == 2 and not Path("o.parquet").exists()
 
 
 def test_ctrl_c_while_nothing_comes_from_a_pipe(tmp_path: Path) -> None:
