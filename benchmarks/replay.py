@@ -1,6 +1,6 @@
 """What does a statement that needs the order of events cost the others of a replay? And how fast are replays?
 
-    python benchmarks/replay.py [--events 100000] [--rounds 5] [--only modules,workloads]
+    python benchmarks/replay.py [--events 100000] [--rounds 5] [--only modules,workloads,paced]
 
 First table: a module of ten statements, replayed; then the same module of which one statement is a pattern, a pattern
 over a stream that another statement inserts into, a context of conditions, or has a plain listener. Baseline is the
@@ -8,6 +8,9 @@ module of ten plain statements in the same run; the bar for the pattern is 1.5 t
 
 Second table: the workloads of `workloads.py`, replayed from a DataFrame into the workbench's feeds, in thousands of
 events per CPU-second. With another checkout first on PYTHONPATH the same file measures that one.
+
+Third table: the same, with a clock that stops whenever something is due (``stepping``) and with a speed that nothing
+keeps (all is due at once), beside the plain replay.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 from workloads import EPL, SCHEMA, ticks
@@ -66,21 +70,21 @@ def workload(name: str) -> Workbench:
     return bench
 
 
-def seconds(made: Callable[[], Workbench], frame: pd.DataFrame) -> float:
+def seconds(made: Callable[[], Workbench], frame: pd.DataFrame, options: dict[str, Any]) -> float:
     """CPU-seconds of a replay."""
     bench = made()
     gc.collect()
     start = time.process_time()
-    bench.replay(frame, type="Tick", time="ts").run()
+    bench.replay(frame, type="Tick", time="ts", **options).run()
     return time.process_time() - start
 
 
-def compared(jobs: dict[str, tuple[Callable[[], Workbench], pd.DataFrame]], rounds: int) -> dict[str, list[float]]:
+def compared(jobs: dict[Any, tuple[Any, ...]], rounds: int) -> dict[Any, list[float]]:
     """The CPU-seconds of each job, interleaved, after a warm-up."""
-    taken: dict[str, list[float]] = {name: [] for name in jobs}
+    taken: dict[Any, list[float]] = {name: [] for name in jobs}
     for number in range(rounds + 1):
-        for name, (made, frame) in jobs.items():
-            found = seconds(made, frame)
+        for name, (made, frame, *options) in jobs.items():
+            found = seconds(made, frame, *options or [{}])
             if number:
                 taken[name].append(found)
     return taken
@@ -90,7 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="modules,workloads")
+    parser.add_argument("--only", default="modules,workloads,paced")
     chosen = parser.parse_args()
     wanted = chosen.only.split(",")
     print(f"{chosen.events:,} events, {chosen.rounds} interleaved rounds, medians of CPU time")
@@ -107,6 +111,15 @@ def main() -> None:
         jobs = {name: (lambda name=name: workload(name), frames[1000 if name == "d" else 100]) for name in named}
         for name, found in compared(jobs, chosen.rounds).items():
             print(f"| {name} | {chosen.events / statistics.median(found) / 1000:,.0f} |")
+    if "paced" in wanted:
+        print("| workload | plain | stepping | with a speed | plain / with a speed |\n|---|--:|--:|--:|--:|")
+        kinds = {"plain": {}, "stepping": {"stepping": True}, "speed": {"speed": 1e9}}
+        named = [name for name in EPL if len(name) == 1]
+        given = {name: (lambda name=name: workload(name), frames[1000 if name == "d" else 100]) for name in named}
+        every = compared({(n, k): (*given[n], kinds[k]) for n in named for k in kinds}, chosen.rounds)
+        for name in named:
+            plain, stepping, speed = (chosen.events / statistics.median(every[name, k]) / 1000 for k in kinds)
+            print(f"| {name} | {plain:,.0f} | {stepping:,.0f} | {speed:,.0f} | {plain / speed:.2f} |")
 
 
 if __name__ == "__main__":
