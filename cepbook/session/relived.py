@@ -45,7 +45,7 @@ class Again:
         elif first.deed is not None:
             with suppress(CepbookError):  # it was about something that is not here
                 first.deed(runtime)
-        elif first.lot or (first.stepping and time > runtime.now) or (not events and first.time >= runtime.now):
+        elif first.lot or self._visits(first) or (not events and first.time >= runtime.now):
             self.stopped(time, stepping=first.stepping)
             runtime.advance(time, stepping=first.stepping)
         for name, event in events:
@@ -54,6 +54,12 @@ class Again:
             runtime.send_together(events)
         elif events:
             runtime.send(*events[0], time)
+
+    def _visits(self, event: Happening) -> bool:
+        """Whether the clock stops on its way to an event, where it visits what is due."""
+        runtime = self.runtime
+        due = runtime.next_due if event.stepping and event.time > runtime.now else None
+        return due is not None and due <= event.time
 
     def stopped(self, time: int, *, stepping: bool) -> None:
         """The clock is about to go to `time`."""
