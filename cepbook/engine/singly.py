@@ -24,7 +24,8 @@ class Singly:
     if they are a range, it stops whenever something is due, as in ``Runtime.advance(…, stepping=True)``.
 
     While `run` works, `place` is that of the event in hand, and `event` is what is being shown, None while the clock
-    advances to it. `failures` are those that senders and clock raise: the rest of the slice comes all the same.
+    advances to it. `seen` says of a slice how many events there are before that: not all need be shown to anybody.
+    `failures` are those that senders and clock raise: the rest of the slice comes all the same.
     """
 
     def __init__(
@@ -39,6 +40,8 @@ class Singly:
         self.event: tuple[str, dict[str, Any]] | None = None
         self.failures: list[Exception] = []
         self.advancing = False  # the engine is called from here
+        self._again = False  # the clock stops where it stood
+        self._stop: Callable[[], bool] = lambda: False
         self._runtime = runtime
         self._slices = slices
         self._times = times
@@ -50,8 +53,19 @@ class Singly:
         """What is in hand."""
         return self.place, int(self.event is not None), 0, ()
 
+    def seen(self, each: Slice) -> int:
+        """How many events of a slice come before what is in hand."""
+        if self.event is not None:
+            return bisect_left(each.places, self.place)
+        return (bisect_right if self._again else bisect_left)(each.times, self._runtime.clock.now)
+
+    def is_of(self, each: Slice) -> bool:
+        """Whether the event in hand is one of a slice."""
+        return self.event is not None and self.event[0] == each.type
+
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Send all; or end when `stop` tells to, after the event or the stop of the clock in hand."""
+        self._stop = stop
         clock, senders = self._runtime.clock, self._senders
         slices = [each for each in self._slices if each.type in senders]
         places, heads = [], []
@@ -88,24 +102,25 @@ class Singly:
         clock, times = self._runtime.clock, self._times
         if isinstance(times, range):
             self._visit(t)
-        while clock.due <= t:
+        while clock.due <= t and not (isinstance(times, range) or self._stop()):
             place = bisect_left(times, max(clock.due, clock.now + 1))  # what is due at once waits for the next stop
             if place == len(times) or times[place] > t:
                 break
             self._go(times[place])
-        if t > clock.now:
+        if t > clock.now and not self._stop():
             self._go(t)
 
     def _visit(self, t: int) -> None:
         """Stop whenever something is due before `t`. What waits for the next stop, whatever its time, is due now."""
         clock = self._runtime.clock
         due = clock.due
-        while clock.now < t and due < t:
+        while clock.now < t and due < t and not self._stop():
             self._go(max(due, clock.now))
             due = clock.beyond(clock.now)
 
     def _go(self, t: int) -> None:
         self.advancing = True
+        self._again = t <= self._runtime.clock.now
         try:
             self._runtime.advance(t)
         except Exception as failure:  # noqa: BLE001 - raised when the slice is over
@@ -134,6 +149,7 @@ class Mixed:
         self._nodes = nodes
         self._timers = [node.statement.timed for node in nodes]
         self._begin = runtime.clock.now
+        self._seen = [0] * len(slices)  # how many events came before the one in hand when the engine was called
         self._shown = runtime.routes.shown  # to whom the event in hand was shown when the engine was called
 
     def run(self, senders: Mapping[str, Sender], wanted: Wanted, own: frozenset[str]) -> list[Exception]:
@@ -161,7 +177,7 @@ class Mixed:
                     runtime.entered = before
         except BaseException:
             if not (self.called or runtime.rounds.broken):
-                self._up_to(singly.place + (singly.event is not None))
+                self._up_to([singly.seen(each) + singly.is_of(each) for each in self._slices])
             raise
         if not self.called:
             self._through(self._slices, self._times[-1])
@@ -176,7 +192,8 @@ class Mixed:
     def _call(self, singly: Singly) -> None:
         """Let the nodes see what came before now: of the event in hand those that are ahead in the order."""
         self.called = True
-        self._up_to(singly.place)
+        self._seen = [singly.seen(each) for each in self._slices]
+        self._up_to(self._seen)
         routes = self._runtime.routes
         self._shown = routes.shown
         if singly.event is not None:
@@ -187,9 +204,9 @@ class Mixed:
     def _names(self, wanted: Callable[[tuple[int, int]], bool]) -> set[str]:
         return {node.statement.name for node in self._nodes if wanted(node.statement.order)}
 
-    def _up_to(self, place: int) -> None:
+    def _up_to(self, counts: Sequence[int]) -> None:
         now = self._runtime.clock.now
-        self._through([each.part(0, bisect_left(each.places, place)) for each in self._slices], now)
+        self._through([each.part(0, count) for each, count in zip(self._slices, counts, strict=True)], now)
 
     def _through(self, slices: Sequence[Slice], last: int) -> None:
         clock, before = self._runtime.clock, self._worker
@@ -205,9 +222,9 @@ class Mixed:
     def _rest(self, singly: Singly) -> list[Exception]:
         """The event in hand for those that have not seen it, and all that follow for everybody."""
         runtime, failures = self._runtime, list[Exception]()
-        end = bisect_left
+        counts = zip(self._slices, self._seen, strict=True)
+        slices = [each.part(count + singly.is_of(each)) for each, count in counts]
         if singly.event is not None:
-            end = bisect_right
             type_name, event = singly.event
             try:
                 runtime.sender_to(type_name, self._names(lambda order: order > self._shown))(event)
@@ -215,7 +232,6 @@ class Mixed:
                 if not runtime.rounds.told(failure):
                     raise
                 failures.append(failure)
-        slices = [each.part(end(each.places, singly.place)) for each in self._slices]
         senders = {each.type: runtime.sender(each.type) for each in slices}
         self._worker = rest = Singly(runtime, slices, self._times, senders, lambda each: None)
         rest.run()

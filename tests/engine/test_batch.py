@@ -409,3 +409,28 @@ def test_the_filter_of_a_context_looks_at_an_event_once(epl: str) -> None:
             run.replay(events, [4])
         counts.append((len(calls), [str(error) for error in errors], run.deliveries))
     assert counts[0] == counts[1] and counts[0][1]
+
+
+@pytest.mark.parametrize("stepping", [False, True])
+@settings(max_examples=60)
+@given(histories(("A",)), CUTS)
+def test_a_listener_of_a_timer_that_calls_the_engine(stepping: bool, events: list[Event], cuts: list[int]) -> None:
+    """The pattern wants few of the events: what comes between them is not lost to the others, nor seen too early."""
+    epl = (
+        "@name('p') select a.x as x from pattern [every a=A(x = 2) -> (timer:interval(200 msec) and not A(x = 3))];"
+        "@name('w') insert rstream into C select rstream k, x from A#time(900 msec);"
+        "@name('c') select count(*) as c from C; @name('o') select count(*) as c from A output snapshot every 350 msec"
+    )
+    sent, replayed = Run(epl), Run(epl)
+    for run in (sent, replayed):
+
+        def call(delta: object, run: Run = run) -> None:
+            if len(run.recorders["p"]) == 2:
+                run.runtime.send("A", {"k": "a", "g": 1, "x": 9, "n": 1, "d": 1.0, "f": 1.0})
+            run.runtime.iterate("c")
+
+        run.runtime.statement("p").add_listener(call)
+    sent.send(events, stepping=stepping)
+    replayed.replay(events, cuts, stepping=stepping)
+    assert replayed.deliveries == sent.deliveries
+    assert replayed.readings() == sent.readings()
