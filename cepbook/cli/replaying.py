@@ -126,6 +126,7 @@ def run(options: argparse.Namespace) -> int:
             replay.run()
         except KeyboardInterrupt:
             interrupted = True
+            piped.take_rest(alone=len(sources) == 1)
             replay.stop()
         finally:
             progress.clear()
@@ -156,6 +157,8 @@ class Piped:
     def __init__(self) -> None:
         self.sinks: list[FileSink] = []
         self.unread = False
+        self.came = 0  # lines with events that were read from a pipe
+        self._closed = False
         self._replay: Replay | None = None
         self._others = False
 
@@ -166,7 +169,17 @@ class Piped:
     @property
     def ended(self) -> bool:
         """Whether no more events are wanted."""
-        return (self._replay is not None and self._replay.interrupted) or (self.unread and not self._others)
+        stopped = self._replay is not None and self._replay.interrupted
+        return stopped or self._closed or (self.unread and not self._others)
+
+    def take_rest(self, *, alone: bool) -> None:
+        """After Ctrl-C: what was read from the pipe, if that is the only source, goes in; nothing more is read."""
+        self._closed = True
+        if self._replay is not None and self.came and alone and not self.unread:
+            left = self.came - self._replay.progress.events - self._replay.progress.late
+            with suppress(KeyboardInterrupt):
+                if left > 0:
+                    self._replay.step(left)
 
     def flush(self) -> None:
         """Write what waits."""
@@ -313,8 +326,10 @@ def _lines(pipe: IO[str], out: Piped) -> Iterator[str | bytes | None]:
         if not data:
             break
         *lines, rest = (rest + data).split(b"\n")
+        out.came += sum(1 for line in lines if line.strip())
         yield from lines
     if rest and not out.ended:
+        out.came += bool(rest.strip())
         yield rest
 
 

@@ -202,6 +202,26 @@ def test_ctrl_c_while_nothing_comes_from_a_pipe(tmp_path: Path) -> None:
     assert list(pd.read_csv(tmp_path / "o.csv")["x"]) == [1, 2]
 
 
+def test_what_was_read_from_a_pipe_before_ctrl_c_goes_in(tmp_path: Path) -> None:
+    (tmp_path / "m.epl").write_text("create schema T(x int, at long); @name('q') select x from T")
+    words = ["run", "m.epl", "--in", "T=-", "--time", "at", "--out", "q=o.csv"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "cepbook", *words],
+        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None and process.stdout is not None
+        lines = [b'{"x": %d, "at": %d}\n' % (x, x) for x in range(2_400)]  # as much as a pipe holds
+        process.stdin.write(b"".join(lines))
+        process.stdin.flush()
+        pipe = process.stdin.fileno()
+        while int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), sys.byteorder):
+            pass  # it is at work on what it has read
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert b"2,400 events stopped" in process.stdout.read()
+    assert len(pd.read_csv(tmp_path / "o.csv")) == 2_400
+
+
 def test_rows_go_into_a_pipe_as_they_are_made(tmp_path: Path) -> None:
     (tmp_path / "m.epl").write_text("create schema T(x int, at long); @name('q') select x from T")
     words = ["run", "m.epl", "--in", "T=-", "--time", "at", "--out", "q=-"]
