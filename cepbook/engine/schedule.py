@@ -230,24 +230,25 @@ class Schedule(Timers):
         return found[0] if found else None
 
     def _tick(self, due: list[tuple[Any, int, Any, int]], now: int, made: dict[int, Made]) -> bool:
-        """Run timers in the order in which they are due, also where the clock has leapt over several of them: groups
-        of a window that are due behind an output have their time behind it.
+        """Run timers in the order in which they are due, also where the clock has leapt over several of them: windows,
+        and groups of one, that are due behind an output have their time behind it. Alarms of windows may be early.
         """
         forced = False
         outputs = {id_: at for _, id_, place, at in due if place == OUTPUT and at < now}
         held: set[int] = set()
-        for state, id_, place, _ in due:
+        for state, id_, place, at in due:
             if place >= SUBQUERY:
                 self._program.subqueries[place - SUBQUERY]["tick"](state, now)
                 continue
-            if place == WINDOW and id_ in outputs:
+            if place == WINDOW and id_ in outputs and at <= outputs[id_]:
                 held.add(id_)
+                if state[1].due > outputs[id_]:
+                    continue
                 state[1].hold_back(outputs[id_])
             forced |= self._tick_one(state, id_, place, now, made)
             if place == OUTPUT and id_ in held:
                 state[1].hold_back(NEVER)
-                if state[1].due <= now:
-                    forced |= self._tick_one(state, id_, WINDOW, now, made)
+                forced |= self._tick_one(state, id_, WINDOW, now, made)
         return forced
 
     def _tick_one(self, state: Any, id_: int, place: int, now: int, made: dict[int, Made]) -> bool:
