@@ -10,13 +10,13 @@ from typing import Any
 
 from IPython.display import display
 
-from cepbook import spark
 from cepbook.errors import BindError, Diagnostic, UsageError
 from cepbook.lang import plan
 from cepbook.magics.host import WORKBENCH, Host
 from cepbook.magics.options import Options, number, pairs, variable_name
 from cepbook.session import Workbench
 from cepbook.session.clock import whole_or_text
+from cepbook.spark.session import table as table_of
 
 GIVEN = ("frames", "from", "time", "sequence", "until", "into")  # the options of `with_spark`
 
@@ -167,15 +167,15 @@ def _only_type(workbench: Workbench, magic: str) -> str:
     return outer[0]
 
 
-def _is_path(table: str) -> bool:
-    return table.lower().endswith((".parquet", ".pq")) or os.path.isdir(table)
+def _is_path(name: str) -> bool:
+    return name.lower().endswith((".parquet", ".pq")) or os.path.isdir(name)
 
 
 def _table(kind: str, name: str, host: Host, magic: str) -> object:
     """What `--from` names: the path of Parquet files, or a table or view of Spark's with the events of type `kind`."""
     if _is_path(name):
         return name
-    found, known = spark.table(name)
+    found, known = table_of(name)
     if found is None:
         hint = "a Parquet file ends in .parquet or .pq; of another file make a frame first, for --frames"
         if name.isidentifier():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cepbook.arguments import checked
-from cepbook.spark.session import local_session, require_pyspark, table
+from cepbook.spark.session import local_session, require_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cepbook.spark.comparison import Comparison, compare
     from cepbook.spark.result import SparkRun
 
-__all__ = ["Comparison", "compare", "local_session", "register_sql", "run", "sql", "stream", "table"]
+__all__ = ["Comparison", "compare", "local_session", "register_sql", "run", "sql", "stream"]
 _ON_DEMAND = {"Comparison": "comparison", "compare": "comparison"}  # name -> the module that has it
 
 
