@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from cepbook.engine.patterns.code import PatternCode
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.assign import new_values, put
-from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.compile import PASSES, Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.lowering import lowered
 from cepbook.engine.rows.source import Source
 from cepbook.engine.variables import Variable
 from cepbook.lang import plan as p
+from cepbook.lang.reads import variables_read
 
 
 def compile_create_variable(plan: p.CreateVariableStatement, scope_in: ScopeIn, cell: Variable) -> Program:
@@ -65,6 +66,11 @@ def write_takers(plan: Trigger, props: Mapping[str, str], scope: Scope, body: Ca
                     source.line("return False")
             body()
             source.line("return True")
+    if condition is not None and variables_read(condition) and plan.context is None:
+        with source.function(PASSES, ["e"], []):
+            for name, local in props.items():
+                source.line(f"{local} = e.get({source.const(name, 'n')})")
+            source.line(f"return {lower.truth(scope, condition)}")
 
 
 def triggered(plan: Trigger, source: Source, columns: tuple[str, ...], scope_in: ScopeIn) -> Program:

@@ -140,9 +140,11 @@ def _subscribers(runtime: Replayed, type_name: str, among: Container[str] | None
         if own:
             found += own
             contexts += 1
-    for statement in runtime.readers(type_name):
+    readers = runtime.readers(type_name)
+    assigned = {name for statement in readers for name in getattr(statement.plan, "assigned", ())}
+    for statement in readers:
         if statement.context is None and (among is None or statement.name in among):
-            own = statement.subscribers(type_name)
+            own = statement.subscribers(type_name, assigned)
             found += map(_beside_contexts, own) if contexts else own
     if runtime.config.prioritized:
         return found, contexts
