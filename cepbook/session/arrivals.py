@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -30,7 +30,8 @@ Deed = Callable[[Runtime], object]  # something done by hand, to be done to anot
 class Happening:
     """At engine time `time` an event of `type_name`, `variable` is given a value or a `deed` done; else a clock stop.
 
-    `query` is the text of the query that the deed is, where that says all; else it says `what` it is. `stepping`: the
+    `query` is the text of the query that the deed is, where that says all; else it says `what` it is; `stores` are the
+    named windows and tables that it reads or changes. `stepping`: the
     clock visited every due time on the way. `lot`: several events came with one call, as one change.
     """
 
@@ -45,6 +46,7 @@ class Happening:
     deed: Deed | None = None
     query: str | None = None
     what: str = ""
+    stores: frozenset[str] = frozenset()
 
 
 class Recorder(Protocol):
@@ -149,9 +151,9 @@ class Arrivals:
         """Note that a variable was given a value from outside."""
         self._assigned.append(Happening((self._number(), 0), time, variable=variable, value=value))
 
-    def done(self, time: int, deed: Deed, query: str | None, what: str) -> None:
+    def done(self, time: int, deed: Deed, query: str | None, what: str, stores: frozenset[str] = frozenset()) -> None:
         """Note that somebody changes a store or a context by hand."""
-        self._done.append(Happening((self._number(), 0), time, deed=deed, query=query, what=what))
+        self._done.append(Happening((self._number(), 0), time, deed=deed, query=query, what=what, stores=stores))
 
     def deployed(self, deployments: Mapping[str, Deployment], now: int) -> None:
         """Note which deployments there are now, and since when."""
@@ -187,6 +189,10 @@ class Arrivals:
         if len(self._done) == KEPT:
             places.append(self._done[0].place)
         return max(places, default=None)
+
+    def read_with(self, stores: Set[str]) -> frozenset[str]:
+        """All stores that were read or changed by hand together with one of `stores`."""
+        return frozenset[str]().union(*(each.stores for each in self._done if each.stores & stores))
 
     @property
     def assignments(self) -> Sequence[Happening]:

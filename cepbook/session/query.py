@@ -103,11 +103,11 @@ def query(
     selector: Selector | None = None,
     parameters: Given | None = None,
     *,
-    acted: Callable[[Deed], object],
+    acted: Callable[[Deed, Set[str]], object],
 ) -> pd.DataFrame:
     """The rows of a query over the stores or the statements of `runtime`, of the partitions that `selector` names.
 
-    `acted` is called before a store is changed, with what does the same to another runtime.
+    `acted` is called before a store is changed, with what does the same to another runtime, and the stores concerned.
     Raises ParseError and BindError as for any EPL, UsageError when the text is no query of stores and no plain select
     over statements.
     """
@@ -123,7 +123,7 @@ def query(
         def again(other: Runtime) -> object:
             return Query(other, epl).ask(values, _of_context(context, stores or (), other, selector), int)
 
-        answer = read.ask(values, _of_context(context, stores, runtime, selector), lambda: acted(again))
+        answer = read.ask(values, _of_context(context, stores, runtime, selector), lambda: acted(again, stores))
         return frame_of(answer.rows, answer.properties)
     select = _select(epl, values)
     names = _tables(select, runtime)

@@ -20,7 +20,7 @@ from cepbook.engine.runtime import Runtime, Statement
 from cepbook.errors import CepbookError
 from cepbook.lang import plan
 from cepbook.session.arrivals import Arrivals, Born, Happening
-from cepbook.spark.pipeline import Pipeline, pipeline
+from cepbook.spark.pipeline import Pipeline, pipeline, store_of
 
 
 def stimuli(happenings: Iterable[Happening]) -> Iterator[list[Happening]]:
@@ -78,7 +78,7 @@ class Relived(Again):
         self.target = target
         self._origin = runtime
         self._first: dict[int, Statement] = {}  # variables, by their plan: names are those of each module by itself
-        self._line = self._needed()
+        self._line = self._needed(record)
         self._born = self._births(record)
         start = min(born.place for born, _ in self._born)
         lost = record.lost(self._line.inputs)
@@ -92,10 +92,18 @@ class Relived(Again):
         self.size = len(self._happenings)
         super().__init__(self._engine())
 
-    def _needed(self) -> Pipeline:
+    def _needed(self, record: Arrivals) -> Pipeline:
+        """The target with all that feeds it; of stores that queries filled by hand from others these, too."""
         statements = [s for d in self._origin.deployments.values() for s in d.plan.statements]
         catalog = self._origin.catalog
-        return pipeline(self.target.name, statements, catalog, catalog.event_types)
+        beside: set[str] = set()
+        while True:
+            line = pipeline(self.target.name, statements, catalog, catalog.event_types, beside)
+            own = beside.union(filter(None, map(store_of, (self.target, *line.stores))))
+            more = record.read_with(own) - own
+            if not more:
+                return line
+            beside |= more
 
     def _births(self, record: Arrivals) -> list[tuple[Born, plan.StatementPlan]]:
         """The statements that are needed, in order, with the time of their deployment."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from threading import RLock
 from typing import Protocol
@@ -96,10 +96,13 @@ class Stage:
         """Somebody does something by hand."""
         self.acts += 1
 
-    def done(self, deed: Deed, *, query: str | None = None, what: str = "") -> None:
-        """Somebody changes a store or a context by hand, as `deed` does to another runtime: by a `query`, or `what`."""
+    def done(self, deed: Deed, stores: Set[str] = frozenset(), *, query: str | None = None, what: str = "") -> None:
+        """Somebody changes a store or a context by hand, as `deed` does to another runtime: by a `query`, or `what`.
+
+        It reads and changes `stores`.
+        """
         self.act()
-        self.arrivals.done(self.now, deed, query, what)
+        self.arrivals.done(self.now, deed, query, what, frozenset(stores))
 
     def due_after(self, time: int) -> int | None:
         """When the next timer behind `time` is due."""

@@ -45,19 +45,27 @@ class Pipeline:
         return tuple(dict.fromkeys((*statements, *(c.context.name for c in self.contexts))))
 
 
-def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Catalog, given: Iterable[str]) -> Pipeline:
+def pipeline(
+    target: str,
+    statements: Sequence[plan.StatementPlan],
+    catalog: Catalog,
+    given: Iterable[str],
+    beside: Iterable[str] = (),
+) -> Pipeline:
     """What `target` needs: all statements that insert into a stream that it reads or assign a variable that it reads,
 
-    and so on, and their contexts. Of ``create variable`` it is what assigns the variable.
+    and so on, and their contexts. Of ``create variable`` it is what assigns the variable. The stores `beside` are
+    needed, too, with all that fills them.
     """
     selects = {s.name: s for s in statements if isinstance(s, Query)}
     triggers = {s.name: s for s in statements if isinstance(s, plan.Reader) and s.name not in selects}
     declared = {s.context.name: s for s in statements if isinstance(s, Context)}
     readers: list[plan.Reader] = [*selects.values(), *triggers.values()]
     assigned = {s.variable.name for s in statements if isinstance(s, plan.CreateVariableStatement) and s.name == target}
-    waiting = [each for each in readers if each.name == target or assigned & each.assigned]
-    needed = {each.name for each in waiting}
     changed = {reader.name: stores_changed(reader, catalog) for reader in readers}
+    extra = _with_origins(set(beside), statements)
+    waiting = [r for r in readers if r.name == target or assigned & r.assigned or extra & changed[r.name]]
+    needed = {each.name for each in waiting}
     while waiting:
         reader = waiting.pop()
         context = declared.get(reader.context or "")
@@ -75,14 +83,15 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     chosen = tuple(s for s in selects.values() if s.name in needed)
     triggering = tuple(s for s in triggers.values() if s.name in needed)
     reading = [s for s in readers if s.name in needed]
-    wanted_contexts = {s.context for s in reading}
+    created = (s for s in statements if isinstance(s, plan.CreateWindowStatement | plan.CreateTableStatement))
+    wanted_contexts = {s.context for s in (*reading, *(s for s in created if store_of(s) in extra))}
     contexts = tuple(c for name, c in declared.items() if name in wanted_contexts)
     read = set(types_read((*reading, *contexts)))
     inputs = tuple(t for t in given if any(catalog.is_a(t, r) for r in read))
-    created = [s for s in statements if isinstance(s, plan.CreateVariableStatement)]
-    own = tuple(s for s in created if s.context is not None and s.context in wanted_contexts)
+    declaring = [s for s in statements if isinstance(s, plan.CreateVariableStatement)]
+    own = tuple(s for s in declaring if s.context is not None and s.context in wanted_contexts)
     touched = _with_origins(set[str]().union(*(stores_in(s) | changed[s.name] for s in reading)), statements)
-    stores = tuple(s for s in statements if store_of(s) in touched)
+    stores = tuple(s for s in statements if store_of(s) in touched | extra)
     return Pipeline(target, chosen, contexts, inputs, triggering, own, stores)
 
 
