@@ -330,6 +330,9 @@ def cause_of(cause: Sequence[Happening], time: int, second: int) -> str:
         return f"variable {cause[0].variable} was given the value {cause[0].value!r}"
     if events and cause[0].time == time:
         return f"an event of type {events[0]}"
+    if cause and cause[0].deed is not None:
+        text = " ".join((cause[0].query or "").split())
+        return f"the query `{text}`" if text else cause[0].what
     return f"the clock, which came to {show(time, second)}"
 
 

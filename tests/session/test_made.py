@@ -234,8 +234,10 @@ def test_rows_that_a_query_took_from_another_store() -> None:
     @name('seen') select id, total from Totals""")
     for n, name in enumerate("abab"):
         cep.send("A", id=name, n=n)
-    cep.query("insert into Totals select id, sum(n) as total from W group by id")
+    query = "insert into Totals select id, sum(n) as total from W group by id"
+    cep.query(query)
     for name in ("t", "seen"):
         fired = cep.why(name, row=1)
+        assert fired.cause == f"the query `{query}`"
         assert fired.basis == "run again" and fired.row == {"id": "b", "total": 4}
         assert [each.event for each in fired.made or ()] == [{"id": "b", "total": 4}]
