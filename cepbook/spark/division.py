@@ -407,7 +407,7 @@ def refused_in_partitions(
         return _A_ROW_EACH
     found = (source.pattern for source in sources_of(statement))
     if not all(patterns.begins_undecided(p.root) for p in found if isinstance(p, patterns.Pattern)):
-        return "its pattern may be true as soon as a partition begins: that shows with the next event of all keys"
+        return "its pattern may be true as soon as a partition begins, whatever the event is that begins it"
     if isinstance(statement, plan.SelectStatement):
         together = is_timed(statement) or not isinstance(context, plan.CreateContextStatement)
         if is_arranged(statement.root) and together:
