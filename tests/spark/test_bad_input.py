@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from cepbook.errors import CepbookError, EventError, UsageError
-from cepbook.spark import sql, table
+from cepbook.spark import sql
 from cepbook.spark.job import WRONG, main
 from cepbook.spark.result import caused
-from cepbook.spark.session import connected
+from cepbook.spark.session import connected, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
