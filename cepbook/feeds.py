@@ -147,8 +147,7 @@ class Log:
                 return
         except (OSError, pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):
             pass  # a full disk; a value from Python that no file can hold: `lost` tells of it
-        self.clear()
-        self.lost = True
+        self._lose()
 
     def at(self, position: int) -> tuple[Segment, int] | None:
         """The segment that begins there, and where the next one does; None behind the last, and when all is lost."""
@@ -158,11 +157,14 @@ class Log:
         try:
             self._file.seek(position)
         except OSError:  # a full disk takes nothing of what was written last
-            self.clear()
-            self.lost = True
+            self._lose()
             return None
         segment = Segment(*pickle.load(self._file))
         return segment, self._file.tell()
+
+    def _lose(self) -> None:
+        self.clear()
+        self.lost = True
 
     def clear(self) -> None:
         """Forget all, and begin anew."""

@@ -51,16 +51,20 @@ Trigger = p.OnSetStatement | p.SplitStatement | p.MergeStatement
 
 
 def write_takers(plan: Trigger, props: Mapping[str, str], scope: Scope, body: Callable[[], None]) -> None:
-    """``on_event(e)``, and ``on_match(e)`` of what passed the filter already: `body` writes what they do.
+    """``on_event(e)``, and ``on_match(e)`` of what passed the filter already: `body` writes what they do. And `PASSES`.
 
     `props` are the locals of the event's properties, which `scope` knows; the filter is tested in it.
     """
     source, condition = scope.source, plan.source.filter
     parameters = (["e"], ["S"]) if plan.context is None else (["e", "S"], [])
+
+    def properties() -> None:
+        for name, local in props.items():
+            source.line(f"{local} = e.get({source.const(name, 'n')})")
+
     for function in ("on_event", "on_match"):
         with source.function(function, *parameters):
-            for name, local in props.items():
-                source.line(f"{local} = e.get({source.const(name, 'n')})")
+            properties()
             if condition is not None and function == "on_event":
                 with source.block(f"if not {lower.truth(scope, condition)}:", condition.span):
                     source.line("return False")
@@ -68,8 +72,7 @@ def write_takers(plan: Trigger, props: Mapping[str, str], scope: Scope, body: Ca
             source.line("return True")
     if condition is not None and variables_read(condition) and plan.context is None:
         with source.function(PASSES, ["e"], []):
-            for name, local in props.items():
-                source.line(f"{local} = e.get({source.const(name, 'n')})")
+            properties()
             source.line(f"return {lower.truth(scope, condition)}")
 
 

@@ -15,6 +15,7 @@ from cepbook.engine.senders import sending_to
 from cepbook.engine.statement import Statement
 from cepbook.engine.succession import in_succession
 from cepbook.engine.update import updating
+from cepbook.lang.plan import Reader
 
 LAST: Order = (1 << 62, 0)  # behind all
 
@@ -141,7 +142,7 @@ def _subscribers(runtime: Replayed, type_name: str, among: Container[str] | None
             found += own
             contexts += 1
     readers = runtime.readers(type_name)
-    assigned = {name for statement in readers for name in getattr(statement.plan, "assigned", ())}
+    assigned = {name for each in readers if isinstance(each.plan, Reader) for name in each.plan.assigned}
     for statement in readers:
         if statement.context is None and (among is None or statement.name in among):
             own = statement.subscribers(type_name, assigned)

@@ -11,6 +11,8 @@ import sqlite3
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -183,19 +185,31 @@ def test_ctrl_c_keeps_what_was_written(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert len(pd.read_parquet("o.partial.parquet")) == 2 and not Path("o.parquet").exists()
 
 
-def test_ctrl_c_while_nothing_comes_from_a_pipe(tmp_path: Path) -> None:
-    (tmp_path / "m.epl").write_text("create schema T(x int, at long); @name('q') select x from T")
-    words = ["run", "m.epl", "--in", "T=-", "--time", "at", "--out", "q=o.csv"]
-    # whoever writes holds the pipe open; Ctrl-C comes when all that is in it has been read
+@contextmanager
+def piped(folder: Path, out: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The command over events that come through its standard input, in a process of its own."""
+    (folder / "m.epl").write_text("create schema T(x int, at long); @name('q') select x from T")
+    words = ["run", "m.epl", "--in", "T=-", "--time", "at", "--out", f"q={out}"]
     with subprocess.Popen(
         [sys.executable, "-m", "cepbook", *words],
-        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
+        yield process
+
+
+def unread(process: subprocess.Popen[bytes]) -> int:
+    """How many bytes of its standard input a process has not read yet."""
+    assert process.stdin is not None
+    return int.from_bytes(fcntl.ioctl(process.stdin.fileno(), termios.FIONREAD, b"\0" * 4), sys.byteorder)
+
+
+def test_ctrl_c_while_nothing_comes_from_a_pipe(tmp_path: Path) -> None:
+    # whoever writes holds the pipe open; Ctrl-C comes when all that is in it has been read
+    with piped(tmp_path, "o.csv") as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(b'{"x": 1, "at": 5}\n{"x": 2, "at": 6}\n{"x"')
         process.stdin.flush()
-        pipe = process.stdin.fileno()
-        asyncio.run(until(lambda: not int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), sys.byteorder)))
+        asyncio.run(until(lambda: not unread(process)))
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert b"2 events" in process.stdout.read()
@@ -203,18 +217,12 @@ def test_ctrl_c_while_nothing_comes_from_a_pipe(tmp_path: Path) -> None:
 
 
 def test_what_was_read_from_a_pipe_before_ctrl_c_goes_in(tmp_path: Path) -> None:
-    (tmp_path / "m.epl").write_text("create schema T(x int, at long); @name('q') select x from T")
-    words = ["run", "m.epl", "--in", "T=-", "--time", "at", "--out", "q=o.csv"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "cepbook", *words],
-        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+    with piped(tmp_path, "o.csv") as process:
         assert process.stdin is not None and process.stdout is not None
         lines = [b'{"x": %d, "at": %d}\n' % (x, x) for x in range(2_400)]  # as much as a pipe holds
         process.stdin.write(b"".join(lines))
         process.stdin.flush()
-        pipe = process.stdin.fileno()
-        while int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), sys.byteorder):
+        while unread(process):
             pass  # it is at work on what it has read
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
@@ -223,12 +231,7 @@ def test_what_was_read_from_a_pipe_before_ctrl_c_goes_in(tmp_path: Path) -> None
 
 
 def test_rows_go_into_a_pipe_as_they_are_made(tmp_path: Path) -> None:
-    (tmp_path / "m.epl").write_text("create schema T(x int, at long); @name('q') select x from T")
-    words = ["run", "m.epl", "--in", "T=-", "--time", "at", "--out", "q=-"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "cepbook", *words],
-        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+    with piped(tmp_path, "-") as process:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         for x in (1, 2, 3):  # each is written when nothing follows yet
             process.stdin.write(b'{"x": %d, "at": 5}\n' % x)
