@@ -22,7 +22,7 @@ from cepbook.spark.names import STOPS, TASK
 from cepbook.spark.pipeline import pipeline
 from cepbook.spark.placement import place
 from cepbook.spark.processor import Hosted, packed
-from tests.spark.tasks import TASKS, Recorded, batch, divided, shown
+from tests.spark.tasks import TASKS, Recorded, batch, divided, failing_otherwise, otherwise, shown
 
 END = 10**8
 
@@ -124,10 +124,8 @@ def differences(engine: Recorded, rng: Random, until: int) -> tuple[list[str], C
             paths["no fixed shape"] += 1
             continue
         paths[at.path] += 1
-        if found != expected:
-            wrong.append(f"{each.name} {at.path}, streamed: lacks {expected - found}, has {found - expected}"[:600])
+        title = f"{each.name} {at.path}, streamed"
+        wrong += otherwise(title, found, expected)
         if engine.failed is not None:
-            counted = Counter({name: n for name, n in engine.failed.items() if name in program.names})
-            if counted != failed:
-                wrong.append(f"{each.name} {at.path}, streamed: failed {dict(counted)}, here {dict(failed)}")
+            wrong += failing_otherwise(title, failed, engine.failed, program)
     return wrong, paths

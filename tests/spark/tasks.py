@@ -285,11 +285,23 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
             paths["no fixed shape"] += 1
             continue
         paths[at.path] += 1
-        if found != expected:
-            wrong.append(f"{each.name} {at.path}: lacks {expected - found}, has {found - expected}"[:600])
-        if engine.failed is not None:
-            counted = Counter({name: n for name, n in engine.failed.items() if name in program.names})
+        title = f"{each.name} {at.path}"
+        wrong += otherwise(title, found, expected)
+        if engine.failed is not None and at.form is None:
             # contexts look at events that no statement wants, too, and nobody complains of those that travel nowhere
-            if (counted != failed if paths["dropped"] == before else failed - counted) and at.form is None:
-                wrong.append(f"{each.name} {at.path}: failed {dict(counted)}, here {dict(failed)}")
+            wrong += failing_otherwise(title, failed, engine.failed, program, fewer=paths["dropped"] != before)
     return wrong, paths
+
+
+def otherwise(title: str, found: Counter[str], expected: Counter[str]) -> list[str]:
+    """What tasks deliver otherwise than the engine."""
+    return [] if found == expected else [f"{title}: lacks {expected - found}, has {found - expected}"[:600]]
+
+
+def failing_otherwise(
+    title: str, failed: Counter[str], here: Mapping[str, int], program: Program, *, fewer: bool = False
+) -> list[str]:
+    """The failures that tasks have otherwise than the engine; `fewer`: they may have less of them."""
+    counted = Counter({name: n for name, n in here.items() if name in program.names})
+    wrong = failed - counted if fewer else counted != failed
+    return [f"{title}: failed {dict(counted)}, here {dict(failed)}"] if wrong else []
