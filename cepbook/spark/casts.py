@@ -48,11 +48,9 @@ class Place:
 
 def failing(place: Place, value: Sql, reason: str) -> Sql:
     """What ends the job with an EventError where it is evaluated."""
-    start = text(f"cepbook.errors.EventError: {place}, `{place.row}` = ")
-    row = f"coalesce(CAST({quote(place.row)} AS STRING), 'null')"
-    shown = f"coalesce(CAST({value} AS STRING), 'null')"
-    # its own line: Spark goes on behind the message
-    return f"raise_error(concat({start}, {row}, {text(f': {reason}')}, {shown}, {text(chr(10))}))"
+    # its own line: Spark goes on behind the message; "%s" of null is "null"
+    shape = f"cepbook.errors.EventError: {place}, `{place.row}` = ".replace("%", "%%") + f"%s: {reason}%s%n"
+    return f"raise_error(format_string({text(shape)}, CAST({quote(place.row)} AS STRING), CAST({value} AS STRING)))"
 
 
 def checked(
@@ -136,7 +134,7 @@ def _scalar(value: Sql, found: st.DataType, declared: Type, place: Place, second
         return _whole(value, found, declared, place)
     if name in ("float", "double"):
         _require(isinstance(found, st.NumericType), found, declared, place)
-        return f"CAST({value} AS {name})"
+        return value if found.simpleString() == name else f"CAST({value} AS {name})"
     if name in ("biginteger", "bigdecimal"):
         return _big(value, found, declared, place)
     if name == "string":
@@ -164,11 +162,18 @@ def _require(fits: bool, found: st.DataType, declared: Type, place: Place) -> No
         raise _unfit(found, declared, place)
 
 
+def widened(value: Sql, found: st.DataType) -> Sql:
+    """A whole number of Spark's type `found` as a bigint."""
+    return value if isinstance(found, st.LongType) else f"CAST({value} AS BIGINT)"
+
+
 def _whole(value: Sql, found: st.DataType, declared: Type, place: Place) -> Sql:
     bits = BITS[declared.name]
     spark = _ddl(declared, {})
     if isinstance(found, st.IntegralType):
-        if found.simpleString() == spark or _WIDTHS[found.simpleString()] <= bits:
+        if found.simpleString() == spark:
+            return value
+        if _WIDTHS[found.simpleString()] <= bits:
             return f"CAST({value} AS {spark})"
     elif not isinstance(found, (st.DecimalType, st.FloatType, st.DoubleType)):
         raise _unfit(found, declared, place)
@@ -214,10 +219,10 @@ def units(value: Sql, found: st.DataType, second: int) -> Sql:
     return f"{millis} - CASE WHEN {micros} < {millis} * 1000 THEN 1 ELSE 0 END"
 
 
-def event_time(value: Sql, found: st.DataType, place: Place, second: int) -> Sql:
-    """The event time: whole numbers as they are, dates, ISO 8601 texts; null where it is missing."""
+def event_time(value: Sql, found: st.DataType, place: Place, second: int, missing: Sql) -> Sql:
+    """The event time: whole numbers as they are, dates, ISO 8601 texts; `missing` where it is null."""
     if isinstance(found, st.IntegralType):
-        time = f"CAST({value} AS BIGINT)"
+        time = widened(value, found)
     elif isinstance(found, _MOMENTS):
         time = units(value, found, second)
     elif isinstance(found, (st.FloatType, st.DoubleType, st.DecimalType)):
@@ -232,5 +237,6 @@ def event_time(value: Sql, found: st.DataType, place: Place, second: int) -> Sql
     else:
         shown = found.simpleString()
         raise EventError(f"{place} is {shown}: an event time is a date, ISO 8601 text or whole milliseconds")
-    inside = f"({time}) BETWEEN -{FURTHEST} AND {FURTHEST} OR ({time}) IS NULL"
-    return f"CASE WHEN {inside} THEN {time} ELSE {failing(place, time, 'beyond the clock: ')} END"
+    inside = f"({time}) BETWEEN -{FURTHEST} AND {FURTHEST}"
+    beyond = failing(place, time, "beyond the clock: ")
+    return f"CASE WHEN {inside} THEN {time} WHEN ({time}) IS NULL THEN {missing} ELSE {beyond} END"

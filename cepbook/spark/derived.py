@@ -6,6 +6,7 @@ for which the rows need a name in Spark's catalog for a moment: that takes as lo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -37,6 +38,12 @@ class _Step:
         return f"({found} GROUP BY {_doubled(', '.join(self.keys))})" if self.keys else f"({found})"
 
 
+def _name(column: Sql) -> str:
+    """What a column is called that was given a name without quotes, or is a name."""
+    found = re.fullmatch(r"(?:.* AS )?(\w+)", column, re.DOTALL)
+    return "" if found is None else found.group(1)
+
+
 def _doubled(text: Sql) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
@@ -50,6 +57,11 @@ class Derived:
 
     def select(self, *columns: Sql) -> Derived:
         """These columns of each row."""
+        last = self.steps[-1] if self.steps else None
+        if last is not None and not last.where and last.keys is None:
+            named = {_name(column): column for column in last.columns}
+            if named.keys() >= set(columns):  # some of those that were selected
+                return replace(self, steps=(*self.steps[:-1], _Step(tuple(named[column] for column in columns))))
         return self._then(_Step(columns))
 
     def where(self, condition: Sql) -> Derived:

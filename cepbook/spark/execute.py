@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,17 +17,20 @@ from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.contexts import Category
 from cepbook.spark import parts
+from cepbook.spark.casts import Sql
 from cepbook.spark.dealing import evenly, is_large, task_of
 from cepbook.spark.derived import Derived
 from cepbook.spark.hosted import Program, Step, columns_shown, host, output_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union, upto
-from cepbook.spark.names import CLOCK, EVENT, META, SEQ, STOPS, TAG, TASK, TICK, TIME, text
+from cepbook.spark.names import CLOCK, EVENT, SEQ, STOPS, TAG, TASK, TICK, TIME, text
 from cepbook.spark.native import delivered, meta_of
 from cepbook.spark.native_batches import delivered as batches
+from cepbook.spark.output import Output, told
 from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
 from cepbook.spark.placement import UNFED, Placement, clocks_of, place, without_engine
 from cepbook.spark.reach import Reach
 from cepbook.spark.result import Given, SparkRun
+from cepbook.spark.schema import kinds_of
 from cepbook.spark.session import local_session, quiet_pandas_warning
 from cepbook.spark.slices import Slice, counted, cut, inside, lasts, tasks_of
 from cepbook.spark.stops import PACKED, pack
@@ -52,38 +56,40 @@ class Job:
         return self.events.frame
 
     @property
-    def output(self) -> Derived:
-        """What the tasks deliver: the columns of `output_schema`."""
+    def output(self) -> Output:
+        """What the tasks deliver."""
         if self.placement.path == "native":
             form = self.placement.form
             return delivered(self.program, self.events) if form is None else batches(form, self.program, self.events)
         if self.program.form is not None:
             return _by_columns(self.program, self.stream)
-        found = self.stream.mapInArrow(host(self.program), output_schema(self.program, True)[0])
-        return _in_full(self.program, Derived(found))
+        found = self.stream.mapInArrow(host(self.program), kinds_of(output_schema(self.program, True)))
+        return told(Derived(found), self.program, _in_full(self.program))
 
 
-def _in_full(program: Program, found: Derived) -> Derived:
-    """What tasks deliver with `META` in place of `BRIEF`."""
+def _in_full(program: Program) -> dict[str, Sql]:
+    """What `META` is of rows with `BRIEF`."""
     name, *others = map(text, program.names)
     several = " ".join(f"WHEN what >> 2 = {number} THEN {other}" for number, other in enumerate(others, 1))
-    values = {
+    return {
         "statement": f"CASE {several} ELSE {name} END" if others else name,
+        "time": "time",
+        "sequence": "sequence",
         "trigger": f"CASE WHEN what & 1 = 0 THEN '{CLOCK}' ELSE '{EVENT}' END",
+        "delivery": "CAST(delivery AS BIGINT)",
         "kind": "CASE WHEN error IS NOT NULL THEN 'error' WHEN what & 2 = 0 THEN 'insert' ELSE 'remove' END",
+        "row": "CAST(row AS BIGINT)",
+        "error": "error",
     }
-    about = [f"CAST({values.get(column, column)} AS {ddl}) AS {column}" for column, ddl in META]
-    return found.select(*about, *(f"s{number}" for number in range(len(program.outputs))))
 
 
-def _by_columns(program: Program, stream: DataFrame) -> Derived:
-    """What tasks calculate by columns, with `META`: each row is all that an event led to."""
+def _by_columns(program: Program, stream: DataFrame) -> Output:
+    """What tasks calculate by columns: each row is all that an event led to."""
     ((name, output),) = program.outputs
-    shown = {column: shape.ddl for column, shape in columns_shown(program)}
-    ddl = ", ".join(f"{column} {of}" for column, of in {TIME: "bigint", SEQ: "bigint", **shown}.items())
-    found = Derived(stream.mapInArrow(host(program), ddl))
-    own = (f"'c{i}', {c if (c := f'c{i}') in shown else TIME}" for i in range(len(output.properties)))
-    return found.select(*meta_of(name), f"named_struct({', '.join(own)}) AS s0")
+    shown = {column: shape.arrow for column, shape in columns_shown(program)}
+    kinds = kinds_of(pa.schema({TIME: pa.int64(), SEQ: pa.int64(), **shown}))
+    own = [c if (c := f"c{i}") in shown else TIME for i in range(len(output.properties))]
+    return Output(Derived(stream.mapInArrow(host(program), kinds)), meta_of(name), [own], failing=False)
 
 
 def execute(
@@ -377,18 +383,14 @@ def divided(
     slices: Sequence[Slice] = (),
     even: bool = False,
 ) -> Derived:
-    """The program's events, with the number of the task that gets each; where several get it, once for each.
-
-    Of keys the hash decides, or, if they are to be divided `even`, how many events they have: a job counts these.
-    """
-    columns = [c for _, _, _, cs in program.inputs for c in cs if c != TIME]
-    own = TAG, TIME, SEQ, *columns
+    """The program's events, with the number of the task that gets each; where several get it, once for each."""
+    own = TAG, TIME, SEQ, *_read(program)
     several = parts.tasks_of(placement.parts, program.inputs, tasks) if placement.parts is not None else None
     several = tasks_of(slices) if len(slices) > 1 and several is None else several
     if several is not None:
         return Derived(events.frame.select(*own, F.explode(several).alias(TASK)))
-    dealt = evenly(events, program.inputs, placement, tasks) if even and placement.path == "by key" else ()
-    return events.select(*own, f"CAST({task_of(program.inputs, placement, tasks, dealt)} AS INT) AS {TASK}")
+    number = task_of(program.inputs, placement, tasks, _dealt(events, program, placement, tasks, even))
+    return events.select(*own, f"{number} AS {TASK}")
 
 
 def _stream(
@@ -404,13 +406,12 @@ def _stream(
     """The `events` of the program, divided into tasks as `placement` says and sorted inside each task."""
     if placement.path == "native":
         return events
+    end = [_last_stop(tagged.stream, until)] if until is not None and placement.ticks else []
+    if placement.parts is None and not slices and not program.stops and not end:
+        return Derived(_alone(events, program, placement, tasks, even))
     events = divided(events, program, placement, tasks, slices, even)
-    if placement.path == "row by row":
-        return Derived(_sorted(events.frame, program, alone=True))
     if placement.path == "by key":
-        stops = [_stops(tagged.stream)] if program.stops else []
-        if until is not None and placement.ticks:
-            stops.append(_last_stop(tagged.stream, until))
+        stops = [_stops(tagged.stream), *end] if program.stops else end
         every = f"explode(sequence(0, {tasks - 1})) AS {TASK}"
         found = [events.frame, *(each.selectExpr("*", every) for each in stops)]
         return Derived(_sorted(union(found).repartitionById(tasks, TASK), program, alone=len(found) == 1))
@@ -418,18 +419,43 @@ def _stream(
     found = [events.frame]
     for number, each in enumerate(slices or [Slice(None, None, None)]) if program.stops else ():
         found.append(_stops(tagged.stream.where(inside(each))).withColumn(TASK, F.lit(number)))
-    if until is not None and placement.ticks:
-        found.append(_last_stop(tagged.stream, until).withColumn(TASK, F.lit(count - 1)))
+    found += [each.withColumn(TASK, F.lit(count - 1)) for each in end]
     divided_ = union(found)
     divided_ = divided_.repartitionById(count, TASK) if count > 1 else divided_.repartition(1)
     return Derived(_sorted(divided_, program, alone=len(found) == 1))
 
 
+def _alone(events: Derived, program: Program, placement: Placement, tasks: int, even: bool) -> DataFrame:
+    """Events that go to one task each, where nobody has to be told which, and no stops of the clock with them."""
+    order = _order(program, True)
+    found = events.select(*order, *_read(program)).frame
+    if placement.path == "by key":
+        number = F.expr(task_of(program.inputs, placement, tasks, _dealt(events, program, placement, tasks, even)))
+        found = found.repartitionById(tasks, number)
+    elif placement.path != "row by row":
+        found = found.repartition(1)
+    return found.sortWithinPartitions(*order)
+
+
+def _dealt(events: Derived, program: Program, placement: Placement, tasks: int, even: bool) -> Sequence[int]:
+    """Of keys the hash decides, or, if they are to be divided `even`, how many events they have: a job counts these."""
+    return evenly(events, program.inputs, placement, tasks) if even and placement.path == "by key" else ()
+
+
+def _read(program: Program) -> list[str]:
+    """The columns that hold properties."""
+    return [c for _, _, _, columns in program.inputs for c in columns if c != TIME]
+
+
+def _order(program: Program, alone: bool) -> tuple[str, ...]:
+    """What tasks need events sorted by; of events `alone` that are of one type tags say nothing."""
+    return (TIME, SEQ) if alone and len(program.inputs) == 1 else (TIME, SEQ, TAG)
+
+
 def _sorted(events: DataFrame, program: Program, alone: bool) -> DataFrame:
-    """In the order that tasks need, with what they need; of events `alone` that are of one type tags say nothing."""
-    order = (TIME, SEQ) if alone and len(program.inputs) == 1 else (TIME, SEQ, TAG)
-    wanted = [*order, *([TASK] if program.numbered else []), *([STOPS] if program.stops else [])]
-    wanted += [c for _, _, _, cs in program.inputs for c in cs if c != TIME]
+    """In the order that tasks need, with what they need."""
+    order = _order(program, alone)
+    wanted = [*order, *([TASK] if program.numbered else []), *([STOPS] if program.stops else []), *_read(program)]
     return events.sortWithinPartitions(*order).selectExpr(*wanted)
 
 

@@ -7,6 +7,8 @@ its last. Batches go through the engine as slices of a replay do (`engine.batch`
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,19 +83,11 @@ class Program:
         return bool(self.shares or self.begins)
 
 
-def output_schema(program: Program, brief: bool = False) -> tuple[str, pa.Schema]:
-    """The columns of a task's output, as Spark DDL and for Arrow: `META`, or `BRIEF`, then one struct per statement
-
-    (s0, s1, …).
-    """
-    about = BRIEF if brief else META
-    ddl = [f"{name} {of}" for name, of in about]
-    fields = [pa.field(name, ARROW[of]) for name, of in about]
-    for number, shapes in enumerate(_shapes(program)):
-        inner = ", ".join(f"c{i}: {s.ddl}" for i, s in enumerate(shapes))
-        ddl.append(f"s{number} struct<{inner}>")
-        fields.append(pa.field(f"s{number}", _struct_type(shapes)))
-    return ", ".join(ddl), pa.schema(fields)
+def output_schema(program: Program, brief: bool = False) -> pa.Schema:
+    """The columns of a task's output: `META`, or `BRIEF`, then one struct per statement (s0, s1, …)."""
+    fields = [pa.field(name, ARROW[of]) for name, of in (BRIEF if brief else META)]
+    fields += [pa.field(f"s{number}", _struct_type(shapes)) for number, shapes in enumerate(_shapes(program))]
+    return pa.schema(fields)
 
 
 def columns_shown(program: Program) -> list[tuple[str, Shape]]:
@@ -119,6 +113,7 @@ def host(program: Program) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
     """
 
     def run_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _settle()
         task: Task | ByColumns | None = None
         begin = None
         for batch in batches:
@@ -132,6 +127,20 @@ def host(program: Program) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
             yield from _since(begin, task.finish())
 
     return run_task
+
+
+def _settle() -> None:
+    """In a worker of Spark: what has been loaded stays, so that nobody looks for garbage in it.
+
+    A worker collects garbage after each task, too, which takes longer than many tasks: it has modules above all.
+    """
+    global _settled
+    if not _settled and "pyspark.worker" in sys.modules:
+        _settled = True
+        gc.freeze()
+
+
+_settled = False
 
 
 def _since(begin: int | None, delivered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

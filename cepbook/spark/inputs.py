@@ -24,16 +24,15 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from cepbook.errors import EventError, UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
 from cepbook.spark.arrays import arrow_of, event_times, plain, property_of
-from cepbook.spark.casts import Place, Sql, checked, event_time, failing
+from cepbook.spark.casts import Place, Sql, checked, event_time, failing, widened
 from cepbook.spark.derived import Derived
 from cepbook.spark.names import SEQ, TAG, TIME
-from cepbook.spark.native import there
-from cepbook.spark.schema import quote
+from cepbook.spark.native import missing
+from cepbook.spark.schema import kinds_of, quote
 
 GIVEN = "events of one time are ordered by the column {0}"
 FRAME_ORDER = "events of one time are ordered by type (order of the mapping), then by row"
@@ -165,20 +164,18 @@ def tag_frames(
     parts, orders = [], []
     for tag, (name, frame) in enumerate(found.items()):
         if name in tables:
-            kinds = from_arrow_schema(tables[name].schema, prefer_timestamp_ntz=True)  # those without a zone stay so
-            part = session.createDataFrame(tables[name], kinds)
+            part = session.createDataFrame(tables[name], kinds_of(tables[name].schema))
             sequenced = SEQ if whole or sequence is not None else f"{SEQ} + {tag << _TYPE_BITS}"
             values, clock = [_property(i) for i in range(len(read[name]))], TIME
         else:
             column = time_column(time, types[name])
             place = Place(column, name, row=column)
-            clock = event_time(_existing(frame, column, name), frame.schema[column].dataType, place, second)
-            if not streams:  # else the event is left out and told of
-                clock = there(clock, "time", name)
+            lacking = "NULL" if streams else missing("time", name)  # of a stream the event is left out and told of
+            clock = event_time(_existing(frame, column, name), frame.schema[column].dataType, place, second, lacking)
             values = [_property_column(frame, types[name], p, types, place, second) for p in read[name]]
             chosen = _chosen(sequence, name)
             if chosen is None and streams:
-                part, sequenced = frame, "0"
+                part, sequenced = frame, "0L"
                 orders.append(name)
             elif chosen is None:
                 part, sequenced, order = _made_sequence(frame, tag, name)
@@ -186,7 +183,7 @@ def tag_frames(
             else:
                 part, sequenced = frame, _given_sequence(frame, chosen, name, place)
         named = [f"{v} AS {column_name(tag, i)}" for i, v in enumerate(values)]
-        about = f"{tag} AS {TAG}", f"{clock} AS {TIME}", f"CAST({sequenced} AS BIGINT) AS {SEQ}"
+        about = f"{tag} AS {TAG}", f"{clock} AS {TIME}", f"{sequenced} AS {SEQ}"
         parts.append(Derived(part).select(*about, *named))
     columns = tuple(tuple(column_name(tag, i) for i in range(len(read[n]))) for tag, n in enumerate(frames))
     order, certain = _order_of(sequence, orders)
@@ -319,8 +316,8 @@ def _given_sequence(frame: DataFrame, column: str, name: str, time: Place) -> Sq
     found = frame.schema[column].dataType
     if not isinstance(found, st.IntegralType):
         raise EventError(f"the sequence column `{column}` of `{name}` is {found.simpleString()}, not a whole number")
-    missing = failing(place, value, "the sequence number is missing: ")
-    return f"coalesce(CAST({value} AS BIGINT), CAST({missing} AS BIGINT))"
+    lacking = failing(place, value, "the sequence number is missing: ")
+    return f"coalesce({widened(value, found)}, CAST({lacking} AS BIGINT))"
 
 
 # ---- columns

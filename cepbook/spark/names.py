@@ -5,6 +5,8 @@ Light: Spark's workers load it, and who only plans, without Spark and Arrow.
 
 from __future__ import annotations
 
+import re
+
 TAG, TIME, SEQ = "tag", "time", "seq"
 TASK = "task"  # who gets the event, where they are divided
 TICK = -1  # the tag of a row that is no event: the clock stops here
@@ -35,4 +37,6 @@ due to an event, plus 2 for remove rows."""
 
 def text(value: str) -> str:
     """`value` as a literal of Spark SQL, however the session's parser reads quotes and escapes."""
+    if re.fullmatch(r"[\w .,:;=%()`<>-]*", value, re.ASCII):
+        return f"'{value}'"
     return f"CAST(X'{value.encode().hex()}' AS STRING)"

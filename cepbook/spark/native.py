@@ -12,13 +12,15 @@ number.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cepbook.lang import expr, plan
 from cepbook.lang.reads import stores_in
-from cepbook.shown import BELOW, time_text
-from cepbook.spark.names import EVENT, META, SEQ, TIME, text
+from cepbook.shown import time_text
+from cepbook.spark.names import EVENT, SEQ, TIME, text
+from cepbook.spark.output import Output
 
 if TYPE_CHECKING:
     from cepbook.lang.catalog import EventType
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 _WHOLE = frozenset({"byte", "short", "int", "long"})
 _EXACT = 2**53  # all whole numbers up to it are doubles
-_DAY = 86_400_000  # ms
+_NO_TEXT = "CAST(NULL AS STRING)"
 _AS_THEY_ARE = _WHOLE | {
     *("boolean", "float", "double", "string", "char", "biginteger", "bigdecimal"),
     *("timestamp", "calendar", "localdatetime", "localdate"),
@@ -120,8 +122,8 @@ def _fits(name: str, constant: object, op: str) -> bool:
     return False
 
 
-def delivered(program: Program, events: Derived) -> Derived:
-    """What a program of one native statement delivers of its tagged events: the columns of `hosted.output_schema`."""
+def delivered(program: Program, events: Derived) -> Output:
+    """What a program of one native statement delivers of its tagged events."""
     ((_, type_name, properties, columns),) = program.inputs
     ((name, output),) = program.outputs
     statement = next(s for step in program.steps for s in step.module.statements if s.name == name)
@@ -129,59 +131,49 @@ def delivered(program: Program, events: Derived) -> Derived:
     place = dict(zip(properties, columns, strict=True))
     for condition in conditions(statement):
         events = events.where(as_sql(condition, place))
-    at = not_early(type_name, program.start, program.config.second)
-    if events.source.isStreaming:  # which goes on without the event
+    at, kind, error = not_early(type_name, program.start, program.config.second), "'insert'", _NO_TEXT
+    streaming = events.source.isStreaming
+    if streaming:  # which goes on without the event
+        at = f"coalesce({at}, {program.start})"
         left_out = text(f"an event of {type_name} was left out: the time is missing")
-        meta = meta_of(
-            name,
-            time=f"coalesce({at}, {program.start})",
-            error=f"CASE WHEN {TIME} IS NULL THEN {left_out} END",
-            kind=f"CASE WHEN {TIME} IS NULL THEN 'error' ELSE 'insert' END",
-        )
-    else:
-        meta = meta_of(name, time=at)
+        error = f"CASE WHEN {TIME} IS NULL THEN {left_out} END"
+        kind = f"CASE WHEN {TIME} IS NULL THEN 'error' ELSE {kind} END"
     shown = {c.name: c.value.name for c in statement.root.columns if isinstance(c.value, expr.Prop)}
-    own = (f"'c{i}', {place[shown[p]]}" for i, p in enumerate(output.properties))
-    return events.select(*meta, f"named_struct({', '.join(own)}) AS s0")
+    about = meta_of(name, time=at, kind=kind, error=error)
+    return Output(events, about, [[place[shown[p]] for p in output.properties]], failing=streaming)
 
 
 def not_early(type_name: str, start: int, second: int) -> Sql:
-    """The times of events of a type, null where they are missing; an error if one is before the clock's `start`."""
-    has = text(f"cepbook.errors.EventError: an event of {type_name} has the time ")
-    but = text(f", but the clock starts at {time_text(start, millis=True, second=second)}\n")
-    early = f"raise_error(concat({has}, {time_shown(TIME, second)}, {but}))"
-    return f"CASE WHEN {TIME} < {start} THEN CAST({early} AS BIGINT) ELSE {TIME} END"
+    """The times of events of a type, null where they are missing; an error if one is before the clock's `start`.
+
+    It has them in units of the clock: `told_times` makes times of them, which Spark would have to plan at length.
+    """
+    unit = "ms" if second == 1000 else "us"
+    has = f"cepbook.errors.EventError: an event of {type_name} has the time".replace("%", "%%")
+    but = f"but the clock starts at {start} {unit}"
+    failure = f"raise_error(format_string({text(f'{has} %s {unit}, {but}%n')}, {TIME}))"
+    return f"CASE WHEN {TIME} < {start} THEN CAST({failure} AS BIGINT) ELSE {TIME} END"
 
 
-def time_shown(time: Sql, second: int) -> Sql:
-    """`time_text` of a time with its milliseconds, for Spark."""
-    ms, rest = time, "''"
-    if second != 1000:
-        ms = f"(({time} - pmod({time}, 1000L)) div 1000L)"
-        rest = f"CASE WHEN {time} % 1000 <> 0 THEN format_string('%03d', pmod({time}, 1000L)) ELSE '' END"
+def told_times(message: str) -> str:
+    """The message of an error with times in place of units of the clock, see `not_early`."""
 
-    def clock(of: Sql) -> Sql:
-        parts = f"{of} div 3600000L % 24, {of} div 60000L % 60, {of} div 1000L % 60, {of} % 1000"
-        return f"format_string('%02d:%02d:%02d.%03d', {parts})"
+    def time(found: re.Match[str]) -> str:
+        return found[1] + time_text(int(found[2]), millis=True, second=1000 if found[3] == "ms" else 1_000_000)
 
-    days = f"CASE WHEN abs({ms}) >= {_DAY} THEN concat(CAST(abs({ms}) div {_DAY}L AS STRING), 'd ') ELSE '' END"
-    short = f"concat(CASE WHEN {ms} < 0 THEN '-' ELSE '' END, {days}, {clock(f'abs({ms})')})"
-    date = f"CAST(date_add(DATE'1970-01-01', CAST(floor({ms} / {_DAY}) AS INT)) AS STRING)"
-    long = f"concat({date}, ' ', {clock(f'pmod({ms}, {_DAY}L)')})"
-    return f"concat(CASE WHEN abs({ms}) < {BELOW} THEN {short} ELSE {long} END, {rest})"
+    return re.sub(r"\b(has the time |the clock starts at )(-?\d+) (ms|us)\b", time, message)
 
 
-def there(value: Sql, what: str, type_name: str) -> Sql:
-    """A value of events of a type, the `what` of each; an error where it is null (a line, as Spark goes on behind)."""
-    missing = text(f"cepbook.errors.EventError: the {what} of an event of {type_name} is missing\n")
-    return f"coalesce({value}, CAST(raise_error({missing}) AS BIGINT))"
+def missing(what: str, type_name: str) -> Sql:
+    """The error that an event of a type lacks what each has (a line, as Spark goes on behind)."""
+    message = f"cepbook.errors.EventError: the {what} of an event of {type_name} is missing\n"
+    return f"CAST(raise_error({text(message)}) AS BIGINT)"
 
 
-def meta_of(statement: str, **values: Sql) -> list[Sql]:
-    """What is told of rows that each are all that an event led to (`META`); of it `values` are given."""
-    of_all = {"statement": text(statement), "time": TIME, "sequence": SEQ, "trigger": f"'{EVENT}'", "error": "NULL"}
-    of_all |= {"delivery": "0", "kind": "'insert'", "row": "0", **values}
-    return [f"CAST({of_all[column]} AS {ddl}) AS {column}" for column, ddl in META]
+def meta_of(statement: str, **values: Sql) -> dict[str, Sql]:
+    """What `META` is of rows that each are all that an event led to; of it `values` are given."""
+    found = {"statement": text(statement), "time": TIME, "sequence": SEQ, "trigger": f"'{EVENT}'", "delivery": "0L"}
+    return found | {"kind": "'insert'", "row": "0L", "error": _NO_TEXT} | values
 
 
 def as_sql(e: expr.Expr, place: Mapping[str, str]) -> Sql:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from cepbook.lang import expr, plan
 from cepbook.spark.form import MADE_OF
 from cepbook.spark.names import SEQ, TIME
-from cepbook.spark.native import as_sql, meta_of, not_early, there
+from cepbook.spark.native import as_sql, meta_of, missing, not_early
+from cepbook.spark.output import Output
 from cepbook.spark.schema import shape_of
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ Bases = Mapping[tuple[str, str], str]
 """What aggregates are made of (`_bases`), by its name and the property: a column."""
 
 
-def delivered(form: Form, program: Program, events: Derived) -> Derived:
-    """What a program of the one statement delivers of its tagged events: the columns of `hosted.output_schema`."""
+def delivered(form: Form, program: Program, events: Derived) -> Output:
+    """What a program of the one statement delivers of its tagged events."""
     type_name = form.event_type
     ((_, _, properties, columns),) = program.inputs
     ((name, output),) = program.outputs
@@ -36,7 +37,7 @@ def delivered(form: Form, program: Program, events: Derived) -> Derived:
     if form.filter is not None:
         events = events.where(as_sql(form.filter, place))
     at = not_early(type_name, program.start, program.config.second)
-    number = there(SEQ, "sequence number", type_name)
+    number = f"coalesce({SEQ}, {missing('sequence number', type_name)})"
     others = [column for column in columns if column != TIME]  # which some properties are
     events = events.select(f"{at} AS {TIME}", f"{number} AS {SEQ}", *others)
     wanted = [c for c in form.columns if isinstance(c, plan.AggregateCall)]
@@ -45,8 +46,8 @@ def delivered(form: Form, program: Program, events: Derived) -> Derived:
     keys = {key: f"k{i}" for i, key in enumerate(form.keys)}
     shown = [_value(c, bases) if isinstance(c, plan.AggregateCall) else keys[c] for c in form.columns]
     types = [shape_of(t, program.nested).ddl for t in output.properties.values()]
-    own = (f"'c{i}', CAST({v} AS {t})" for i, (v, t) in enumerate(zip(shown, types, strict=True)))
-    return rows.select(*meta_of(name), f"named_struct({', '.join(own)}) AS s0")
+    own = [f"CAST({v} AS {t})" for v, t in zip(shown, types, strict=True)]
+    return Output(rows, meta_of(name), [own], failing=False)
 
 
 def _bases(calls: Sequence[plan.AggregateCall]) -> list[tuple[str, str]]:

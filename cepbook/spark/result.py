@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -20,12 +20,16 @@ from cepbook.spark.hosted import Program
 from cepbook.spark.inputs import union, unreadable
 from cepbook.spark.mark import HINT, OLD
 from cepbook.spark.names import text
+from cepbook.spark.native import told_times
+from cepbook.spark.output import Output
 from cepbook.spark.placement import Placement
 from cepbook.spark.progress import watched
 from cepbook.spark.schema import free_names, quote, shape_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from cepbook.spark.casts import Sql
 
 SHOWN = ("statement", "time", "sequence", "trigger", "delivery", "kind")
 _ORDER = ("sequence", "trigger", "delivery", "kind")
@@ -67,7 +71,7 @@ class SparkRun:
     def __init__(
         self,
         session: SparkSession,
-        jobs: Sequence[tuple[Program, Derived]],
+        jobs: Sequence[tuple[Program, Output]],
         coverage: Mapping[str, Placement],
         order: str,
         *,
@@ -84,12 +88,12 @@ class SparkRun:
         found = []
         for program, output in jobs:
             if persist or (persist is None and len(program.outputs) > 1):
-                self._persisted.append(output.frame.persist())
-                output = Derived(self._persisted[-1])
+                self._persisted.append(output.rows.frame.persist())
+                output = replace(output, rows=Derived(self._persisted[-1]))
             found.append((program, output))
         self._jobs = tuple(found)
         self._failures: dict[int, pa.Table] = {}
-        self._found: dict[str, tuple[Derived, int, tuple[str, ...], int]] = {}
+        self._found: dict[str, tuple[Output, int, tuple[str, ...], int]] = {}
         for job, (program, output) in enumerate(self._jobs):
             for number, (name, event_type) in enumerate(program.outputs):
                 self._found[name] = (output, number, tuple(event_type.properties), job)
@@ -136,25 +140,24 @@ class SparkRun:
         output, number, _, job = self._find(name)
         if observed is not None:
             others = () if number else self._jobs[job][0].others
-            mine = F.col("statement").isin(name, *others)
-            error = F.when(mine, F.col("error"))
-            at = F.when(error.isNotNull(), F.col("time"))
-            counts = F.count_if(F.expr(_rows_of(name))).alias("rows"), F.count(error).alias("failures")
+            mine = " OR ".join(f"{output.about['statement']} = {text(each)}" for each in (name, *others))
+            error = F.expr(f"CASE WHEN {mine} THEN {output.about['error']} END")
+            at = F.when(error.isNotNull(), F.expr(output.about["time"]))
+            counts = F.count_if(F.expr(output.only(name))).alias("rows"), F.count(error).alias("failures")
             first = F.min_by(error, at).alias("first"), F.min(at).alias("at")
-            output = Derived(output.frame.observe(observed, *counts, *first))
-        shown = enumerate(self.columns(name).values())
-        return output.where(_rows_of(name)).select(*SHOWN, *(f"s{number}.c{i} AS {quote(c)}" for i, c in shown)).frame
+            output = replace(output, rows=Derived(output.rows.frame.observe(observed, *counts, *first)))
+        own = zip(output.values[number], self.columns(name).values(), strict=True)
+        return output.rows_of(name).select(*_told(output, SHOWN), *(f"{v} AS {quote(c)}" for v, c in own)).frame
 
     def union(self) -> DataFrame:
         """The rows of all statements, their own columns as one JSON text ``columns``."""
         parts = []
         for name in self.statements:
             output, number, own, _ = self._find(name)
-            row = F.to_json(
-                F.struct(*(F.col(f"s{number}.c{i}").alias(c) for i, c in enumerate(free_names(own, ())))),
-                {"ignoreNullFields": "false"},
-            )
-            parts.append(output.frame.where(_rows_of(name)).select(*SHOWN, row.alias("columns")))
+            values = zip(output.values[number], free_names(own, ()), strict=True)
+            row = F.to_json(F.struct(*(F.expr(v).alias(c) for v, c in values)), {"ignoreNullFields": "false"})
+            about = (F.expr(output.about[each]).alias(each) for each in SHOWN)
+            parts.append(output.rows_of(name).frame.select(*about, row.alias("columns")))
         return union(parts)
 
     def failures(self) -> DataFrame:
@@ -215,7 +218,7 @@ class SparkRun:
                 "  hint: write them with `frame(name).writeStream` (failures: `failures()`), and read what was written"
             )
 
-    def _find(self, name: str) -> tuple[Derived, int, tuple[str, ...], int]:
+    def _find(self, name: str) -> tuple[Output, int, tuple[str, ...], int]:
         """The output that holds the statement's rows, their place in it, the columns, and the number of the job."""
         if name not in self._found:
             raise UsageError(f"the run has no statement {name}; it has {', '.join(self.statements)}")
@@ -228,19 +231,22 @@ class SparkRun:
         output, number, _, _ = self._find(name)
         shown = list(self.columns(name).values())
         row, error = free_names(("row", "error"), (*SHOWN, *shown))
-        values = [f"s{number}.c{i} AS {quote(c)}" for i, c in enumerate(shown)]
-        rows = output.where(f"{_rows_of(name)} OR error IS NOT NULL" if failures else _rows_of(name))
-        return rows.select(*SHOWN, f"row AS {row}", f"error AS {error}", *values).frame, row, error
+        about = *_told(output, SHOWN), f"{output.about['row']} AS {row}", f"{output.about['error']} AS {error}"
+        values = (f"{v} AS {quote(c)}" for v, c in zip(output.values[number], shown, strict=True))
+        rows = output.rows_of(name)
+        if failures and output.failing:
+            rows = output.rows.where(f"({output.only(name)}) OR {output.about['error']} IS NOT NULL")
+        return rows.select(*about, *values).frame, row, error
 
 
-def _failed(output: Derived) -> DataFrame:
+def _told(output: Output, columns: Sequence[str]) -> list[Sql]:
+    """Columns of `META`, selected."""
+    return [f"{output.about[column]} AS {column}" for column in columns]
+
+
+def _failed(output: Output) -> DataFrame:
     """The failures among what a job delivers."""
-    return output.where("error IS NOT NULL").select(*_FAILURE).frame
-
-
-def _rows_of(name: str) -> str:
-    """What holds of the rows of a statement and not of its failures, in Spark SQL."""
-    return f"statement = {text(name)} AND error IS NULL"
+    return output.rows.where(f"{output.about['error']} IS NOT NULL").select(*_told(output, _FAILURE)).frame
 
 
 def acting(
@@ -263,7 +269,7 @@ def caused(failure: str) -> CepbookError | None:
     """The error of ours that made Spark fail, of its text with all tracebacks; None for what we know nothing of."""
     found = re.search(r"cepbook\.errors\.(\w+): (.+(?:\n\s+hint: .+)?)", failure)
     if found is not None:
-        return (SnapshotError if found.group(1) == "SnapshotError" else EventError)(found.group(2))
+        return (SnapshotError if found.group(1) == "SnapshotError" else EventError)(told_times(found.group(2)))
     if re.search(r"STATE_STORE_(VALUE|COLUMN_FAMILY)_SCHEMA_(NOT_COMPATIBLE|INCOMPATIBLE)", failure) is not None:
         return SnapshotError(f"the checkpoint {OLD}{HINT}")
     if re.search(r"arrow\.(memory\.OutOfMemory|vector\.util\.OversizedAllocation)Exception", failure) is not None:

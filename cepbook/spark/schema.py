@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -23,6 +23,9 @@ from cepbook.errors import EventError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dates.text import local_text, time_of, zoned_of
 from cepbook.lang.types import Type
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 Convert = Callable[[Any], Any]
 
@@ -78,6 +81,13 @@ def shape_of(t: Type, types: Mapping[str, EventType], inside: tuple[str, ...] = 
         converts = [(n, s.convert) for n, s in fields.items()]
         return Shape(f"struct<{ddl}>", arrow, _struct(converts), any(s.json for s in fields.values()))
     return Shape("string", pa.string(), _as_json, json=True)
+
+
+def kinds_of(schema: pa.Schema) -> StructType:
+    """Columns as Spark has them: what the DDL of their shapes says, which Spark takes longer to read."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)  # those without a zone stay so
 
 
 def quote(name: str) -> str:

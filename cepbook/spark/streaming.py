@@ -26,10 +26,12 @@ from cepbook.spark.initial import Initial, placed, states, whole
 from cepbook.spark.inputs import check_delay
 from cepbook.spark.mark import mark_of
 from cepbook.spark.names import TASK, TIME
+from cepbook.spark.output import Output, told
 from cepbook.spark.pipeline import Pipeline
 from cepbook.spark.placement import Placement
 from cepbook.spark.processor import DELIVERED, PACKED, Hosted, pack, unpack
 from cepbook.spark.result import SparkRun
+from cepbook.spark.schema import kinds_of
 
 STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -94,11 +96,12 @@ def _marked(job: Job) -> Job:
     return replace(job, program=replace(job.program, mark=mark_of(job.program, job.placement, DIVISIONS)))
 
 
-def _hosted(job: Job, delay: str, sequenced: bool, begin: Any) -> Derived:
+def _hosted(job: Job, delay: str, sequenced: bool, begin: Any) -> Output:
     """What the statements of a job deliver, as a stream."""
     if job.placement.path == "native":
         return job.output
     timed = job.stream.withColumn(_AT, F.timestamp_millis(TIME)).withWatermark(_AT, delay).drop(_AT)
     divided = timed.mapInArrow(pack, PACKED).groupBy(TASK)
     delivered = divided.transformWithState(Hosted(job.program, sequenced), DELIVERED, "Append", "EventTime", begin)
-    return Derived(delivered.mapInArrow(unpack(job.program), output_schema(job.program)[0]))
+    found = delivered.mapInArrow(unpack(job.program), kinds_of(output_schema(job.program)))
+    return told(Derived(found), job.program)

@@ -69,7 +69,7 @@ def register(
 def _schema(program: Program) -> tuple[str, pa.Schema]:
     """What the function returns, as Spark and Arrow have it: `_META`, then the statement's columns."""
     (_, of), = program.outputs  # fmt: skip
-    whole = output_schema(program)[1]
+    whole = output_schema(program)
     shapes = [shape_of(t, program.nested) for t in of.properties.values()]
     names = [*_META, *free_names(tuple(of.properties), _META)]
     kinds = [*(whole.field(each).type for each in _META), *(shape.arrow for shape in shapes)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -18,11 +17,13 @@ from pyspark.sql import types as st
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.types import MAP, OBJECT, Type
-from cepbook.shown import BELOW, time_text
+from cepbook.shown import time_text
 from cepbook.spark.arrays import property_of
 from cepbook.spark.casts import Place, checked
 from cepbook.spark.inputs import plan_of
-from cepbook.spark.native import time_shown
+from cepbook.spark.names import text
+from cepbook.spark.native import not_early
+from cepbook.spark.result import acting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -244,7 +245,7 @@ def test_what_serves_one_result_is_not_kept(spark: SparkSession) -> None:
 
     def kept(**options: Any) -> bool:
         run = cep.spark({"A": frame}, time="ts", **options)
-        found = any(output.frame.storageLevel.useMemory for _, output in run._jobs)
+        found = any(output.rows.frame.storageLevel.useMemory for _, output in run._jobs)
         run.close()
         return found
 
@@ -276,12 +277,17 @@ def test_binary_columns_are_refused(declared: Type) -> None:
     assert checked("x", st.MapType(st.StringType(), st.StringType()), MAP, {}, Place("x", "T", row="at"), 1000) == "x"
 
 
-def test_spark_shows_times_as_everything_else_does(spark: SparkSession) -> None:
-    times = [0, 5, -5, 86_399_999, 86_400_000, -90_061_001, BELOW - 1, BELOW, -BELOW, -BELOW + 1, 1_357_038_000_000]
-    times += [1_357_038_000_005, -62_135_596_800_000, 253_402_300_799_999]
-    times += random.Random(1).choices(range(10**13), k=50)
+def test_errors_of_spark_show_times_as_everything_else_does(spark: SparkSession) -> None:
     for second in (1000, 1_000_000):
-        units = [time * second // 1000 + (0 if second == 1000 else number % 3) for number, time in enumerate(times)]
-        frame = spark.createDataFrame(pa.table({"at": units}))
-        shown = frame.selectExpr("at", f"{time_shown('at', second)} AS shown").collect()
-        assert [tuple(row) for row in shown] == [(at, time_text(at, millis=True, second=second)) for at in units]
+        start = 1_357_038_000_005 * second // 1000
+        early = start - 3
+        frame = spark.createDataFrame(pa.table({"time": [start, early]})).selectExpr(not_early("A %d", start, second))
+        with pytest.raises(EventError) as failed:
+            acting(frame.collect)
+        told = [time_text(time, millis=True, second=second) for time in (early, start)]
+        assert str(failed.value) == f"an event of A %d has the time {told[0]}, but the clock starts at {told[1]}"
+
+
+def test_literals_are_what_they_were(spark: SparkSession) -> None:
+    texts = ["", "it's", 'a "b"', "\\n", "${x}", "{y}", "50 % of `a`: (1 < 2, 3 > 2); x_y-z = 1.5", "ä…\n", "a\tb"]
+    assert list(spark.range(1).selectExpr(*(f"{text(t)} AS c{i}" for i, t in enumerate(texts))).first()) == texts

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
+from cepbook import Workbench
 from cepbook.engine.runtime import Runtime
 from cepbook.spark import stops
 from cepbook.spark.execute import program_alone
 from cepbook.spark.hosted import Program, host
 from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
 from cepbook.spark.stops import pack
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCHEMA = "create schema Tick(ts long, symbol string, price double, volume int);"
 KEYED = "create context PerSymbol partition by symbol from Tick;"
@@ -99,3 +106,17 @@ def test_packing_stops_takes_no_more_memory_for_more_events(monkeypatch: pytest.
 
     peak(10)
     assert peak(100) < 1.2 * peak(10)
+
+
+def test_workers_look_for_no_garbage_in_what_they_have_loaded(spark: SparkSession) -> None:
+    cep = Workbench()
+    cep.run(SCHEMA + KEYED + "@name('q') context PerSymbol select symbol, sum(volume) as total from Tick#length(2)")
+    ticks = pd.DataFrame({"ts": range(8), "symbol": ["a", "b"] * 4, "price": [1.0] * 8, "volume": [1] * 8})
+    assert len(cep.spark({"Tick": ticks}, time="ts", session=spark).to_arrow("q")) == 8
+
+    def frozen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([[gc.get_freeze_count()]], ["frozen"])
+
+    found = spark.range(2, numPartitions=2).mapInArrow(frozen, "frozen long").collect()
+    assert max(row.frozen for row in found) > 10_000  # by a worker that has run a task
+    assert gc.get_freeze_count() == 0

@@ -129,7 +129,7 @@ def streamed(
             taken += processor.handleExpiredTimer(0, Watermark(watermark), None)
         for row in taken:
             for batch in pa.ipc.open_stream(row["payload"]):
-                assert batch.schema == output_schema(program)[1]
+                assert batch.schema == output_schema(program)
                 for each in batch.to_pylist():
                     if each["error"] is not None:
                         errors.append(each["error"])
