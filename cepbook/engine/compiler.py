@@ -29,15 +29,12 @@ from cepbook.engine.variables import ContextVariable, Variable, Variables, initi
 from cepbook.errors import BindError, Diagnostic, Refusal, cause_text, not_too_deep
 from cepbook.lang.bind import Options
 from cepbook.lang.catalog import Catalog
+from cepbook.lang.created import enter
 from cepbook.lang.plan import (
     CreateContextStatement,
     CreateContextTreeStatement,
-    CreateExpressionStatement,
-    CreateIndexStatement,
-    CreateSchemaStatement,
     CreateTableStatement,
     CreateVariableStatement,
-    CreateWindowStatement,
     CycleStatement,
     InsertRows,
     MergeStatement,
@@ -106,92 +103,91 @@ def compile_plan(
 
     Errors: BindError when the row engine refuses a statement, or when an initial value cannot be computed.
     """
-    after = catalog.copy()
-    programs: dict[str, Program] = {}
-    inserted: dict[str, Callable[[], list[dict[str, Any]]]] = {}
-    locators: dict[str, Locators] = {}
-    trees: dict[str, TreeForm] = {}
     cells = {name: variables[name] for name in catalog.variables}
     scope_in = partial(scope_of, clock, config, dict(functions), cells)
+    made = _Compiling(plan, catalog.copy(), cells, scope_in, config.iterable_unbound)
     for statement in plan.statements:
         with _refusals(statement, plan):
-            rules = _rules(statement, scope_in)
-            inner = compile_subqueries(statement, rules)
-        own = scope_with(inner, rules)
-        if isinstance(statement, CreateSchemaStatement):
-            after.event_types[statement.event_type.name] = statement.event_type
-        elif isinstance(statement, CreateExpressionStatement):
-            after.expressions[statement.expression.name] = statement.expression
-        elif isinstance(statement, CreateContextStatement):
-            after.contexts[statement.context.name] = statement.context
-            with _refusals(statement, plan):
-                locators[statement.context.name] = compile_locators(statement.spec, scope_in)
-        elif isinstance(statement, CreateContextTreeStatement):
-            name = statement.context.name
-            after.contexts[name] = statement.context
-            with _refusals(statement, plan):
-                trees[name] = compile_tree(name, statement.spec, scope_in)
-        elif isinstance(statement, CreateVariableStatement):
-            name = statement.variable.name
-            after.variables[name] = statement.variable
-            with _refusals(statement, plan):
-                if statement.context is None:
-                    cells[name] = Variable(name, statement.variable.type, _initial(statement, scope_in, plan))
-                else:
-                    cells[name] = ContextVariable(name, statement.variable.type, None)
-                programs[statement.name] = compile_create_variable(statement, scope_in, cells[name])
-        elif isinstance(statement, OnSetStatement):
-            with _refusals(statement, plan):
-                programs[statement.name] = compile_trigger(compile_on_set, statement, own)
-        elif isinstance(statement, UpdateStatement):
-            with _refusals(statement, plan):
-                programs[statement.name] = compile_update(statement, own)
-        elif isinstance(statement, CycleStatement):
-            with _refusals(statement, plan):
-                programs[statement.name] = compile_cycles(statement, own, inner)
-        elif isinstance(statement, CreateTableStatement):
-            after.event_types[statement.store.name] = statement.output_type
-            after.stores[statement.store.name] = statement.store
-            with _refusals(statement, plan):
-                programs[statement.name] = compile_create_table(statement, scope_in)
-        elif isinstance(statement, CreateIndexStatement):
-            after.indexes[statement.index.full_name] = statement.index
-        elif isinstance(statement, InsertRows):
-            with _refusals(statement, plan):
-                inserted[statement.name] = compile_rows(statement, scope_in)
-        elif isinstance(statement, MergeStatement):
-            for action in (action for branch in statement.branches for action in branch.actions):
-                if action.insert is not None and action.insert.creates and action.output_type is not None:
-                    after.event_types[action.insert.target] = action.output_type
-            with _refusals(statement, plan):
-                programs[statement.name] = compile_trigger(compile_merge, statement, own)
-        elif isinstance(statement, SplitStatement):
-            created = [branch for branch in statement.branches if branch.insert.creates]
-            after.event_types.update((branch.insert.target, branch.output_type) for branch in created)
-            with _refusals(statement, plan):
-                programs[statement.name] = compile_trigger(compile_split, statement, own)
-        elif isinstance(statement, SelectStatement):
-            if statement.insert is not None and statement.insert.creates:
-                after.event_types[statement.insert.target] = statement.output_type
-            if isinstance(statement, CreateWindowStatement):
-                after.event_types[statement.store.name] = statement.output_type
-                after.stores[statement.store.name] = statement.store
-            iterable_unbound = config.iterable_unbound or statement.iterable_unbound or statement.source.nothing
-            with _refusals(statement, plan):
-                programs[statement.name] = compile_select(
-                    statement,
-                    own,
-                    all_properties=_properties(statement, after),
-                    iterable_unbound=iterable_unbound,
-                    subqueries=tuple(each.steps for each in inner),
-                )
-                if statement.parcels is not None:
-                    programs[statement.name].parcels = compile_parcels(statement.parcels, scope_in)
-                if statement.context is not None and statement.join is None:
-                    programs[statement.name].correlation = correlation(statement.source.filter, scope_in)
-        if inner and statement.name in programs:
-            programs[statement.name].subqueries = inner
-    return Compiled(plan, programs, locators, trees, after, cells, inserted)
+            made.add(statement)
+    return Compiled(plan, made.programs, made.locators, made.trees, made.catalog, made.variables, made.inserted)
+
+
+@dataclass(slots=True)
+class _Compiling:
+    """A module while its statements are compiled, in their order: each sees what those before it have created.
+
+    The other fields are those of `Compiled`.
+    """
+
+    plan: ModulePlan
+    catalog: Catalog
+    variables: dict[str, Variable]
+    scope_in: ScopeIn
+    iterable_unbound: bool
+    programs: dict[str, Program] = field(default_factory=dict)
+    locators: dict[str, Locators] = field(default_factory=dict)
+    trees: dict[str, TreeForm] = field(default_factory=dict)
+    inserted: dict[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)
+
+    def add(self, statement: StatementPlan) -> None:
+        """Compile one more statement. Errors: Refusal for what the row engine cannot run; BindError as above."""
+        rules = _rules(statement, self.scope_in)
+        inner = compile_subqueries(statement, rules)
+        enter(statement, self.catalog)
+        program = self._program(statement, scope_with(inner, rules), inner)
+        if program is not None:
+            self.programs[statement.name] = program
+            if inner:
+                program.subqueries = inner
+
+    def _program(self, statement: StatementPlan, scope_in: ScopeIn, inner: tuple[Program, ...]) -> Program | None:
+        """The program of a statement that runs. What others need of one that does not is put where they find it."""
+        match statement:
+            case SelectStatement():
+                return self._select(statement, scope_in, inner)
+            case OnSetStatement():
+                return compile_trigger(compile_on_set, statement, scope_in)
+            case SplitStatement():
+                return compile_trigger(compile_split, statement, scope_in)
+            case MergeStatement():
+                return compile_trigger(compile_merge, statement, scope_in)
+            case UpdateStatement():
+                return compile_update(statement, scope_in)
+            case CycleStatement():
+                return compile_cycles(statement, scope_in, inner)
+            case CreateTableStatement():
+                return compile_create_table(statement, scope_in)
+            case CreateVariableStatement(variable=variable):
+                cell = self.variables[variable.name] = self._variable(statement)
+                return compile_create_variable(statement, scope_in, cell)
+            case CreateContextStatement(context=context, spec=spec):
+                self.locators[context.name] = compile_locators(spec, scope_in)
+            case CreateContextTreeStatement(context=context, spec=tree):
+                self.trees[context.name] = compile_tree(context.name, tree, scope_in)
+            case InsertRows():
+                self.inserted[statement.name] = compile_rows(statement, scope_in)
+        return None
+
+    def _select(self, statement: SelectStatement, scope_in: ScopeIn, inner: tuple[Program, ...]) -> Program:
+        program = compile_select(
+            statement,
+            scope_in,
+            all_properties=_properties(statement, self.catalog),
+            iterable_unbound=self.iterable_unbound or statement.iterable_unbound or statement.source.nothing,
+            subqueries=tuple(each.steps for each in inner),
+        )
+        if statement.parcels is not None:
+            program.parcels = compile_parcels(statement.parcels, self.scope_in)
+        if statement.context is not None and statement.join is None:
+            program.correlation = correlation(statement.source.filter, self.scope_in)
+        return program
+
+    def _variable(self, statement: CreateVariableStatement) -> Variable:
+        """The variable as it begins; those of a context have a value in each partition."""
+        name, type_ = statement.variable.name, statement.variable.type
+        if statement.context is not None:
+            return ContextVariable(name, type_, None)
+        return Variable(name, type_, _initial(statement, self.scope_in, self.plan))
 
 
 def _properties(statement: SelectStatement, catalog: Catalog) -> tuple[str, ...]:

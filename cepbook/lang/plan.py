@@ -557,20 +557,6 @@ class CreateContextTreeStatement(StatementPlan):
     priority: int = 0
 
 
-def created(statement: StatementPlan) -> str | None:
-    """The name of the event type, context, variable, expression, index, named window or table that it declares."""
-    match statement:
-        case CreateWindowStatement(store=made) | CreateTableStatement(store=made):
-            return made.name
-        case CreateSchemaStatement(event_type=made) | CreateExpressionStatement(expression=made):
-            return made.name
-        case CreateVariableStatement(variable=made) | CreateIndexStatement(index=made):
-            return made.name
-        case CreateContextStatement(context=made) | CreateContextTreeStatement(context=made):
-            return made.name
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class ModulePlan(PlanNode):
     """A bound module: statements in text order and the catalogue names that they need but do not create."""

@@ -9,7 +9,7 @@ from cepbook.engine.deployments import dependants, listing
 from cepbook.engine.naming import listed
 from cepbook.engine.runtime import Deployment, Runtime
 from cepbook.errors import BindError, Diagnostic, UsageError, hint_line
-from cepbook.lang.plan import created
+from cepbook.lang.created import created
 from cepbook.lang.text import EPL, dialect_of
 
 

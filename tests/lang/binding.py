@@ -5,6 +5,7 @@ from __future__ import annotations
 from cepbook.lang import plan
 from cepbook.lang.bind import Options, bind
 from cepbook.lang.catalog import Catalog, FunctionType
+from cepbook.lang.created import enter
 from cepbook.lang.dialects.epl import parse
 from cepbook.lang.types import INT
 
@@ -22,13 +23,8 @@ create context PerSymbol partition by symbol from Tick
 def applied(catalog: Catalog, module: plan.ModulePlan) -> Catalog:
     """`catalog` with everything that `module` declares, as the runtime keeps it."""
     catalog = catalog.copy()
-    for s in module.statements:
-        if isinstance(s, plan.CreateSchemaStatement):
-            catalog.event_types[s.event_type.name] = s.event_type
-        elif isinstance(s, plan.CreateContextStatement):
-            catalog.contexts[s.context.name] = s.context
-        elif isinstance(s, plan.SelectStatement) and s.insert is not None and s.insert.creates:
-            catalog.event_types[s.insert.target] = s.output_type
+    for statement in module.statements:
+        enter(statement, catalog)
     return catalog
 
 

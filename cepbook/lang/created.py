@@ -1,0 +1,54 @@
+"""What statements create: the name of it, and what a catalog knows from then on."""
+
+from __future__ import annotations
+
+from cepbook.lang import plan
+from cepbook.lang.catalog import Catalog, EventType
+
+
+def created(statement: plan.StatementPlan) -> str | None:
+    """The name of the event type, context, variable, expression, index, named window or table that it declares."""
+    match statement:
+        case plan.CreateWindowStatement(store=made) | plan.CreateTableStatement(store=made):
+            return made.name
+        case plan.CreateSchemaStatement(event_type=made) | plan.CreateExpressionStatement(expression=made):
+            return made.name
+        case plan.CreateVariableStatement(variable=made) | plan.CreateIndexStatement(index=made):
+            return made.name
+        case plan.CreateContextStatement(context=made) | plan.CreateContextTreeStatement(context=made):
+            return made.name
+    return None
+
+
+def enter(statement: plan.StatementPlan, catalog: Catalog) -> None:
+    """Put into `catalog` what the statement declares, and the event types that it creates by inserting."""
+    match statement:
+        case plan.CreateSchemaStatement(event_type=made):
+            catalog.event_types[made.name] = made
+        case plan.CreateExpressionStatement(expression=made):
+            catalog.expressions[made.name] = made
+        case plan.CreateContextStatement(context=made) | plan.CreateContextTreeStatement(context=made):
+            catalog.contexts[made.name] = made
+        case plan.CreateVariableStatement(variable=made):
+            catalog.variables[made.name] = made
+        case plan.CreateIndexStatement(index=made):
+            catalog.indexes[made.full_name] = made
+        case plan.CreateTableStatement(store=made) | plan.CreateWindowStatement(store=made):
+            catalog.event_types[made.name] = statement.output_type
+            catalog.stores[made.name] = made
+    for insert, inserted in _inserting(statement):
+        if insert.creates:
+            catalog.event_types[insert.target] = inserted
+
+
+def _inserting(statement: plan.StatementPlan) -> list[tuple[plan.Insert, EventType]]:
+    """The streams that it inserts into, each with the type of what goes there."""
+    match statement:
+        case plan.SelectStatement(insert=plan.Insert() as insert):
+            return [(insert, statement.output_type)]
+        case plan.SplitStatement(branches=branches):
+            return [(each.insert, each.output_type) for each in branches]
+        case plan.MergeStatement(branches=branches):
+            actions = [action for branch in branches for action in branch.actions]
+            return [(a.insert, a.output_type) for a in actions if a.insert is not None and a.output_type is not None]
+    return []
