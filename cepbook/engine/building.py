@@ -36,10 +36,12 @@ from cepbook.lang.plan import (
 )
 
 _KINDS: Mapping[type[StatementPlan], str] = {
+    SelectStatement: "select",
+    OnSelectStatement: "on select",
+    CreateWindowStatement: "create window",
     OnSetStatement: "on set",
     UpdateStatement: "update istream",
     SplitStatement: "split",
-    MergeStatement: "merge",
     CreateVariableStatement: "create variable",
     CreateTableStatement: "create table",
     CycleStatement: "running query",
@@ -64,59 +66,59 @@ def build(
     contexts: dict[str, Context] = {}
     stores: dict[str, Store] = {}
     for plan in compiled.plan.statements:
-        if isinstance(plan, CreateContextStatement):
-            name = plan.context.name
-            order = next_order(plan.priority)
-            contexts[name] = KeyedContext(plan, compiled.locators[name], order, host, notices)
-        elif isinstance(plan, CreateContextTreeStatement):
-            name = plan.context.name
-            contexts[name] = Tree(plan, compiled.trees[name], next_order(plan.priority), host, notices)
-        elif isinstance(plan, CreateIndexStatement):
-            check_unique(host.stores.get(plan.index.store), plan, compiled)
-        elif isinstance(plan, SelectStatement):
-            order = next_order(plan.priority)
-            kind = "create window" if isinstance(plan, CreateWindowStatement) else "select"
-            kind = "on select" if isinstance(plan, OnSelectStatement) else kind
-            made = Statement(host, plan, compiled.programs[plan.name], order, id_, compiled.plan.source, kind)
-            statements.append(made)
-            if isinstance(plan, CreateWindowStatement):
-                stores[plan.store.name] = made.owns(host.changes)
-            known = {**host.stores, **stores}
-            read = {number: source.store for number, source in enumerate(plan.sources) if source.store is not None}
-            if isinstance(plan, OnSelectStatement):
-                made.changes_store(known, plan.target, plan.sources[1].store, 1)
-            else:
-                made.stores = {number: known[store.name] for number, store in read.items()}
-        elif type(plan) in _KINDS and isinstance(plan, Delivering):
+        match plan:
+            case CreateContextStatement(context=context):
+                locators, order = compiled.locators[context.name], next_order(plan.priority)
+                contexts[context.name] = KeyedContext(plan, locators, order, host, notices)
+            case CreateContextTreeStatement(context=context):
+                form, order = compiled.trees[context.name], next_order(plan.priority)
+                contexts[context.name] = Tree(plan, form, order, host, notices)
+            case CreateIndexStatement(index=index):
+                check_unique(host.stores.get(index.store), plan, compiled)
+        if isinstance(plan, Delivering):
             order, program = next_order(plan.priority), compiled.programs[plan.name]
-            kind = f"on {plan.kind}" if isinstance(plan, MergeStatement) else _KINDS[type(plan)]
-            statements.append(Statement(host, plan, program, order, id_, compiled.plan.source, kind))
-            if isinstance(plan, CreateTableStatement):
-                stores[plan.store.name] = table = Table(plan.store, plan.output_type.properties, host.changes, program)
-                table.owner, statements[-1].owned = statements[-1], table
-            if isinstance(plan, MergeStatement):
-                statements[-1].changes_store({**host.stores, **stores}, plan.target, plan.source.store)
-            if isinstance(plan, CreateVariableStatement):
-                compiled.variables[plan.variable.name].delivers_to(statements[-1].outlet)
-        known = {**host.stores, **stores}
-        if isinstance(plan, CycleStatement):
-            cycling = statements[-1].lots
-            assert isinstance(cycling, Cycling)
-            known = cycling.find(known)
-        if plan.subqueries:
-            statements[-1].inner.find(known, statements[-1])
-    provided = compiled.plan.provides
-    deployment = Deployment(
-        id_,
-        tuple(statements),
-        tuple(n for kind, n in provided if kind == "event type"),
-        tuple(n for kind, n in provided if kind == "context"),
-        compiled.plan.source,
-        compiled.plan,
-        tuple(n for kind, n in provided if kind == "variable"),
-        tuple(n for kind, n in provided if kind == "expression"),
-    )
-    return Built(deployment, compiled, contexts, stores)
+            made = Statement(host, plan, program, order, id_, compiled.plan.source, _kind(plan))
+            statements.append(made)
+            store = _owned(made, plan, host)
+            if store is not None:
+                stores[store.name] = store
+            _connect(made, plan, {**host.stores, **stores}, compiled)
+    return Built(Deployment(id_, tuple(statements), compiled.plan), compiled, contexts, stores)
+
+
+def _kind(plan: Delivering) -> str:
+    """What a statement is called in lists of them."""
+    return f"on {plan.kind}" if isinstance(plan, MergeStatement) else _KINDS[type(plan)]
+
+
+def _owned(statement: Statement, plan: Delivering, host: Host) -> Store | None:
+    """The store that the statement creates, if it does."""
+    if isinstance(plan, CreateWindowStatement):
+        return statement.owns(host.changes)
+    if not isinstance(plan, CreateTableStatement):
+        return None
+    table = Table(plan.store, plan.output_type.properties, host.changes, statement.program)
+    table.owner, statement.owned = statement, table
+    return table
+
+
+def _connect(statement: Statement, plan: Delivering, stores: Mapping[str, Store], compiled: Compiled) -> None:
+    """Lead the statement to the stores that it reads and changes, and the variable that it creates to it."""
+    match plan:
+        case OnSelectStatement(target=target):
+            statement.changes_store(stores, target, plan.sources[1].store, 1)
+        case MergeStatement(target=target):
+            statement.changes_store(stores, target, plan.source.store)
+        case SelectStatement():
+            read = {number: source.store for number, source in enumerate(plan.sources) if source.store is not None}
+            statement.stores = {number: stores[store.name] for number, store in read.items()}
+        case CreateVariableStatement(variable=variable):
+            compiled.variables[variable.name].delivers_to(statement.outlet)
+        case CycleStatement():
+            assert isinstance(statement.lots, Cycling)
+            stores = statement.lots.find(stores)
+    if plan.subqueries:
+        statement.inner.find(stores, statement)
 
 
 def check_unique(store: Store | None, plan: CreateIndexStatement, compiled: Compiled) -> None:

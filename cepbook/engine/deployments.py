@@ -9,21 +9,40 @@ from dataclasses import dataclass
 from cepbook.engine.statement import Statement
 from cepbook.errors import BindError, Diagnostic
 from cepbook.lang.catalog import Catalog
+from cepbook.lang.created import forget
 from cepbook.lang.plan import ModulePlan
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What one module put into the runtime. `source` is its EPL."""
+    """What one module put into the runtime: the statements that run, and its plan, which says what it provides."""
 
     id: str
     statements: tuple[Statement, ...]
-    event_types: tuple[str, ...]
-    contexts: tuple[str, ...]
-    source: str
     plan: ModulePlan
-    variables: tuple[str, ...] = ()
-    expressions: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """Its EPL."""
+        return self.plan.source
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        """The names of those that it creates, those of named windows and tables among them."""
+        return self._provided("event type")
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """The names of those that it creates."""
+        return self._provided("context")
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of those that it creates."""
+        return self._provided("variable")
+
+    def _provided(self, kind: str) -> tuple[str, ...]:
+        return tuple(name for each, name in self.plan.provides if each == kind)
 
     def continues(self, former: Deployment) -> bool:
         """Whether this is `former`, or what is left of it."""
@@ -81,16 +100,5 @@ def without(catalog: Catalog, deployments: Sequence[Deployment]) -> Catalog:
     """The catalogue without what `deployments` put into it."""
     found = catalog.copy()
     for deployment in deployments:
-        for name in deployment.event_types:
-            found.event_types.pop(name, None)
-            found.stores.pop(name, None)
-        for name in deployment.contexts:
-            found.contexts.pop(name, None)
-        for name in deployment.variables:
-            found.variables.pop(name, None)
-        for kind, name in deployment.plan.provides:
-            if kind == "index":
-                found.indexes.pop(name, None)
-        for name in deployment.expressions:
-            found.expressions.pop(name, None)
+        forget(deployment.plan, found)
     return found

@@ -46,24 +46,14 @@ def divided(
     if [replace(new, name=old.name) for new, old in zip(found.statements, kept, strict=False)] != kept:
         return None  # without it they mean something else: `insert into W` makes a stream where W was a named window
     gone = tuple(each for each in whole.provides if each not in found.provides)
-    lost = {created for _, created in gone}
     part = replace(
         deployment,
         statements=tuple(s for s in deployment.statements if s.name == name),
-        event_types=tuple(n for n in deployment.event_types if n in lost),
-        contexts=tuple(n for n in deployment.contexts if n in lost),
-        variables=tuple(n for n in deployment.variables if n in lost),
-        expressions=tuple(n for n in deployment.expressions if n in lost),
         plan=replace(whole, provides=gone),
     )
     rest = replace(
         deployment,
         statements=tuple(s for s in deployment.statements if s.name != name),
-        event_types=tuple(n for n in deployment.event_types if n not in lost),
-        contexts=tuple(n for n in deployment.contexts if n not in lost),
-        variables=tuple(n for n in deployment.variables if n not in lost),
-        expressions=tuple(n for n in deployment.expressions if n not in lost),
-        source=source,
         plan=replace(whole, statements=tuple(kept), source=source, provides=found.provides),
     )
     return part, rest

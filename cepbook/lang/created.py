@@ -1,6 +1,8 @@
-"""What statements create: the name of it, and what a catalog knows from then on."""
+"""What statements create: the name of it, what a catalog knows from then on, and how that is taken away again."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog, EventType
@@ -39,6 +41,21 @@ def enter(statement: plan.StatementPlan, catalog: Catalog) -> None:
     for insert, inserted in _inserting(statement):
         if insert.creates:
             catalog.event_types[insert.target] = inserted
+
+
+def forget(module: plan.ModulePlan, catalog: Catalog) -> None:
+    """Take out of `catalog` what the module provides."""
+    entries: dict[str, dict[str, Any]] = {
+        "event type": catalog.event_types,
+        "context": catalog.contexts,
+        "variable": catalog.variables,
+        "expression": catalog.expressions,
+        "index": catalog.indexes,
+    }
+    for kind, name in module.provides:
+        entries[kind].pop(name, None)
+        if kind == "event type":  # it may be that of a named window or table
+            catalog.stores.pop(name, None)
 
 
 def _inserting(statement: plan.StatementPlan) -> list[tuple[plan.Insert, EventType]]:

@@ -191,6 +191,15 @@ def test_what_the_rest_needs_goes_only_with_the_rest() -> None:
     assert cep.drop("Tick", cascade=True) == ("mean", "stmt_2", "count")
 
 
+def test_dropping_a_variable_leaves_the_event_type_of_the_same_name() -> None:
+    cep = Workbench()
+    cep.run("create schema A(n int); @name('v') create variable int A = 2; @name('s') select n from A")
+    assert cep.drop("v") == ("v",)
+    assert list(cep.runtime.catalog.event_types) == ["A"] and not cep.runtime.variables
+    cep.send("A", n=5)
+    assert cep.changes("s")["n"].tolist() == [5]
+
+
 def test_dropping_a_store_that_nobody_reads() -> None:
     cep = Workbench()
     cep.run("create schema Tick(price double); create window W#keepall as Tick")
