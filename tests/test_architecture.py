@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "cepbook").rglob("*.py"))
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
 MAX_LINES = 600
+MOST_WITHOUT_NAMES = 9
 MAX_ARCHITECTURE_LINES = 150
 # Words of these suffixes, or with a slash, are paths when a document sets them in backticks.
 PATH = re.compile(r"[\w.*<>-]+(?:/[\w.*<>-]*)+|[\w-]+\.(?:py|md|toml|lark|js|css|ipynb)")
@@ -79,6 +80,17 @@ def test_a_forbidden_import_is_noticed(tmp_path: Path) -> None:
 def test_no_file_is_too_long() -> None:
     lines = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
     assert {name: count for name, count in lines.items() if count > MAX_LINES} == {}
+
+
+def test_no_call_has_a_long_tail_of_values_without_names() -> None:
+    """Of a dozen values in a row nobody sees which is which, and two of one type may change places unnoticed."""
+    found = [
+        f"{relative(path)}:{node.lineno}: {ast.unparse(node.func)} gets {len(node.args)}"
+        for path in SOURCES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and len(node.args) > MOST_WITHOUT_NAMES
+    ]
+    assert found == [], "name them"
 
 
 def swallows(handler: ast.ExceptHandler) -> bool:

@@ -71,17 +71,17 @@ def timeline_of(runtime: Runtime, known: ContextLives, context: str, partitions:
     lives = tuple(known.lives)[-partitions:]
     begin = min((life.born for life in lives), default=runtime.now)
     return Timeline(
-        context,
-        found.plan.epl,
-        begin,
-        max(runtime.now, begin),
-        lives,
-        _counts(tuple(known.counts), begin),
-        known.live,
-        known.allocated,
-        levels_of(runtime, context),
-        () if found.statements else ("no statement uses the context: it is not active",),
-        unit(runtime.config.second),
+        context=context,
+        epl=found.plan.epl,
+        start=begin,
+        end=max(runtime.now, begin),
+        lives=lives,
+        counts=_counts(tuple(known.counts), begin),
+        live=known.live,
+        allocated=known.allocated,
+        levels=levels_of(runtime, context),
+        notes=() if found.statements else ("no statement uses the context: it is not active",),
+        unit=unit(runtime.config.second),
     )
 
 

@@ -239,22 +239,22 @@ def _explained(
         known = {**before.partitions, **after.partitions}
         described = described_partition(runtime, target.context, known.get(partition))
     return Fired(
-        target.name,
-        at.number,
-        at.time,
-        at.insert,
-        at.row,
-        "run again",
-        cause_of(cause, at.time, second),
-        stimulus_of(cause),
-        described,
-        group,
-        None if made is None else tuple(made[-SHOWN:]),
-        0 if made is None else len(made),
-        tuple(_contents(run, held_then, partition)),
-        _waits(runtime, target.name, partition),
-        tuple(notes),
-        second,
+        statement=target.name,
+        number=at.number,
+        time=at.time,
+        insert=at.insert,
+        row=at.row,
+        basis="run again",
+        cause=cause_of(cause, at.time, second),
+        stimulus=stimulus_of(cause),
+        partition=described,
+        group=group,
+        made=None if made is None else tuple(made[-SHOWN:]),
+        made_total=0 if made is None else len(made),
+        windows=tuple(_contents(run, held_then, partition)),
+        waiting=_waits(runtime, target.name, partition),
+        notes=tuple(notes),
+        second=second,
     )
 
 
@@ -392,6 +392,20 @@ def _now(runtime: Runtime, looked_at: Runtime, name: str, at: Place, notes: list
             notes.append("windows of all context partitions together")
     second = at_second(runtime)
     return Fired(
-        name, at.number, at.time, at.insert, at.row, basis, "not known", None, None, None, None, 0, tuple(windows),
-        waiting, tuple(notes), second,
-    )  # fmt: skip
+        statement=name,
+        number=at.number,
+        time=at.time,
+        insert=at.insert,
+        row=at.row,
+        basis=basis,
+        cause="not known",
+        stimulus=None,
+        partition=None,
+        group=None,
+        made=None,
+        made_total=0,
+        windows=tuple(windows),
+        waiting=waiting,
+        notes=tuple(notes),
+        second=second,
+    )

@@ -216,19 +216,19 @@ class PatternCode:
         unfold = self._unfold(atom)
         stays = any(isinstance(n, p.Every) and n.operand is atom for n in p.walk(self.pattern.root))
         return lambda: AtomSpec(
-            atom.number,
-            shown_atom(atom),
-            None if atom.tag is None else self._positions[atom.tag],
-            atom.consume,
-            stays,
-            _found(test),
-            _found(event_key),
-            _found(match_key),
-            _found(event_bound),
-            _found(match_bound),
-            None if bound is None else bound.op,
-            _found(rest),
-            _found(unfold),
+            number=atom.number,
+            shown=shown_atom(atom),
+            position=None if atom.tag is None else self._positions[atom.tag],
+            consume=atom.consume,
+            stays=stays,
+            test=_found(test),
+            event_key=_found(event_key),
+            match_key=_found(match_key),
+            event_bound=_found(event_bound),
+            match_bound=_found(match_bound),
+            op=None if bound is None else bound.op,
+            rest=_found(rest),
+            unfold=_found(unfold),
         )
 
     def _unfold(self, atom: p.Atom) -> Callable[[], Function] | None:

@@ -75,27 +75,28 @@ class RecognizeCode:
         conditions = [v.condition for v in node.variables]
         ways = self._ways(namespace)
         earliest = node.skip == "past last row" and not node.all_matches
+        prior = [e.index for c in conditions if c is not None for e in x.walk(c) if isinstance(e, x.Prior)]
         return RecognizeForm(
-            ways,
-            tuple(all(way.alone for way in some) for some in ways),
-            earliest,
-            earliest and node.interval is None and not self.leaves,
-            tuple(v.name for v in node.variables),
-            tuple(v.many for v in node.variables),
-            any(v.many for v in node.variables),
-            self.automaton.variables,
-            max((e.index for c in conditions if c is not None for e in x.walk(c) if isinstance(e, x.Prior)), default=0),
-            namespace.get("admits"),
-            namespace.get("partition"),
-            namespace["measures"],
-            namespace.get("interval"),
-            namespace["too_many"],
-            node.skip,
-            node.all_matches,
-            node.or_terminated,
-            self.leaves,
-            tuple(show_variable(v, show_expr) for v in node.variables),
-            namespace,
+            ways=ways,
+            alike=tuple(all(way.alone for way in some) for some in ways),
+            earliest=earliest,
+            bounded=earliest and node.interval is None and not self.leaves,
+            names=tuple(v.name for v in node.variables),
+            many=tuple(v.many for v in node.variables),
+            runs=any(v.many for v in node.variables),
+            variables=self.automaton.variables,
+            back=max(prior, default=0),
+            admits=namespace.get("admits"),
+            key=namespace.get("partition"),
+            measures=namespace["measures"],
+            due=namespace.get("interval"),
+            too_many=namespace["too_many"],
+            skip=node.skip,
+            all_matches=node.all_matches,
+            or_terminated=node.or_terminated,
+            leaves=self.leaves,
+            waiting=tuple(show_variable(v, show_expr) for v in node.variables),
+            namespace=namespace,
         )
 
     # -------------------------------------------------------------- facts

@@ -202,18 +202,18 @@ class JoinPipeline(Pipeline):
         """What running joins are given."""
         numbers, steps = range(len(self.inputs)), self.steps
         return JoinForm(
-            {n: namespace[f"arrive{n}"] for n in self.streams if not steps.lots},  # type: ignore[misc]
-            {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]},  # type: ignore[misc]
-            {n: namespace[f"changed{n}"] for n in numbers},  # type: ignore[misc]
-            namespace["joined_rows"],  # type: ignore[arg-type]
-            self.join.active,
-            tuple(map(self.keeps, numbers)),
-            self._leaving,
-            tuple(self.rows.place(n) for n in numbers),
-            tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
-            tuple(n for n in numbers if self.steps.inputs[n].passing),
-            tuple(self._side(n, name) for n, name in enumerate(sides_of(self.join.node))),
-            self.join.inner and _out_of_order(self.join.reached(0)),
+            arrive={n: namespace[f"arrive{n}"] for n in self.streams if not steps.lots},  # type: ignore[misc]
+            find={n: namespace[f"find{n}"] for n in numbers if self.join.active[n]},  # type: ignore[misc]
+            changed={n: namespace[f"changed{n}"] for n in numbers},  # type: ignore[misc]
+            contents=namespace["joined_rows"],  # type: ignore[arg-type]
+            active=self.join.active,
+            keeps=tuple(map(self.keeps, numbers)),
+            leaving=self._leaving,
+            ordinals=tuple(self.rows.place(n) for n in numbers),
+            tables=tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
+            passing=tuple(n for n in numbers if self.steps.inputs[n].passing),
+            layout=tuple(self._side(n, name) for n, name in enumerate(sides_of(self.join.node))),
+            out_of_order=self.join.inner and _out_of_order(self.join.reached(0)),
         )
 
     def keeps(self, number: int) -> bool:

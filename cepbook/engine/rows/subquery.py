@@ -53,16 +53,16 @@ def subquery_steps(subquery: p.Subquery, context: str | None, fed: str | None = 
     """
     nobody = EventType("", {})
     statement = p.SelectStatement(
-        "",
-        False,
-        "",
-        (),
-        subquery.root,
-        "istream",
-        subquery.kind,
-        context or _OUTSIDE,
-        None,
-        nobody,
+        name="",
+        named=False,
+        epl="",
+        annotations=(),
+        root=subquery.root,
+        selector="istream",
+        kind=subquery.kind,
+        context=context or _OUTSIDE,
+        insert=None,
+        output_type=nobody,
         span=subquery.span,
     )
     steps = lowered(statement)

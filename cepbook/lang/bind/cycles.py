@@ -99,17 +99,17 @@ def bind_running_query(
         return None
     _check_kind(found, module)
     return CycleStatement(
-        name,
-        heading.name is not None,
-        module.text(node.span),
-        heading.annotations,
-        tuple(query.partitions),
-        correlation,
-        found,
-        found.output_type,
-        every,
-        _choice(settings, "sliding", ("one", "fill"), "one") == "fill",
-        _whole(settings, "seed", 0),
+        name=name,
+        named=heading.name is not None,
+        epl=module.text(node.span),
+        annotations=heading.annotations,
+        partitions=tuple(query.partitions),
+        correlation=correlation,
+        select=found,
+        output_type=found.output_type,
+        every=every,
+        fills=_choice(settings, "sliding", ("one", "fill"), "one") == "fill",
+        seed=_whole(settings, "seed", 0),
         span=node.span,
     )
 

@@ -67,19 +67,19 @@ def bind_merge(node: ast.OnTrigger, name: str, heading: Heading, module: Module)
     if source is None or len(module.problems.found) > before:
         return None
     return plan.MergeStatement(
-        name,
-        heading.name is not None,
-        module.text(node.span),
-        heading.annotations,
-        kind,  # type: ignore[arg-type]
-        source,
-        target.store,
-        predicate,
-        branches,
-        node.context,
-        EventType(f"<{name}>", target.event_type.properties),
-        heading.priority,
-        heading.drop,
+        name=name,
+        named=heading.name is not None,
+        epl=module.text(node.span),
+        annotations=heading.annotations,
+        kind=kind,  # type: ignore[arg-type]
+        source=source,
+        target=target.store,
+        predicate=predicate,
+        branches=branches,
+        context=node.context,
+        output_type=EventType(f"<{name}>", target.event_type.properties),
+        priority=heading.priority,
+        drop=heading.drop,
         span=node.span,
     )
 

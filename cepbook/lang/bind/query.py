@@ -140,17 +140,17 @@ def _change(
         changes = bind_changes(node.assignments, target, scope)
         action = plan.MergeAction("update", None, changes=changes, span=node.span)
     return plan.MergeStatement(
-        name,
-        False,
-        module.text(node.span),
-        heading.annotations,
-        "update" if isinstance(node, ast.FafUpdate) else "delete",
-        plan.Source(plan.NOTHING, None, None, span=node.span),
-        target.store,
-        predicate,
-        (plan.MergeBranch(True, None, (action,), span=node.span),),
-        node.context,
-        EventType(f"<{name}>", target.event_type.properties),
+        name=name,
+        named=False,
+        epl=module.text(node.span),
+        annotations=heading.annotations,
+        kind="update" if isinstance(node, ast.FafUpdate) else "delete",
+        source=plan.Source(plan.NOTHING, None, None, span=node.span),
+        target=target.store,
+        predicate=predicate,
+        branches=(plan.MergeBranch(True, None, (action,), span=node.span),),
+        context=node.context,
+        output_type=EventType(f"<{name}>", target.event_type.properties),
         span=node.span,
     )
 

@@ -109,17 +109,17 @@ class _Binder:
             self.check_constant(interval)
         variables = tuple(plan.RowDefinition(name, name in self.many, conditions.get(name)) for name in self.names)
         return plan.Recognize(
-            source,
-            where,
-            keys,
-            variables,
-            pattern,
-            tuple(measures.values()),
-            _SKIPS[node.after],
-            node.all_matches,
-            interval,
-            node.or_terminated,
-            EventType(MATCHES, {name: column.value.type for name, column in measures.items()}),
+            input=source,
+            predicate=where,
+            keys=keys,
+            variables=variables,
+            pattern=pattern,
+            measures=tuple(measures.values()),
+            skip=_SKIPS[node.after],
+            all_matches=node.all_matches,
+            interval=interval,
+            or_terminated=node.or_terminated,
+            event_type=EventType(MATCHES, {name: column.value.type for name, column in measures.items()}),
             span=node.span,
         )
 

@@ -28,17 +28,17 @@ def bind_split(node: ast.OnTrigger, name: str, heading: Heading, module: Module)
     if isinstance(trigger, Scope):
         return None
     return plan.SplitStatement(
-        name,
-        heading.name is not None,
-        module.text(node.span),
-        heading.annotations,
-        trigger.source,
-        branches,
-        node.action.output_all,
-        node.context,
-        EventType(f"<{name}>", trigger.event_type.properties),
-        heading.priority,
-        heading.drop,
+        name=name,
+        named=heading.name is not None,
+        epl=module.text(node.span),
+        annotations=heading.annotations,
+        source=trigger.source,
+        branches=branches,
+        output_all=node.action.output_all,
+        context=node.context,
+        output_type=EventType(f"<{name}>", trigger.event_type.properties),
+        priority=heading.priority,
+        drop=heading.drop,
         span=node.span,
     )
 

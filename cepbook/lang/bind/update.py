@@ -38,16 +38,16 @@ def bind_update(node: ast.UpdateIStream, name: str, heading: Heading, module: Mo
     if event_type is None or len(changes) < len(node.assignments):
         return None
     return plan.UpdateStatement(
-        name,
-        heading.name is not None,
-        module.text(node.span),
-        heading.annotations,
-        plan.Source(event_type.name, None, node.alias, span=node.span),
-        tuple(changes),
-        predicate,
-        EventType(f"<{name}>", event_type.properties),
-        heading.priority,
-        heading.drop,
+        name=name,
+        named=heading.name is not None,
+        epl=module.text(node.span),
+        annotations=heading.annotations,
+        source=plan.Source(event_type.name, None, node.alias, span=node.span),
+        changes=tuple(changes),
+        predicate=predicate,
+        output_type=EventType(f"<{name}>", event_type.properties),
+        priority=heading.priority,
+        drop=heading.drop,
         span=node.span,
     )
 

@@ -86,17 +86,17 @@ def bind_on_set(node: ast.OnTrigger, name: str, heading: Heading, module: Module
         return None
     columns = {a.variable: module.catalog.variables[a.variable].type for a in assignments}
     return plan.OnSetStatement(
-        name,
-        heading.name is not None,
-        module.text(node.span),
-        heading.annotations,
-        trigger.source,
-        None,
-        assignments,
-        module.options.default_selector,
-        node.context,
-        EventType(f"<{name}>", columns),
-        heading.priority,
+        name=name,
+        named=heading.name is not None,
+        epl=module.text(node.span),
+        annotations=heading.annotations,
+        source=trigger.source,
+        where=None,
+        assignments=assignments,
+        selector=module.options.default_selector,
+        context=node.context,
+        output_type=EventType(f"<{name}>", columns),
+        priority=heading.priority,
         span=node.span,
     )
 

@@ -294,16 +294,16 @@ class _Binder:
         output = EventType(target or f"<{name}>", {column.name: column.value.type for column in found.columns})
         insert = None if target is None else plan.Insert(target, "istream", True, span=node.span)
         statement = plan.SelectStatement(
-            name,
-            True,
-            self._text(node.span),
-            (("iterableunbound", None),) if _everything(node) else (),
-            plan.Projection(top, found.columns, span=node.select.span),
-            "istream" if node.rstream is None else "rstream",
-            found.kind,
-            None,
-            insert if node.rstream is None or insert is None else replace(insert, selector="rstream"),
-            output,
+            name=name,
+            named=True,
+            epl=self._text(node.span),
+            annotations=(("iterableunbound", None),) if _everything(node) else (),
+            root=plan.Projection(top, found.columns, span=node.select.span),
+            selector="istream" if node.rstream is None else "rstream",
+            kind=found.kind,
+            context=None,
+            insert=insert if node.rstream is None or insert is None else replace(insert, selector="rstream"),
+            output_type=output,
             lots=True,
             span=node.span,
         )
