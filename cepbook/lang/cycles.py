@@ -25,15 +25,14 @@ HELD, NEW, DEAD = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class CycleWindowRow:
-    """One window of stages. ``text`` is how it is written, `paced`: it may take less than it is offered.
-    `tosses`: of each row a coin says whether it may enter. `timed`: its size is one in time.
+    """One window of stages. `text` is how it is written, `tosses`: of each row a coin says whether it may enter.
+    `timed`: its size is one in time.
     """
 
     name: str
     text: str
     doc: str
     example: str
-    paced: bool = False
     tosses: bool = False
     timed: bool = False
 
@@ -44,7 +43,6 @@ _WINDOWS = (
         "store last N",
         "the last N rows; it moves on by one row in a cycle, and the query runs again at once while rows wait",
         "select price from Tick (partition store last 3) as w where w.$row_status is new",
-        paced=True,
     ),
     CycleWindowRow(
         "recent",
@@ -52,7 +50,6 @@ _WINDOWS = (
         "the rows of the last N seconds, whose age is below N; with max it takes at most M rows in a cycle and holds"
         " no more, so that older ones make room before their time",
         "select price from Tick (partition store last 5 seconds max 10) as w where w.$row_status is not dead",
-        paced=True,
         timed=True,
     ),
     CycleWindowRow(
@@ -60,14 +57,12 @@ _WINDOWS = (
         "store latest N",
         "up to N rows, for one cycle",
         "select price from Tick (partition store latest 3) as w where w.$row_status is dead",
-        paced=True,
     ),
     CycleWindowRow(
         "random",
         "store random N",
         "as sliding, but a coin decides of each row whether it may enter; the setting `seed` makes it repeatable",
         "select price from Tick (partition store random 3) as w where w.$row_status is new",
-        paced=True,
         tosses=True,
     ),
     CycleWindowRow(
