@@ -87,10 +87,14 @@ class PatternCode:
         )
 
     # -------------------------------------------------------------- functions
+    def _new_name(self, kind: str = "") -> str:
+        """A name for one more function."""
+        self._count += 1
+        return f"{self._prefix}_{kind}{self._count - 1}"
+
     def _function(self, exprs: Sequence[x.Expr], write: Callable[[Scope], None], span: Span) -> Callable[[], Function]:
         """Write a function over the events and tags that `exprs` read; returns what finds it when it is loaded."""
-        name = f"{self._prefix}_{self._count}"
-        self._count += 1
+        name = self._new_name()
         with self.source.block(f"def {name}(e, m, P, now):", span):
             write(self._reading(exprs))
         return lambda: self._namespace[name]
@@ -158,8 +162,7 @@ class PatternCode:
             for atom, parts in zip(self.pattern.atoms, self._parts, strict=True)
             if atom.event_type == event_type
         ]
-        name = f"{self._prefix}_select_{len(self._selects) if hasattr(self, '_selects') else self._count}"
-        self._count += 1
+        name = self._new_name("select_")
         source = self.source
         with source.block(f"def {name}(e, P, now):"):
             scope = self._reading([e for parts in conditions for e in parts])
@@ -185,8 +188,7 @@ class PatternCode:
         names = lower.properties(*exprs, at=p.EVENT)
         if not names:
             return None
-        name, source = f"{self._prefix}_pick_{self._count}", self.source
-        self._count += 1
+        name, source = self._new_name("pick_"), self.source
         scope = self._with(names)
         wanted = " or ".join(lower.truth(scope, _all(parts)) for parts in conditions)
         with source.block(f"def {name}(columns):"):
@@ -234,8 +236,7 @@ class PatternCode:
     def _unfold(self, atom: p.Atom) -> Callable[[], Function] | None:
         if not atom.contained:
             return None
-        name = f"{self._prefix}_{self._count}"
-        self._count += 1
+        name = self._new_name()
         write_unfold(atom.contained, self._scope, name, "e, m, P, now")
         return lambda: self._namespace[name]
 
