@@ -5,23 +5,28 @@ In a notebook `%load_ext cepbook` gives the magics; in plain Python the same thi
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cepbook.engine.config import Config
     from cepbook.session import Workbench
 
 __version__ = "0.1.0"
-__all__ = ["Workbench", "load_ipython_extension", "unload_ipython_extension", "__version__"]
+__all__ = ["Config", "Workbench", "load_ipython_extension", "unload_ipython_extension", "__version__"]
+_ON_DEMAND = {"Config": "cepbook.engine.config", "Workbench": "cepbook.session"}  # name -> the module that has it
 
 
 # The imports below wait until they are needed: pytest loads this package in every run for its plugin, Spark's workers
 # load it for the engine, and neither wants pandas or IPython for that.
 def __getattr__(name: str) -> Any:
-    if name == "Workbench":
-        from cepbook.session import Workbench
-
-        return Workbench
+    if name in _ON_DEMAND:
+        return getattr(importlib.import_module(_ON_DEMAND[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def load_ipython_extension(ipython: Any) -> None:

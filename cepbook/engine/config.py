@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import get_args
+from zoneinfo import available_timezones
 
+from cepbook.arguments import check, shown
+from cepbook.errors import UsageError, hint_line
 from cepbook.lang.dates.zone import zone_of
 from cepbook.lang.plan import Selector
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """`integer_division`: ``/`` of whole numbers truncates. `division_by_zero_null`: it gives null, not Infinity.
+    """What statements mean, as far as it can be chosen: ``Workbench(config=Config(integer_division=True))``.
 
-    `iterable_unbound`: statements without a window iterate over their groups. `default_stream_selector`: what a
-    select without istream, rstream or irstream delivers. `prioritized`: statements take an event by ``@Priority``
-    and deployment, and ``@Drop`` counts; without it they take it in the order of the filter index
-    (`engine.succession`). `microseconds`: the clock counts microseconds, not milliseconds. `compensated_sums`: sums
-    and averages of floating numbers that leave a window keep beside them what rounding took, so that they do not
-    drift, and recover, as standard deviations do, when an infinity, NaN or overflow has left; slower, and unlike the
-    reference, where such a sum stays infinite or NaN until its window is empty. Apama's queries always do so.
-    `pattern_limit`: how many partial matches of a pattern may be open in one statement or context partition,
-    `recognize_limit`: how many matches of match_recognize. `self_subselect_preeval`: subqueries have the event in
-    their windows that their statement takes. `time_zone`: a name of the tz database, in whose local time date-time
-    methods read moments, months and years are added and crontabs are read. Errors: ValueError for an unknown one.
+    - `integer_division`: ``/`` of whole numbers truncates.
+    - `division_by_zero_null`: a division by zero gives null, not Infinity.
+    - `iterable_unbound`: statements without a window iterate over their groups.
+    - `default_stream_selector`: what a select delivers that does not say it: ``istream``, ``rstream``, ``irstream``.
+    - `prioritized`: statements take an event by ``@Priority`` and deployment, and ``@Drop`` counts; without it they
+      take it in the order of the filter index (`engine.succession`).
+    - `microseconds`: the clock counts microseconds, not milliseconds.
+    - `compensated_sums`: sums and averages of floating numbers that leave a window keep beside them what rounding
+      took, so that they do not drift, and recover, as standard deviations do, when an infinity, NaN or overflow has
+      left; slower, and unlike the reference, where such a sum stays infinite or NaN until its window is empty. Apama's
+      queries always do so.
+    - `pattern_limit`: the most partial matches of a pattern that may be open in one statement or context partition.
+    - `recognize_limit`: the most matches of match_recognize likewise.
+    - `self_subselect_preeval`: subqueries have the event in their windows that their statement takes.
+    - `time_zone`: a name of the tz database, in whose local time date-time methods read moments, months and years are
+      added and crontabs are read.
+
+    Errors: UsageError for what is no value of a setting.
     """
 
     integer_division: bool = False
@@ -38,7 +49,20 @@ class Config:
     time_zone: str = "UTC"
 
     def __post_init__(self) -> None:
-        zone_of(self.time_zone)
+        for each in fields(self):
+            check("Config", each.name, str(each.type), getattr(self, each.name))
+        selector = self.default_stream_selector
+        if selector not in get_args(Selector):
+            known = ", ".join(get_args(Selector))
+            raise UsageError(f"Config: `default_stream_selector` is one of {known}, not {shown(selector)}")
+        for name in ("pattern_limit", "recognize_limit"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"Config: `{name}` is at least 1, not {getattr(self, name)}")
+        try:
+            zone_of(self.time_zone)
+        except ValueError:
+            hint = hint_line(self.time_zone, available_timezones())
+            raise UsageError(f"Config: there is no time zone {shown(self.time_zone)}{hint}") from None
 
     @property
     def second(self) -> int:

@@ -57,8 +57,9 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
     The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its
-    latest deliveries, at most `feed_capacity` rows (None: all), and a file of those before, for `compare`. Errors leave
-    the workbench as it was before the call.
+    latest deliveries, at most `feed_capacity` rows (None: all), and a file of those before, for `compare`. `config` is
+    what was chosen of the meaning of statements (`cepbook.Config`). Errors leave the workbench as it was
+    before the call.
 
     >>> cep = Workbench()
     >>> cep.run("create schema Tick(symbol string, price double)")
@@ -70,7 +71,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
     def __init__(self, *, start: Moment = 0, feed_capacity: int | None = 100_000, config: Config | None = None) -> None:
         check("Workbench", "feed_capacity", "int | None", feed_capacity)
         if config is not None and not isinstance(config, Config):
-            raise UsageError(f"Workbench: `config` is a Config, or None, not {shown(config)}")
+            hint = "from cepbook import Config; Workbench(config=Config(integer_division=True))"
+            raise UsageError(f"Workbench: `config` is a Config, or None, not {shown(config)}\n  hint: {hint}")
         self._config = config if config is not None else Config()
         self._start = self._moment(start)
         self._capacity = Feed(feed_capacity).capacity  # a bad capacity is refused here, not at the first statement

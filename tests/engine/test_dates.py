@@ -98,8 +98,3 @@ def test_what_is_no_date_is_told_and_totals_go_on() -> None:
     runtime.send("T", {"s": "1971"})
     year = 365 * 86_400_000
     assert [row["total"] for row in rows] == [year, 2 * year]
-
-
-def test_an_unknown_time_zone_is_told() -> None:
-    with pytest.raises(ValueError, match="no time zone 'Mars/Base'"):
-        Config(time_zone="Mars/Base")
