@@ -11,6 +11,7 @@ import pandas as pd
 from cepbook.errors import Diagnostic, StatementError, not_too_deep
 from cepbook.feeds import Feed
 from cepbook.session.checking import problems
+from cepbook.session.compiler_stages import explain
 from cepbook.session.graph import Graph, graph_of
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
@@ -20,7 +21,6 @@ from cepbook.session.partials import partials_frame
 from cepbook.session.partitions import partitions_of
 from cepbook.session.selectors import Selector, rows_of, selected
 from cepbook.session.stage import Stage
-from cepbook.session.stages import explain
 from cepbook.session.stores import stores_of
 from cepbook.session.tables import changes_of
 from cepbook.session.timeline import Timeline, timeline_of

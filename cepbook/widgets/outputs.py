@@ -13,8 +13,8 @@ from cepbook.session import Replay
 from cepbook.session.live import Live
 from cepbook.widgets.following import FollowingChart
 from cepbook.widgets.live import Display, DisplayHandle, LiveWidget
+from cepbook.widgets.live_sources import FollowedSources
 from cepbook.widgets.progress import ReplayControl
-from cepbook.widgets.sources import FollowedSources
 from cepbook.widgets.tune import Tuner
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
