@@ -22,7 +22,6 @@ from cepbook.session.partitions import partitions_of
 from cepbook.session.selectors import Selector, rows_of, selected
 from cepbook.session.stage import Stage
 from cepbook.session.stores import stores_of
-from cepbook.session.tables import changes_of
 from cepbook.session.timeline import Timeline, timeline_of
 
 
@@ -103,11 +102,6 @@ class Inspection:
         ``@IterableUnbound`` makes a statement keep its last rows, ``Config(iterable_unbound=True)`` all of them.
         """
         return self._stage.statement(name).keeps_rows
-
-    def changes(self, name: str) -> pd.DataFrame:
-        """The insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns."""
-        feed = self._stage.feed(name)
-        return changes_of(feed.columns(), self._stage.statement(name).output_type.properties)
 
     def marble(self, name: str, *, events: int = 20, label: str | Sequence[str] | None = None) -> Marble:
         """A marble diagram of statement `name`: its last `events` arrivals, how long each was in the data window, and

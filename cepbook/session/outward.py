@@ -15,9 +15,9 @@ from cepbook.errors import UsageError
 from cepbook.session.again import ForgottenWarning, Past, Twin, answer, past_of, with_values
 from cepbook.session.parameters import Given as Values
 from cepbook.session.selectors import Selector, rows_of
-from cepbook.session.sinks import FileSink, Stream, changed_columns, export, rows_of_feed
+from cepbook.session.sinks import FileSink, Stream, export, rows_of_feed
 from cepbook.session.stage import Stage
-from cepbook.session.tables import as_library, frame_of
+from cepbook.session.tables import as_library, changed_columns, changes_of, frame_of
 
 if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench
@@ -44,6 +44,18 @@ class Outward:
         with self._lock:
             properties = self._stage.statement(name).output_type.properties
             return as_library(frame_of(rows_of(self._stage.runtime, name, selector), properties), properties, as_)
+
+    @overload
+    def changes(self, name: str) -> pd.DataFrame: ...
+    @overload
+    def changes(self, name: str, *, as_: str) -> Any: ...
+    def changes(self, name: str, *, as_: str = "pandas") -> Any:
+        """The insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns.
+
+        `as_` as for `to_frame`. Raises UsageError for an unknown name.
+        """
+        feed, properties = self._stage.feed(name), self._stage.statement(name).output_type.properties
+        return as_library(changes_of(feed.columns(), properties), changed_columns(properties), as_)
 
     def rehearsal(self) -> Workbench:
         """See `Workbench.rehearsal`."""

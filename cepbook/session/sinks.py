@@ -22,10 +22,10 @@ from weakref import WeakSet
 from cepbook.engine.runtime import Statement
 from cepbook.errors import CepbookError, UsageError
 from cepbook.feeds import Columns, Delivery, Feed, Segment
-from cepbook.lang.types import LONG, STRING, Type
+from cepbook.lang.types import Type
 from cepbook.session.process import Interruptions
 from cepbook.session.stage import Stage
-from cepbook.session.tables import free_name
+from cepbook.session.tables import changed_columns
 from cepbook.session.writers import Writer, check_kind, is_replaced, open_writer
 
 BATCH = 8_192  # rows that wait for being written together
@@ -255,12 +255,6 @@ def _file_of(path: str) -> tuple[int, int] | None:
     return None if path == "-" else (found.st_dev, found.st_ino)
 
 
-def changed_columns(properties: dict[str, Type]) -> dict[str, Type]:
-    """The columns of `Workbench.changes` with their types."""
-    added = {"time": LONG, "seq": LONG, "kind": STRING}
-    return {**{free_name(name, properties): of for name, of in added.items()}, **properties}
-
-
 class Stream(AsyncIterator[Delivery]):
     """``async for delivery in cep.stream("alerts")``: the deliveries of a statement from now on, in order.
 
@@ -359,4 +353,4 @@ def export(rows: Sequence[Sequence[Any]], path: str | os.PathLike[str], types: M
     return len(rows)
 
 
-__all__ = ["FileSink", "SinkError", "Stream", "Tap", "changed_columns", "export", "rows_of_feed"]
+__all__ = ["FileSink", "SinkError", "Stream", "Tap", "export", "rows_of_feed"]

@@ -15,7 +15,7 @@ from cepbook.engine.rows.frozen import is_hashable
 from cepbook.engine.rows.support import copied
 from cepbook.errors import UsageError
 from cepbook.feeds import Columns
-from cepbook.lang.types import Type
+from cepbook.lang.types import LONG, STRING, Type
 from cepbook.session.validate import is_missing
 from cepbook.session.writers import arrow_table
 
@@ -49,18 +49,23 @@ def frame_of(rows: Iterable[Row], properties: Mapping[str, Type]) -> pd.DataFram
     return pd.DataFrame(data, index=pd.RangeIndex(len(held)), columns=list(properties))
 
 
-def changes_of(found: Columns, properties: Mapping[str, Type]) -> pd.DataFrame:
-    """One line per inserted or removed row: ``time`` (ms), ``seq`` (number of the delivery), ``kind``, the columns.
-
-    Where the statement has a column of one of these names, the added one gets a trailing underscore.
+def changed_columns(properties: Mapping[str, Type]) -> dict[str, Type]:
+    """The columns of what a statement delivers: ``time`` (ms), ``seq`` (number of the delivery), ``kind`` (insert or
+    remove), and its own. Where it has one of these names itself, the added one gets a trailing underscore.
     """
-    data: dict[str, pd.Series[Any]] = {
-        free_name("time", properties): pd.Series(found.times, dtype="int64"),
-        free_name("seq", properties): pd.Series(found.numbers, dtype="int64"),
-        free_name("kind", properties): pd.Series(
-            ["insert" if insert else "remove" for insert in found.inserts], dtype="string"
-        ),
-    }
+    added = {"time": LONG, "seq": LONG, "kind": STRING}
+    return {**{free_name(name, properties): of for name, of in added.items()}, **properties}
+
+
+def changes_of(found: Columns, properties: Mapping[str, Type]) -> pd.DataFrame:
+    """One line per inserted or removed row, with `changed_columns`."""
+    kinds = ["insert" if insert else "remove" for insert in found.inserts]
+    added = [
+        pd.Series(found.times, dtype="int64"),
+        pd.Series(found.numbers, dtype="int64"),
+        pd.Series(kinds, dtype="string"),
+    ]
+    data: dict[str, pd.Series[Any]] = dict(zip(changed_columns(properties), added, strict=False))
     for name, of in properties.items():
         values = found.column(name)
         data[name] = series_of(values if is_hashable(of) else [copied(value) for value in values], of)

@@ -89,6 +89,16 @@ def test_frames_of_other_libraries(cep: Workbench) -> None:
     assert cep.to_frame("big", as_="polars").equals(polars.from_arrow(table))
 
 
+def test_changes_for_other_libraries(cep: Workbench) -> None:
+    table = cep.changes("big", as_="arrow")
+    assert table.to_pylist() == cep.changes("big").to_dict("records")
+    assert [str(field.type) for field in table.schema] == ["int64", "int64", "string", "string", "int32"]
+    polars = pytest.importorskip("polars", reason="polars is optional; the tests' own environment has it")
+    assert cep.changes("big", as_="polars").equals(polars.from_arrow(table))
+    with pytest.raises(UsageError, match='"pandas", "arrow" or "polars", not \'duck\''):
+        cep.changes("big", as_="duck")
+
+
 def test_what_was_done_by_hand_happens_again() -> None:
     cep = Workbench()
     cep.run("""create schema A(k string, x int); create window Kept#keepall as A;
