@@ -54,6 +54,15 @@ def test_the_command_prints_what_is_shown(
     assert capsys.readouterr().out == printed
 
 
+def test_epl_runs() -> None:
+    blocks = [text for language, text in readme.fences() if language == "epl"]
+    assert blocks
+    for text in blocks:
+        cep = Workbench()
+        cep.run("create schema Tick(symbol string, price double)")
+        cep.run(text)
+
+
 def test_the_scenario_passes(pytester: pytest.Pytester) -> None:
     (text,) = [text for language, text in readme.fences() if language == "markdown"]
     pytester.path.joinpath("flights.md").write_text(text, encoding="utf-8")
