@@ -48,7 +48,7 @@ def tracked() -> list[str]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode == 0:
         return [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
-    folders = ("cepbook", "tests", "tools", "notebooks", "benchmarks", "binder")
+    folders = ("cepbook", "tests", "tools", "notebooks", "docs", "benchmarks", "binder")
     return [relative(path) for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
 
 

@@ -545,7 +545,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
     ) -> SparkRun:
         """Run deployed select statements over frames, Arrow tables and Parquet files, from an empty state.
 
-        As `cepbook.spark.run`. The clock begins at the workbench's start and ends at `until`.
+        As `cepbook.spark.run`, its errors too. The clock begins at the workbench's start and ends at `until`.
         """
         return bridge.run(
             runtime=self.runtime,
