@@ -20,7 +20,7 @@ from cepbook.lang import expr as x
 Handler = Callable[..., object]
 Rounds = list[Any]  # what an event is to each of the contexts that its type concerns
 Order = tuple[int, int]
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "="}
+_MIRRORED = {**x.MIRRORED, "=": "="}
 _SCALARS = frozenset({"string", "char", "boolean", "byte", "short", "int", "long", "float", "double", "biginteger"})
 
 

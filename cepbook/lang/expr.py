@@ -248,6 +248,9 @@ class Compare(Expr):
     right: Expr
 
 
+MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}  # the comparison that says the same with its sides swapped
+
+
 @dataclass(frozen=True, slots=True)
 class Is(Expr):
     """``is`` / ``is not``: null-safe equality, never null."""

@@ -61,6 +61,7 @@ DATES = (*DATETIMES, LOCALDATE, LOCALTIME)
 # Narrow to wide. Binary numeric promotion takes the wider one, but see `promote`.
 NUMERIC = (BYTE, SHORT, INT, LONG, BIGINTEGER, FLOAT, DOUBLE, BIGDECIMAL)
 INTEGRAL = (BYTE, SHORT, INT, LONG, BIGINTEGER)
+UNKEYED = ("array", "object", "map", "event", "struct")  # names of types of which queries in cycles make no key
 BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 
 BY_NAME: dict[str, Type] = {

@@ -15,6 +15,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 from cepbook.errors import UsageError
 from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.clauses import OF_WORD
+from cepbook.lang.explain import STAGES
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.methods import METHODS
 from cepbook.lang.methods import of as methods_of
@@ -112,7 +113,7 @@ def _line_offers(host: Host, magic: str, scope: Scope, typed: str) -> Iterator[O
         case ("epl", []):
             yield from ((name, "keyword") for name in epl.SUBCOMMANDS)
         case ("epl", ["show"]):
-            yield from ((name, "keyword") for name in epl.STAGES)
+            yield from ((name, "keyword") for name in STAGES)
         case ("epl", ["show", _] | ["spark" | "compare", *_] | ["marble" | "why"]):
             yield from statements
         case ("epl", ["partials"]):

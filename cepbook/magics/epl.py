@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from cepbook.errors import BindError, UsageError
+from cepbook.lang.explain import STAGES
 from cepbook.lang.formatting import formatted
 from cepbook.magics import marble, partitions, stories, topics, tune
 from cepbook.magics.host import Command, Host
@@ -17,15 +18,12 @@ from cepbook.magics.options import Options, OptionsError, clean, did_you_mean, v
 from cepbook.magics.show import table, text
 from cepbook.magics.why import why
 from cepbook.session import RunResult, Workbench
-from cepbook.session.results import kind_of
+from cepbook.session.results import columns_text, kind_of
 from cepbook.session.stores import describe_store
 from cepbook.session.validate import is_missing
 from cepbook.widgets.flow import FlowMap
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.source import NO_ROWS
-
-STAGES = ("ast", "plan", "rewritten", "epl", "steps", "python", "coverage")
-
 
 CELL_OPTIONS = with_spark(
     Options("%%epl")
@@ -116,20 +114,16 @@ def shown_result(result: RunResult, host: Host) -> Frozen:
     types = host.workbench.runtime.catalog.event_types
     stores = {s.owned.name for s in result.statements if s.owned is not None}
     made = [name for name in result.deployment.event_types if name not in stores]
-    rows = [(name, "event type", _columns_text(types[name].properties)) for name in made]
+    rows = [(name, "event type", columns_text(types[name].properties)) for name in made]
     rows += [(name, "context", "") for name in result.deployment.contexts]
     variables = host.workbench.runtime.catalog.variables
     for variable in (variables[name] for name in result.deployment.variables):
         rows.append((variable.name, "constant" if variable.constant else "variable", str(variable.type)))
     others = [s for s in result.statements if s.kind != "create variable"]  # that of a variable stands above
-    rows += [(s.name, kind_of(s), _columns_text(s.output_type.properties)) for s in others]
+    rows += [(s.name, kind_of(s), columns_text(s.output_type.properties)) for s in others]
     verb = "replaced" if result.replaced else "deployed"
     names = ", ".join(dict.fromkeys(row[0] for row in rows)) or "nothing"
     return table(f"{verb} {names}", ("name", "kind", "columns"), rows, notes=result.messages)
-
-
-def _columns_text(properties: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} {of}" for name, of in properties.items())
 
 
 def _refuse_spark_options(options: argparse.Namespace) -> None:

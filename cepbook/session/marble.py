@@ -24,9 +24,9 @@ from cepbook.lang.catalog import EventType
 from cepbook.session.arrivals import Arrivals
 from cepbook.session.clock import show, span_text, unit
 from cepbook.session.rerun import Arrival, Bar, Rerun, Run, same_row
+from cepbook.shown import BELOW
 
 MOST_EVENTS = 200
-YEAR_MS = 365 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _bars(rerun: Rerun, first: int, events: int) -> tuple[list[Bar], list[str]]:
 
 
 def _time_text(time: int, runtime: Runtime) -> str:
-    if abs(time) * 1000 // runtime.config.second >= YEAR_MS:
+    if abs(time) * 1000 // runtime.config.second >= BELOW:
         return show(time, runtime.config.second)
     return f"{time} {unit(runtime.config.second)}"  # such a clock counts from nowhere in particular
 

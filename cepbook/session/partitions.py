@@ -16,6 +16,7 @@ from cepbook.lang.plan import CreateContextStatement, CreateContextTreeStatement
 from cepbook.lang.types import LONG, OBJECT, Type
 from cepbook.session.tables import free_name, series_of
 
+TIMES = ("startTime", "endTime")  # the built-in properties that are times
 SIZES = ("retained", "groups", "partials")  # events, groups and partial matches, of all statements together
 
 
@@ -76,7 +77,7 @@ def _key_names(spec: object) -> dict[str, str]:
         return {}
     texts = [[show_expr(key) for key in stream.keys] for stream in keyed.streams]
     names = [" or ".join(dict.fromkeys(each)) for each in zip(*texts, strict=True)]
-    taken = {"id", "startTime", "endTime"} | {name for name in names if names.count(name) > 1}
+    taken = {"id", *TIMES} | {name for name in names if names.count(name) > 1}
     return {f"key{i}": f"key{i}" if name in taken else name for i, name in enumerate(names, 1)}
 
 

@@ -353,4 +353,4 @@ def export(rows: Sequence[Sequence[Any]], path: str | os.PathLike[str], types: M
     return len(rows)
 
 
-__all__ = ["FileSink", "SinkError", "Stream", "Tap", "export", "rows_of_feed"]
+__all__ = ["FileSink", "SinkError", "Stream", "Tap", "changed_columns", "export", "rows_of_feed"]

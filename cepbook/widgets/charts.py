@@ -19,6 +19,7 @@ import numpy as np
 
 from cepbook.errors import UsageError
 from cepbook.session.tables import changes_of
+from cepbook.shown import BELOW
 from cepbook.widgets.theme import printed, themed
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ POINTS = 5_000  # altair's own limit; a line of more points than pixels shows no
 SERIES = 20
 WIDTH, HEIGHT = 640, 260
 DAY_MS = 86_400_000
-YEAR_MS = 365 * DAY_MS
 FORMATS = ((1_000, "%H:%M:%S.%L"), (3_600_000, "%H:%M:%S"), (DAY_MS, "%H:%M"))
 # How an axis with dates is written, by what a tick stands for; Vega's own forms count to twelve.
 DATED = {
@@ -215,7 +215,7 @@ def line(
         frame = frame[[x, *names]].melt(id_vars=x, value_vars=names, var_name="series", value_name="value")
         names, color = ["value"], "series"
     shown, note = _thin(frame[[x, *names, *([color] if color else [])]], color)
-    shown, kind = _timed(_cut(shown), x, 0 if clock else YEAR_MS)
+    shown, kind = _timed(_cut(shown), x, 0 if clock else BELOW)
     form = _clock(shown[x]) if clock and kind == "temporal" else None
     axis = {"axis": altair.Axis(format=form or DATED)} if kind == "temporal" else {}
     encoding = {
@@ -239,7 +239,7 @@ def labels(start: int, end: int) -> dict[str, str]:
     form = next((form for span, form in FORMATS if end - start < span), "")
     if end < DAY_MS:
         return {"format": form}
-    if start >= YEAR_MS:
+    if start >= BELOW:
         return {"format": form or "%m-%d %H:%M"}
     day = "utcdayofyear(datum.value) - 1"
     clock = f"utcFormat(datum.value, '{form or '%H:%M'}')"
@@ -352,7 +352,7 @@ def _timed(frame: pd.DataFrame, x: str, least: int) -> tuple[pd.DataFrame, str]:
     if (
         column.dtype.kind in "iu"
         and len(column)
-        and (column.min() >= YEAR_MS or least <= column.min() <= column.max() < DAY_MS)
+        and (column.min() >= BELOW or least <= column.min() <= column.max() < DAY_MS)
     ):
         return frame.assign(**{x: column.astype("datetime64[ms]")}), "temporal"
     return frame, "quantitative" if column.dtype.kind in "iuf" else "nominal"

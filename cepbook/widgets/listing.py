@@ -8,12 +8,11 @@ from typing import Any
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.tally import Tally
-from cepbook.session.partitions import described
+from cepbook.session.partitions import TIMES, described
 from cepbook.widgets.choose import Row
 
 SIZES = ("events", "groups", "waiting")
 SEEN = ("last event", "arrived", "per second")
-TIMES = ("startTime", "endTime")
 
 
 def named(properties: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from uuid import uuid4
 import anywidget
 import traitlets
 
+from cepbook.session.replay import ENDED
 from cepbook.widgets.pump import Pump
 from cepbook.widgets.render import Frozen
 
@@ -40,9 +41,6 @@ class DisplayHandle(Protocol):
 
 
 Display = Callable[..., DisplayHandle | None]  # IPython.display.display, which this package does not import
-
-
-ENDED = ("finished", "stopped", "failed")
 
 
 class Progress(Protocol):

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 from cepbook.engine.contexts.levels import visible
 from cepbook.engine.contexts.node import Branch, Node
 from cepbook.engine.contexts.tree import Tree
+from cepbook.session.partitions import TIMES
 from cepbook.shown import time_text
 from cepbook.widgets.choose import Choice, first_of
 from cepbook.widgets.encode import text_of
-from cepbook.widgets.listing import SEEN, SIZES, TIMES, Figures
+from cepbook.widgets.listing import SEEN, SIZES, Figures
 
 SMALL = 200  # a tree of more partitions is folded at first
 SUMMED = 500  # what the states of so many partitions hold is added up for the nodes around them, else only if asked for

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from cepbook.session.partials import Partial, Partials
+from cepbook.session.partitions import TIMES
 from cepbook.shown import time_text
 from cepbook.widgets.encode import TIME, Column, text_of
 from cepbook.widgets.listing import SEEN, SIZES
 
 Row = Mapping[str, object]
-_TIMES = ("startTime", "endTime", "last event")
+_SHOWN_AS_TIMES = (*TIMES, "last event")
 _INDENT = "· "
 
 
@@ -33,7 +34,7 @@ def columns_of(names: Sequence[str], rows: Sequence[Row]) -> tuple[Column, ...]:
 
 
 def _type(name: str, values: Sequence[object]) -> str:
-    if name.rpartition(".")[2] in _TIMES:
+    if name.rpartition(".")[2] in _SHOWN_AS_TIMES:
         return TIME
     value = next((value for value in values if value is not None), None)
     return {bool: "boolean", int: "long", float: "double"}.get(type(value), "string")

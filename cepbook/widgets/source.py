@@ -13,9 +13,8 @@ from cepbook.feeds import Feed
 from cepbook.session.matches import Made, MatchRecord
 from cepbook.session.partials import Partials, partials_of, tags_of
 from cepbook.session.partitions import key_names, levels_of
-from cepbook.session.sinks import rows_of_feed
+from cepbook.session.sinks import changed_columns, rows_of_feed
 from cepbook.session.stores import users_of
-from cepbook.session.tables import changed_columns
 from cepbook.widgets.choose import Choice, Sheet
 from cepbook.widgets.encode import Column
 from cepbook.widgets.listing import Figures, PartitionSheet

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cepbook.session.lives import Life
-from cepbook.session.partitions import flat
+from cepbook.session.partitions import TIMES, flat
 from cepbook.session.timeline import Timeline
 from cepbook.shown import time_text
 from cepbook.widgets.charts import labels, offline_altair, show_as_chart
@@ -23,7 +23,6 @@ COUNTS = 70  # pixels, of how many lived
 FEW = 4  # at most so many at once: each number is written beside the axis
 LABEL_LIMIT = 28  # characters
 LIFE, BORN, DIED = "#0969da", "#2da44e", "#cf222e"
-_TIMES = ("startTime", "endTime")
 
 
 def chart(timeline: Timeline) -> alt.VConcatChart:
@@ -106,7 +105,7 @@ def _rows(timeline: Timeline, axis: _Axis) -> list[dict[str, Any]]:
 
 def _label(life: Life, properties: Mapping[str, Any]) -> str:
     """``#3 A``: the id, and what names the partition: keys and labels, or else the events that began it."""
-    plain = {name: v for name, v in properties.items() if name.rpartition(".")[2] not in _TIMES and v is not None}
+    plain = {name: v for name, v in properties.items() if name.rpartition(".")[2] not in TIMES and v is not None}
     named = [v for name, v in plain.items() if name.rpartition(".")[2].startswith(("key", "label"))] or plain.values()
     text = f"#{life.id} {' '.join(text_of(value) for value in named)}".rstrip()
     return text if len(text) <= LABEL_LIMIT else text[: LABEL_LIMIT - 1] + "…"
@@ -119,7 +118,7 @@ def _outer(properties: Mapping[str, Any], outer: str) -> str:
 
 def _words(properties: Mapping[str, Any]) -> str:
     times = {
-        name: time_text(v) for name, v in properties.items() if name.rpartition(".")[2] in _TIMES and isinstance(v, int)
+        name: time_text(v) for name, v in properties.items() if name.rpartition(".")[2] in TIMES and isinstance(v, int)
     }
     return ", ".join(f"{name}={times.get(name) or text_of(value)}" for name, value in properties.items())
 

@@ -169,8 +169,8 @@ def test_a_clock_that_began_at_0_shows_hours_and_no_date() -> None:
         (0, 900, {"format": "%H:%M:%S.%L"}),
         (0, 5_000, {"format": "%H:%M:%S"}),
         (3_600_000, 5 * 3_600_000, {"format": "%H:%M"}),
-        (charts.YEAR_MS, charts.YEAR_MS + charts.DAY_MS, {"format": "%m-%d %H:%M"}),
-        (charts.YEAR_MS, charts.YEAR_MS + 5_000, {"format": "%H:%M:%S"}),
+        (charts.BELOW, charts.BELOW + charts.DAY_MS, {"format": "%m-%d %H:%M"}),
+        (charts.BELOW, charts.BELOW + 5_000, {"format": "%H:%M:%S"}),
     ],
 )
 def test_labels_of_an_axis(start: int, end: int, axis: dict[str, str]) -> None:

@@ -13,7 +13,6 @@ from cepbook.engine.rows.frozen import is_hashable
 from cepbook.lang import expr as x
 from cepbook.lang.patterns import EVENT, MATCH
 
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _LATER = (x.Variable, x.CurrentTimestamp, x.UserCall)  # read when the event arrives, not when the atom starts
 
 
@@ -61,9 +60,9 @@ def split(condition: x.Expr | None) -> Parts:
 
 def _sides(e: x.Expr) -> Bound | None:
     """A comparison of the event with the match; None if `e` is not one."""
-    if not isinstance(e, x.Compare) or (e.op != "=" and e.op not in _MIRRORED):
+    if not isinstance(e, x.Compare) or (e.op != "=" and e.op not in x.MIRRORED):
         return None
-    for op, event, match in ((e.op, e.left, e.right), (_MIRRORED.get(e.op, "="), e.right, e.left)):
+    for op, event, match in ((e.op, e.left, e.right), (x.MIRRORED.get(e.op, "="), e.right, e.left)):
         fixed = reads(match, MATCH) and not reads(match, EVENT) and not _reads_later(match)
         if fixed and not reads(event, MATCH):
             return Bound(op, event, match)

@@ -18,7 +18,6 @@ from cepbook.lang.catalog import StoreType
 from cepbook.lang.types import BIGINTEGER, is_integral
 
 _INVERSE = {"+": "-", "-": "+"}
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _ORDERED = frozenset({"string", "char", "byte", "short", "int", "long", "float", "double", "biginteger", "bigdecimal"})
 # types as which a value is the same key: equal where it is equal, and found under the same hash
 _SAME_KEY = {
@@ -225,8 +224,8 @@ def _among(e: x.Expr, target: int, known: Container[int]) -> Equal | None:
 
 
 def _range(e: x.Expr, target: int, known: Container[int]) -> Range | None:
-    if isinstance(e, x.Compare) and e.op in _MIRRORED:
-        for left, right, op in ((e.left, e.right, e.op), (e.right, e.left, _MIRRORED[e.op])):
+    if isinstance(e, x.Compare) and e.op in x.MIRRORED:
+        for left, right, op in ((e.left, e.right, e.op), (e.right, e.left, x.MIRRORED[e.op])):
             own, other = _shifted(left, right)
             if _is_key(own, target) and own.type.name in _ORDERED and _is_known(other, target, known):
                 if op in ("<", "<="):

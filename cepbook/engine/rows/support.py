@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from cepbook.lang.dates.civil import date_of, days_of, month_length
 from cepbook.lang.dates.zone import offset_at, offset_of_local, zone_of
 from cepbook.lang.java import integer_divide as integer_divide
 from cepbook.lang.java import shortest
@@ -273,36 +274,8 @@ def add_months(t: int, months: int, second: int = 1000, zone: str = "UTC") -> in
     local = zone_of(zone)
     offset = offset_at(local, t, second)
     days, rest = divmod(t + offset, 86_400 * second)
-    year, month, day = _civil(days)
-    total = year * 12 + (month - 1) + months
-    year, month = divmod(total, 12)
-    month += 1
-    day = min(day, _DAYS[month - 1] + (1 if month == 2 and _leap(year) else 0))
-    moved = _days(year, month, day) * 86_400 * second + rest
+    year, month, day = date_of(days, iso=True)
+    year, month = divmod(year * 12 + month - 1 + months, 12)
+    day = min(day, month_length(year, month + 1, iso=True))
+    moved = days_of(year, month + 1, day, iso=True) * 86_400 * second + rest
     return moved - offset_of_local(local, moved, second, offset)
-
-
-_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-
-
-def _leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-
-
-def _civil(days: int) -> tuple[int, int, int]:
-    from_epoch = days + 719468
-    era, day_of_era = divmod(from_epoch, 146097)
-    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    shifted = (5 * day_of_year + 2) // 153
-    month = shifted + 3 if shifted < 10 else shifted - 9
-    year = year_of_era + era * 400 + (1 if month <= 2 else 0)
-    return year, month, day_of_year - (153 * shifted + 2) // 5 + 1
-
-
-def _days(year: int, month: int, day: int) -> int:
-    shifted_year = year - (1 if month <= 2 else 0)
-    era, year_of_era = divmod(shifted_year, 400)
-    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
-    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
-    return era * 146097 + day_of_era - 719468

@@ -12,19 +12,9 @@ from cepbook.errors import Span
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
+from cepbook.lang.dates.units import MICROSECONDS, MONTHS
 from cepbook.lang.rewrite.expressions import fold
 
-# Unit -> microseconds, from large to small: the order in which they may be written.
-MICROSECONDS = {
-    "week": 604_800_000_000,
-    "day": 86_400_000_000,
-    "hour": 3_600_000_000,
-    "minute": 60_000_000,
-    "second": 1_000_000,
-    "millisecond": 1_000,
-    "microsecond": 1,
-}
-MONTHS = {"year": 12, "month": 1}
 ORDER = (*MONTHS, *MICROSECONDS)
 
 

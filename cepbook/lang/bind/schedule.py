@@ -13,7 +13,8 @@ from cepbook.lang import expr as x
 from cepbook.lang import patterns as p
 from cepbook.lang import types as t
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe
-from cepbook.lang.bind.period import MICROSECONDS, duration
+from cepbook.lang.bind.period import duration
+from cepbook.lang.dates.units import MICROSECONDS
 from cepbook.lang.dates.zone import zone_of
 
 _REPEAT = re.compile(r"R(-?\d{0,18})")

@@ -11,6 +11,7 @@ from typing import Any
 
 from cepbook.lang.dates.chronology import Chronology, Wall
 from cepbook.lang.dates.civil import date_of, days_of, in_us_week, month_length, us_week, us_weeks, weekday
+from cepbook.lang.dates.units import MICROSECONDS, MONTHS
 
 # The names of fields, as ``get('minute')`` has them
 FIELDS = {
@@ -178,23 +179,16 @@ def _added(value: Any, of: Chronology, unit: str, amount: int) -> Any:
     return of.at(_moved(of, days, unit, amount), rest, value)
 
 
-_EXACT = {
-    "hour": 3_600_000_000,
-    "minute": 60_000_000,
-    "second": 1_000_000,
-    "millisecond": 1000,
-    "microsecond": 1,
-    "number": 1000,
-}
-_MONTHS = {"year": 12, "month": 1}
+# Those that move the moment, not the date: in microseconds
+_EXACT = {**{unit: n for unit, n in MICROSECONDS.items() if unit not in ("week", "day")}, "number": 1000}
 
 
 def _moved(of: Chronology, days: int, unit: str, amount: int) -> int:
     """The day that is `amount` days, weeks, months or years on; beyond the end of a month it is its last day."""
-    if unit not in _MONTHS:
+    if unit not in MONTHS:
         return days + amount * (7 if unit == "week" else 1)
     year, month, day = date_of(days, of.iso)
-    years, month = divmod(month - 1 + amount * _MONTHS[unit], 12)
+    years, month = divmod(month - 1 + amount * MONTHS[unit], 12)
     return days_of(year + years, month + 1, min(day, month_length(year + years, month + 1, of.iso)), of.iso)
 
 

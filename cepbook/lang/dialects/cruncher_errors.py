@@ -8,12 +8,13 @@ from lark import Lark
 from lark.exceptions import UnexpectedToken
 
 from cepbook.errors import Diagnostic, Span
-from cepbook.lang.dialects.cruncher_lexer import RESERVED, ROW_STATUS, UNITS
+from cepbook.lang.cycles import STATUS
+from cepbook.lang.dialects.cruncher_lexer import RESERVED, UNITS
 from cepbook.lang.dialects.epl_lexer import Piece, Raw
 
 _CLOSED = {"(": ")"}
 _NAMES = {"NAME": "a name", "NUMBER": "a number", "UNIT": "a time unit", "$END": "the end of the query"}
-_NAMES |= {"ROW_STATUS": f"`{ROW_STATUS}`", "UPDATE_GROUP": "`with update group`"}
+_NAMES |= {"ROW_STATUS": f"`{STATUS}`", "UPDATE_GROUP": "`with update group`"}
 _OPERATORS = {"==": "compare with a single =", "&&": "write and", "||": "write or", "!": "write not"}
 _MISSING = {
     "select": "say what to select, for example * or the names of columns",
@@ -42,8 +43,8 @@ def explain(error: UnexpectedToken, piece: Piece, parser: Lark) -> Diagnostic:
         span, found = Span(tokens[at].start, tokens[at].end), f"`{tokens[at].text}` cannot stand here"
     else:
         span, found = Span(tokens[-1].end, tokens[-1].end), "the query ends too early"
-    if at < len(tokens) and tokens[at].text[0] == "$" and tokens[at].text.lower() != ROW_STATUS:
-        return Diagnostic("syntax", f"unknown `{tokens[at].text}`", span, f"did you mean `{ROW_STATUS}`?")
+    if at < len(tokens) and tokens[at].text[0] == "$" and tokens[at].text.lower() != STATUS:
+        return Diagnostic("syntax", f"unknown `{tokens[at].text}`", span, f"did you mean `{STATUS}`?")
     wanted = _expected(accepted, spelled)
     message = f"{found}, expected {wanted}" if wanted else found
     return Diagnostic("syntax", message, span, _hint(tokens, at, accepted, spelled))
@@ -85,14 +86,14 @@ def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: d
         return "write with update group and the columns"
     if here == "*" and before == "(" and _word(tokens, at - 2) == "count":
         return "aggregates of partitions take a column, such as count(id)"
-    if (before == ROW_STATUS and "IS" in accepted) or ("DEAD" in accepted and "NULL" not in accepted):
-        return f"write {ROW_STATUS} is new, is dead or is not dead"
+    if (before == STATUS and "IS" in accepted) or ("DEAD" in accepted and "NULL" not in accepted):
+        return f"write {STATUS} is new, is dead or is not dead"
     if here in ("store", "by") and before == "partition":
         return "a partition stands in brackets: (partition store last 5) as w"
     if here.isdigit() and before == "top":
         return f"write first {here}"
-    if _word(tokens, at - 2) == ROW_STATUS[1:] and here in ("new", "dead"):
-        return f"did you mean `{ROW_STATUS}`?"
+    if _word(tokens, at - 2) == STATUS[1:] and here in ("new", "dead"):
+        return f"did you mean `{STATUS}`?"
     if here == "or" and _word(tokens, at - 2) in ("(", "and", "not") and "AND" in accepted and "OR" not in accepted:
         return "or stands between patterns: present(a) or present(b)"
     if here == "having":

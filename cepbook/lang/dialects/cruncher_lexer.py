@@ -10,6 +10,7 @@ from lark import Token
 from lark.lexer import LexerState
 
 from cepbook.errors import Diagnostic, Span
+from cepbook.lang.cycles import STATUS
 from cepbook.lang.dialects.epl_lexer import END, Piece, PieceLexer, Raw
 
 # in milliseconds
@@ -21,7 +22,6 @@ RESERVED = frozenset(
     " distinct true false".split()
 )
 
-ROW_STATUS = "$row_status"
 UPDATE_GROUP = ("with", "update", "group")
 
 _TOKEN = re.compile(
@@ -101,7 +101,7 @@ class CruncherLexer(PieceLexer):
     def _word(self, text: str, accepts: dict[str, Any], following: Raw) -> str:
         lower = text.lower()
         if lower[0] == "$":
-            return "ROW_STATUS" if lower == ROW_STATUS else "UNKNOWN"
+            return "ROW_STATUS" if lower == STATUS else "UNKNOWN"
         if lower in UNITS and "UNIT" in accepts:
             return "UNIT"
         keyword = self.keywords.get(lower)
