@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from importlinter.cli import lint_imports
 
+from cepbook.lang import types
 from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
 from cepbook.lang.dialects import DIALECTS
@@ -227,6 +228,18 @@ def test_what_is_true_of_windows_and_aggregates_stands_in_their_rows() -> None:
         if all(isinstance(each, ast.Constant) and each.value in names for each in node.elts)
     ]
     assert found == [], "make it a field of WindowRow or AggregateRow"
+
+
+def test_what_is_true_of_types_stands_in_one_place() -> None:
+    """No two modules list the same types, four or more; `cepbook.lang.types` has what several ask for."""
+    names = {*types.BY_NAME, "array", "event", "struct"}
+    found: dict[frozenset[str], set[str]] = {}
+    for path in SOURCES:
+        for node in ast.walk(tree_of(path)):
+            texts = _texts(node) if isinstance(node, ast.Tuple | ast.List | ast.Set) else []
+            if len(texts) > 3 and names.issuperset(texts):
+                found.setdefault(frozenset(texts), set()).add(relative(path))
+    assert {" ".join(sorted(kinds)): sorted(paths) for kinds, paths in found.items() if len(paths) > 1} == {}
 
 
 OWN = {*WINDOWS, *AGGREGATES, *FUNCTIONS, *METHODS, *CYCLE_WINDOWS, *CYCLE_AGGREGATES}

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cepbook.engine.delta import CAUSE, EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Record, Row, Rows
-from cepbook.engine.rows.frozen import is_hashable
 from cepbook.engine.rows.support import copied
 from cepbook.lang.plan import Selector
-from cepbook.lang.types import Type
+from cepbook.lang.types import Type, is_hashable
 
 
 class Layout:

@@ -61,8 +61,9 @@ DATES = (*DATETIMES, LOCALDATE, LOCALTIME)
 # Narrow to wide. Binary numeric promotion takes the wider one, but see `promote`.
 NUMERIC = (BYTE, SHORT, INT, LONG, BIGINTEGER, FLOAT, DOUBLE, BIGDECIMAL)
 INTEGRAL = (BYTE, SHORT, INT, LONG, BIGINTEGER)
-UNKEYED = ("array", "object", "map", "event", "struct")  # names of types of which queries in cycles make no key
 BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
+UNKEYED = frozenset(("array", "object", "map", "event", "struct"))  # whose values may change, or are any: no keys
+PLAIN = frozenset(("boolean", "string", "char", *BITS))  # names of types whose values equal themselves, in one form
 
 BY_NAME: dict[str, Type] = {
     **{t.name: t for t in (*NUMERIC, BOOLEAN, STRING, CHAR, OBJECT, MAP, *DATES)},
@@ -102,6 +103,16 @@ def is_numeric(t: Type) -> bool:
 def is_integral(t: Type) -> bool:
     """Whether `t` holds whole numbers only."""
     return t in INTEGRAL
+
+
+def is_hashable(t: Type) -> bool:
+    """Whether values of `t` are keys as they are: not what may change, nor what is only known at run time."""
+    return t.name not in UNKEYED
+
+
+def is_ordered(t: Type) -> bool:
+    """Whether values of `t` may have an order, as far as that is known before they are there."""
+    return t.of is None and t.name not in ("event", "map", "struct")
 
 
 def promote(left: Type, right: Type) -> Type:

@@ -11,11 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from cepbook.engine.rows.frozen import is_hashable
 from cepbook.engine.rows.support import copied
 from cepbook.errors import UsageError
 from cepbook.feeds import Columns
-from cepbook.lang.types import LONG, STRING, Type
+from cepbook.lang.types import LONG, STRING, Type, is_hashable
 from cepbook.session.validate import is_missing
 from cepbook.session.writers import arrow_table
 

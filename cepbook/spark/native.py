@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cepbook.lang import expr, plan
 from cepbook.lang.reads import stores_in
+from cepbook.lang.types import BITS
 from cepbook.shown import time_text
 from cepbook.spark.names import EVENT, SEQ, TIME, text
 from cepbook.spark.output import Output
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
     from cepbook.spark.derived import Derived
     from cepbook.spark.hosted import Program
 
-_WHOLE = frozenset({"byte", "short", "int", "long"})
 _EXACT = 2**53  # all whole numbers up to it are doubles
 _NO_TEXT = "CAST(NULL AS STRING)"
-_AS_THEY_ARE = _WHOLE | {
+_AS_THEY_ARE = frozenset(BITS) | {
     *("boolean", "float", "double", "string", "char", "biginteger", "bigdecimal"),
     *("timestamp", "calendar", "localdatetime", "localdate"),
 }
@@ -114,7 +114,7 @@ def _fits(name: str, constant: object, op: str) -> bool:
         return isinstance(constant, str) and op in ("=", "!=")
     if isinstance(constant, bool) or name == "boolean":
         return name == "boolean" and isinstance(constant, bool) and op in ("=", "!=")
-    if name in _WHOLE:
+    if name in BITS:
         return isinstance(constant, int) and -(2**63) <= constant < 2**63
     if name == "double":
         whole = isinstance(constant, int) and abs(constant) <= _EXACT

@@ -14,6 +14,7 @@ from cepbook.engine.contexts.hashing import bucket, hasher
 from cepbook.lang import contexts, expr, plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import types_read
+from cepbook.lang.types import PLAIN
 from cepbook.spark.carried import changed_in, written_by
 from cepbook.spark.division import inserted_windows, owned_stores, refused_in_partitions
 from cepbook.spark.native import as_sql, is_expressible
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _HASHED = frozenset({"consistent_hash_crc32", "hash_code"})
-_FIXED = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})  # whose hashes depend on no form
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def parts_of(line: Pipeline, catalog: Catalog, ticks: bool) -> Parts | str | Non
             return f"the categories of the context {name} have conditions that Spark does not express itself"
         return Parts(name, level)
     for stream in level.streams:
-        whole = all(isinstance(a, expr.Prop) and a.type.name in _FIXED for a in stream.args)
+        whole = all(isinstance(a, expr.Prop) and a.type.name in PLAIN for a in stream.args)
         if stream.function not in _HASHED or not whole:
             return f"the hashes of the context {name} are not of properties by a built-in function"
     for window in inserted_windows(line, context):

@@ -10,8 +10,9 @@ from cepbook.lang import expr, plan, trees
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.patterns import At, Every, Interval, Pattern, Schedule, Within, walk
 from cepbook.lang.reads import expressions, sees_events, stores_changed, stores_in, types_read, variables_read
+from cepbook.lang.types import PLAIN
 
-KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})
+KEY_TYPES = PLAIN  # of which Spark and the engine make the same keys
 Context = plan.CreateContextStatement | plan.CreateContextTreeStatement
 Query = plan.SelectStatement | plan.CycleStatement  # what has rows of its own
 

@@ -18,12 +18,11 @@ from cepbook.lang import expr, patterns, plan
 from cepbook.lang.aggregates import row_of
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import expressions, types_read
+from cepbook.lang.types import BITS
 from cepbook.spark.carried import aggregation_of
 from cepbook.spark.division import begun_by_every
 from cepbook.spark.native import is_expressible
 from cepbook.spark.pipeline import Pipeline, recognize_of
-
-_WHOLE = frozenset({"byte", "short", "int", "long"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ def _own_steps(statement: plan.SelectStatement, fed: bool, stamps: Stamps) -> tu
 def _check_calls(calls: Sequence[plan.AggregateCall]) -> None:
     for call in calls:
         exact = row_of(call.name).exact
-        if exact == "whole" and not call.ever and call.args[0].type.name not in _WHOLE:
+        if exact == "whole" and not call.ever and call.args[0].type.name not in BITS:
             raise _Unbounded(f"the last digits of {call.name} depend on all the numbers that came and went before")
         if not exact or call.ever:
             raise _Unbounded

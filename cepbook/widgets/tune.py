@@ -14,6 +14,7 @@ from typing import Any
 import ipywidgets
 
 from cepbook.errors import CepbookError, UsageError, hint_line
+from cepbook.lang.types import BITS
 from cepbook.session import Workbench
 from cepbook.shown import counted
 from cepbook.widgets.charts import stream_chart
@@ -153,7 +154,7 @@ def _control(name: str, of: str, value: Any, ranges: Mapping[str, tuple[float, f
     return ipywidgets.FloatSlider(value=value, min=low, max=high, step=(high - low) / STEPS, **settings)
 
 
-_NUMBERS: dict[str, Any] = dict.fromkeys(("byte", "short", "int", "long"), int) | {
+_NUMBERS: dict[str, Any] = dict.fromkeys(BITS, int) | {
     "float": float,
     "double": float,
 }

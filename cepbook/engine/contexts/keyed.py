@@ -22,11 +22,11 @@ from cepbook.engine.filters import Handler, Order, Rounds, Subscriber
 from cepbook.engine.interleaved import events, in_order
 from cepbook.engine.ports import Host, Member, Reading
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.frozen import is_hashable, key_code
+from cepbook.engine.rows.frozen import key_code
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 from cepbook.lang.plan import CreateContextStatement, KeyedContextSpec, KeyedStream
-from cepbook.lang.types import Type
+from cepbook.lang.types import Type, is_hashable
 
 Locate = Callable[[Any], Any]
 Take = Callable[[Any, Any], object]  # (event, state)

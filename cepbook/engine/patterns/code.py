@@ -26,10 +26,10 @@ from cepbook.errors import Span
 from cepbook.lang import expr as x
 from cepbook.lang import patterns as p
 from cepbook.lang.explain_plan import show_expr
-from cepbook.lang.types import BOOLEAN
+from cepbook.lang.types import BOOLEAN, PLAIN
 
 _OF_THE_MOMENT = (x.Variable, x.CurrentTimestamp, x.ContextProp, x.UserCall, x.EventOf)  # columns do not tell
-_EXACT = frozenset(("string", "char", "boolean", "byte", "short", "int", "long"))  # equal to themselves, always
+_EXACT = PLAIN  # equal to themselves, always
 
 
 class PatternCode:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cepbook.engine.rows.frozen import is_hashable
 from cepbook.lang import expr as x
 from cepbook.lang.patterns import EVENT, MATCH
+from cepbook.lang.types import is_hashable
 
 _LATER = (x.Variable, x.CurrentTimestamp, x.UserCall)  # read when the event arrives, not when the atom starts
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from cepbook.lang import expr as x
 from cepbook.lang.catalog import StoreType
-from cepbook.lang.types import BIGINTEGER, is_integral
+from cepbook.lang.types import BIGINTEGER, is_hashable, is_integral
 
 _INVERSE = {"+": "-", "-": "+"}
 _ORDERED = frozenset({"string", "char", "byte", "short", "int", "long", "float", "double", "biginteger", "bigdecimal"})
@@ -211,7 +211,7 @@ def _equal(e: x.Expr, target: int, known: Container[int]) -> Equal | None:
 
 def _comparable(own: x.Expr, other: x.Expr) -> bool:
     """Whether equal values are equal keys: not where one side is only known at run time, or an array."""
-    return all(e.type.name not in ("object", "map", "array", "struct", "event") for e in (own, other))
+    return is_hashable(own.type) and is_hashable(other.type)
 
 
 def _among(e: x.Expr, target: int, known: Container[int]) -> Equal | None:

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from cepbook.engine.delta import Row
 from cepbook.engine.relations.relation import HashIndex, Key
 from cepbook.engine.relations.shared import Banded, ColumnKey, Name, Picked, Shared, Want, Wanted
-from cepbook.engine.rows.frozen import is_hashable
 from cepbook.lang.catalog import EventType, IndexType, StoreType
+from cepbook.lang.types import is_hashable
 
 Item = tuple[Any, ...]
 

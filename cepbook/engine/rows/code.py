@@ -12,7 +12,7 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import Aggregates, Leaving, forget
 from cepbook.engine.rows.arrange import Arrangement
 from cepbook.engine.rows.expr import Cell, Scope
-from cepbook.engine.rows.frozen import is_hashable, key_code, thawed
+from cepbook.engine.rows.frozen import key_code, thawed
 from cepbook.engine.rows.items import first_items, items_of
 from cepbook.engine.rows.local import LocalGroups, local_keys
 from cepbook.engine.rows.source import Source
@@ -20,6 +20,7 @@ from cepbook.engine.rows.steps import Steps
 from cepbook.engine.rows.tablecells import TableCells
 from cepbook.lang import expr as x
 from cepbook.lang.plan import AggregateCall, Column
+from cepbook.lang.types import is_hashable
 
 
 class Code:

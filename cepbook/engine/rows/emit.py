@@ -10,8 +10,8 @@ from operator import length_hint
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.expr import Scope
-from cepbook.engine.rows.frozen import is_hashable
 from cepbook.lang import expr as x
+from cepbook.lang.types import is_hashable
 
 
 class Emitter:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from cepbook.engine.rows import arithmetic, methods, support
 from cepbook.engine.rows.arrived import event_type
-from cepbook.engine.rows.frozen import is_hashable, key_code
+from cepbook.engine.rows.frozen import key_code
 from cepbook.engine.rows.scope import VALUES, Place, checked, guarded
 from cepbook.engine.rows.scope import Cell as Cell  # for whoever writes expressions
 from cepbook.engine.rows.scope import Scope as Scope
@@ -24,7 +24,7 @@ from cepbook.engine.rows.supplied import taken
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
 from cepbook.lang.functions import FUNCTIONS
-from cepbook.lang.types import Type, is_integral
+from cepbook.lang.types import Type, is_hashable, is_integral
 
 # ------------------------------------------------------------------ conditions
 _FLIPPED = {"=": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from cepbook.engine.rows.source import Source
-from cepbook.lang.types import Type
+from cepbook.lang.types import Type, is_hashable
 
 
 class FrozenList(tuple[object, ...]):
@@ -14,11 +14,6 @@ class FrozenList(tuple[object, ...]):
 
 class FrozenDict(tuple[object, ...]):
     """A map or event as a key: its items in order."""
-
-
-def is_hashable(type_: Type) -> bool:
-    """Whether values of the type are keys as they are."""
-    return type_.name not in ("array", "object", "map", "event", "struct")
 
 
 def key_code(source: Source, code: str, type_: Type) -> str:

@@ -42,7 +42,6 @@ from cepbook.lang.catalog import EventType
 
 # parts of expressions that depend on nothing but the rows
 _OF_ROWS = (x.Prop, x.Const, x.Arith, x.Negate, x.Compare, x.Is, x.Logic, x.Not, x.Between, x.InList, x.Convert)
-_SHARED = ("array", "event", "map", "object", "struct")  # values that change where they stand
 _OUTSIDE = ""  # the context of a subquery of a statement without one: its state is handed to it, too
 
 
@@ -98,7 +97,7 @@ def _follows(steps: Steps, fed: str | None) -> bool:
     parts = [part for e in read if e is not None for part in x.walk(e)]
     rows = [AGGREGATES.get(call.name) for call in steps.calls]
     loose = all(row is not None and not (row.in_order or row.sorts or row.ever or row.remembers) for row in rows)
-    single = all(part.type.name not in _SHARED for part in parts)
+    single = all(t.is_hashable(part.type) for part in parts)
     return loose and single and all(isinstance(part, _OF_ROWS) for part in parts)
 
 

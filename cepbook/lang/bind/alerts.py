@@ -12,6 +12,8 @@ from cepbook.lang.catalog import StoreType
 from cepbook.lang.cycles import Correlation, Pattern
 from cepbook.lang.types import Type
 
+_UNKEYED = t.UNKEYED
+
 
 class Partitioned(Protocol):
     """A bound partition."""
@@ -56,7 +58,7 @@ def _ids(sources: Sequence[ast.Correlated], relations: Mapping[str, Partitioned]
         type_ = _column(each.column, relation, module)
         if type_ is None:
             continue
-        if type_.name in t.UNKEYED:
+        if type_.name in _UNKEYED:
             module.problems.add("type-mismatch", f"{describe(type_)} tells no events apart", each.column.span)
         elif first is not None and type_ not in (first, t.NULL) and first != t.NULL:
             fact = f"ids of type {describe(type_)} are correlated with ids of type {describe(first)}"

@@ -16,7 +16,7 @@ from cepbook.lang.bind.typing import assignable, coerce
 from cepbook.lang.types import Type
 
 # What elements of Java's plain types are at first; all others are null
-_AT_FIRST: dict[str, object] = {**dict.fromkeys(("byte", "short", "int", "long"), 0), "float": 0.0, "double": 0.0}
+_AT_FIRST: dict[str, object] = {**dict.fromkeys(t.BITS, 0), "float": 0.0, "double": 0.0}
 _AT_FIRST["boolean"] = False
 
 

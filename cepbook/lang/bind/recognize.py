@@ -412,7 +412,7 @@ class _Measuring:
         if row.values == "numbers" and not t.is_numeric(value.type):
             fact = f"`{name}` needs numbers, found {describe(value.type)}"
             problems.fail("type-mismatch", fact, value.span)
-        if row.values == "ordered" and (value.type.of is not None or value.type.name in ("event", "map", "struct")):
+        if row.values == "ordered" and not t.is_ordered(value.type):
             fact = f"`{name}` cannot order values of {describe(value.type)}"
             problems.fail("type-mismatch", fact, value.span)
         rows = x.Prop(tags.properties[variable], MATCHED, variable, span=step.span)

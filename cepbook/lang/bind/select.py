@@ -256,7 +256,7 @@ def _order_by(node: ast.Select, scope: Scope, columns: Sequence[plan.Column]) ->
         if not _aggregates([value]) <= selected:
             fact = "order by an aggregate that is not selected"
             scope.problems.add("no-order", fact, item.expr.span, "select it, too")
-        if value.type.of is not None or value.type.name in ("event", "map", "struct"):
+        if not t.is_ordered(value.type):
             hint = "name one of its properties" if value.type.of is None else None
             fact = f"rows cannot be ordered by a value of type {value.type}"
             scope.problems.add("no-order", fact, item.expr.span, hint)

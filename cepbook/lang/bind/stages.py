@@ -19,6 +19,7 @@ from cepbook.lang.types import Type
 
 _FILTER = "a pre-filter"
 _ALLOWED = "it has comparisons, arithmetic, in, and, or, not; a condition behind the partitions may have more"
+_UNKEYED = t.UNKEYED
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class _Stage:
             type_ = self._column(key)
             if key.text in keys:
                 problems.add("duplicate-name", f"partition column `{key.text}` is named twice", key.span)
-            if type_.name in t.UNKEYED:
+            if type_.name in _UNKEYED:
                 fact = f"rows cannot be divided by a column of type {describe(type_)}"
                 problems.add("type-mismatch", fact, key.span)
             keys[key.text] = type_
@@ -114,7 +115,7 @@ class _Stage:
             if row.values == "numbers" and not t.is_numeric(type_) and type_ != t.NULL:
                 fact = f"`{row.name}` needs numbers, found {describe(type_)}"
                 problems.add("type-mismatch", fact, each.column.span)
-            if row.values == "ordered" and type_.name in t.UNKEYED:
+            if row.values == "ordered" and type_.name in (*_UNKEYED,):
                 problems.add("type-mismatch", f"`{row.name}` cannot order {describe(type_)}", each.column.span)
             if each.alias.text in output:
                 what = "a partition column" if each.alias.text in keys else "another aggregate"
@@ -136,7 +137,7 @@ class _Stage:
                 problems.add("no-order", f"rows cannot be ranked by {describe(type_)}", node.column.span)
         for column in node.update_group:
             type_ = self._column(column)
-            if type_.name in t.UNKEYED:
+            if type_.name in _UNKEYED:
                 problems.add("type-mismatch", f"{describe(type_)} is no key of an update group", column.span)
         size = node.size
         if node.kind == "recent" and self.module.options.microseconds:
