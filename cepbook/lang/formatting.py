@@ -17,13 +17,13 @@ from itertools import pairwise
 
 from cepbook.lang.dialects import epl
 from cepbook.lang.dialects.epl_lexer import Piece, scan
+from cepbook.lang.dialects.epl_stop import OPENING
 
 WIDTH = 100  # characters of a line, where the text allows it
 SHORT = 60  # characters up to which a statement of several clauses stays in one line
 STEP = "    "
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_OPEN = {"(": ")", "[": "]", "{": "}"}
 # Words behind which a value begins, so that a sign is its own and a bracket stands apart.
 _LEADING = frozenset(
     """and or not in where having when then else case set by as between like regexp is from distinct on select pattern
@@ -228,7 +228,7 @@ def _tree(atoms: Sequence[Atom]) -> list[Node]:
     for atom in atoms:
         into = stack[-1].items if stack else top
         member = before is not None and before.text in (".", "@")
-        if atom.kind in _OPEN or (atom.word == "case" and not member):
+        if atom.kind in OPENING or (atom.word == "case" and not member):
             group = Group(atom, opener=before.word if before is not None else "")
             into.append(group)
             stack.append(group)
