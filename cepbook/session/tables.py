@@ -59,7 +59,7 @@ def changed_columns(properties: Mapping[str, Type]) -> dict[str, Type]:
 def changes_of(found: Columns, properties: Mapping[str, Type]) -> pd.DataFrame:
     """One line per inserted or removed row, with `changed_columns`."""
     kinds = ["insert" if insert else "remove" for insert in found.inserts]
-    added = [
+    added: list[pd.Series[Any]] = [
         pd.Series(found.times, dtype="int64"),
         pd.Series(found.numbers, dtype="int64"),
         pd.Series(kinds, dtype="string"),

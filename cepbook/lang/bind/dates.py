@@ -15,11 +15,11 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.arguments import Binder
 from cepbook.lang.bind.methods import form_of
 from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
-from cepbook.lang.bind.period import MONTHS, ORDER
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dates.chronology import Chronology, Dates, Locals, Numbers, Zoned
 from cepbook.lang.dates.fields import FIELDS
 from cepbook.lang.dates.pattern import MEANING, PatternError, parts_of
+from cepbook.lang.dates.units import MONTHS, ORDER
 from cepbook.lang.methods import MethodRow, named
 from cepbook.lang.methods.datetime import DISTANCES, RELATIONS
 from cepbook.lang.methods.row import Given, Parameter

@@ -12,10 +12,8 @@ from cepbook.errors import Span
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
-from cepbook.lang.dates.units import MICROSECONDS, MONTHS
+from cepbook.lang.dates.units import MICROSECONDS, MONTHS, ORDER
 from cepbook.lang.rewrite.expressions import fold
-
-ORDER = (*MONTHS, *MICROSECONDS)
 
 
 def bind_period(parts: Sequence[tuple[x.Expr, str]], span: Span, scope: Scope) -> x.Expr:

@@ -12,3 +12,4 @@ MICROSECONDS = {
     "millisecond": 1_000,
     "microsecond": 1,
 }
+ORDER = (*MONTHS, *MICROSECONDS)
