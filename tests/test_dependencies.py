@@ -43,6 +43,13 @@ PRINTED = """2 events finished, clock 00:00:01.000
 """
 
 
+JOB = """
+import runpy
+sys.argv[1:] = ["--help"]
+runpy.run_module("cepbook.spark", run_name="__main__")
+"""
+
+
 @pytest.mark.parametrize(
     ("script", "shown"),
     [
@@ -56,3 +63,10 @@ def test_no_extra_is_needed(script: str, shown: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("at,x\n0,1\n1000,2\n")
     done = subprocess.run([sys.executable, "-c", WITHOUT + script], cwd=tmp_path, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == (shown, "")
+
+
+def test_a_job_on_spark_says_that_spark_is_missing() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT + JOB], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Spark needs the package pyspark, which is not installed: `pip install")
+    assert done.stderr.count("\n") == 1

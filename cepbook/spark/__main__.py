@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import sys
 
-from cepbook.spark.job import main
+from cepbook.errors import UsageError
+from cepbook.spark.session import require_pyspark
+
+
+def main() -> int:
+    """Run a job (`cepbook.spark.job`); its exit code, 2 where pyspark is missing."""
+    try:
+        require_pyspark()
+    except UsageError as missing:
+        sys.stderr.write(f"{missing}\n")
+        return 2
+    from cepbook.spark import job
+
+    return job.main(sys.argv[1:])
+
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
