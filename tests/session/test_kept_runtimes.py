@@ -47,6 +47,7 @@ def test_what_began_anew_again_and_again_leaves_little(reset: bool, monkeypatch:
     assert [each() for each in former] == [None] * 6
 
 
+@pytest.mark.histories
 def test_workbenches_of_the_past_go_when_nobody_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     cep = Workbench()
     cep.run("create schema Tick(price double); select * from Tick#keepall")

@@ -112,6 +112,7 @@ def test_a_row_that_an_output_clause_held_back(
     assert fired.notes == told
 
 
+@pytest.mark.histories  # it asks of every row of 192 statements
 @pytest.mark.parametrize("shown", ["sum(x) as s", "k, sum(x) as s", "k, x, sum(x) as s", "sum(x) as s, count(*) as n"])
 @pytest.mark.parametrize("selector", ["", "irstream ", "rstream "])
 @pytest.mark.parametrize("which", ["all every 2 events", "last every 3 sec", "all every 3 sec", "snapshot every 3 sec"])
