@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import os
-import select
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
 from cepbook.cli.command import Command, pair, read_text, value_of
-from cepbook.errors import CompileError, EventError, UsageError, hint_line
+from cepbook.cli.pipes import PIPE, Piped, events_of
+from cepbook.errors import CompileError, UsageError, hint_line
 from cepbook.lang.dialects import declared, epl
 from cepbook.lang.dialects.parameters import uses
 from cepbook.session import ReplayResult, Workbench
 from cepbook.session.clock import show, whole_or_text
-from cepbook.session.files import PARQUET, json_object, parquet_head, read_file
+from cepbook.session.files import PARQUET, parquet_head, read_file
 from cepbook.session.replay import Replay
-from cepbook.session.sinks import FileSink, SinkError, partial_name
-from cepbook.session.sources import Nothing
+from cepbook.session.sinks import FileSink, partial_name
 from cepbook.session.writers import SQLITE, check_kind
 from cepbook.shown import counted, progress_line, terminal
 
-PIPE = "-"
+SHOWN = 5  # errors of statements
 WIDTH = 24  # of the bar
 REFRESH = 0.1  # seconds
-PAUSE = 0.2  # seconds between two looks whether a pipe in which nothing comes is to be waited for any longer
-CHUNK = 65_536  # bytes that are read from a pipe at once
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,31 +84,49 @@ def run(options: argparse.Namespace) -> int:
     for _, path in options.sinks:
         check_kind(path)
     sources = _by_name(options.sources, "--in")
-    values = _by_name(options.values, "--set")
     _check_files(sources.values(), [path for _, path in options.sinks])
     if not sources:
         raise UsageError("nothing to replay\n  hint: --in TYPE=FILE names the events, as in --in Tick=ticks.parquet")
-    workbench = Workbench(start=_moment(options.start) or 0, feed_capacity=1)
-    times = _times(options.time)
+    workbench, piped = Workbench(start=_moment(options.start) or 0, feed_capacity=1), Piped()
+    given = _deployed(workbench, options, sources, piped)
+    replay = workbench.replay(
+        given,
+        time=_times(options.time),
+        until=_moment(options.until),
+        limit=options.limit,
+        speed=options.speed,
+        late=options.late,
+        stepping=options.stepping,
+    )
+    sinks: list[FileSink] = []
+    interrupted = _replayed(workbench, replay, options, piped, sinks)
+    _tell(workbench, replay.result, options, piped, sinks)
+    if interrupted:
+        raise KeyboardInterrupt
+    if piped.unread:
+        raise BrokenPipeError
+    return 1 if replay.result.errors else 0
+
+
+def _deployed(
+    workbench: Workbench, options: argparse.Namespace, sources: Mapping[str, str], piped: Piped
+) -> dict[str, object]:
+    """What to replay, when the modules are deployed that read it and variables have their values."""
+    values = _by_name(options.values, "--set")
     texts = [(path, read_text(path)) for path in options.modules]
-    piped = Piped()
-    given = _given(workbench, texts, sources, times, piped)
+    given = _given(workbench, texts, sources, _times(options.time), piped)
     _deploy(workbench, texts, {name: value_of(value) for name, value in values.items()})
     _assign(workbench, texts, values)
     _read(workbench, sources)
-    out = sys.stderr if any(path == PIPE for _, path in options.sinks) else sys.stdout
+    return given
+
+
+def _replayed(
+    workbench: Workbench, replay: Replay, options: argparse.Namespace, piped: Piped, sinks: list[FileSink]
+) -> bool:
+    """Replay into files, which are `sinks` then, and into a pipe; whether Ctrl-C ended it."""
     interrupted = False
     with ExitStack() as stack:
-        replay = workbench.replay(
-            given,
-            time=times,
-            until=_moment(options.until),
-            limit=options.limit,
-            speed=options.speed,
-            late=options.late,
-            stepping=options.stepping,
-        )
-        sinks = list[FileSink]()
         stack.callback(_unfinished, sinks)
         files = [(name, path) for name, path in options.sinks if path != PIPE]
         sinks += [stack.enter_context(workbench.sink(name, path, whole=True)) for name, path in files]
@@ -126,87 +140,59 @@ def run(options: argparse.Namespace) -> int:
             replay.run()
         except KeyboardInterrupt:
             interrupted = True
-            piped.take_rest(alone=len(sources) == 1)
+            piped.take_rest(alone=len(options.sources) == 1)
             replay.stop()
         finally:
             progress.clear()
-        if interrupted and PIPE not in sources.values():  # a pipe has no end but that
+        if interrupted and all(path != PIPE for _, path in options.sources):  # a pipe has no end but that
             for sink in sinks:
                 sink.close(failed=True)
+    return interrupted
+
+
+def _tell(
+    workbench: Workbench, result: ReplayResult, options: argparse.Namespace, piped: Piped, sinks: list[FileSink]
+) -> None:
+    """The summary, what nobody read, and the errors of statements."""
     if not options.quiet:
-        summary(workbench, replay.result, [*sinks, *piped.sinks], out)
+        out = sys.stderr if piped.sinks else sys.stdout
+        summary(workbench, result, [*sinks, *piped.sinks], out)
     if piped.unread:
         lost = [f"the last {counted(sink.lost, 'row')} of `{sink.name}`" for sink in piped.sinks if sink.lost]
         fact = "nobody reads the standard output any more: not all was read of"
         print(f"cepbook: {fact} {' and '.join(lost)}", file=sys.stderr)
     for error in workbench.errors[:SHOWN]:
         print(f"cepbook: {error}", file=sys.stderr)
-    if interrupted:
-        raise KeyboardInterrupt
-    if piped.unread:
-        raise BrokenPipeError
-    return 1 if replay.result.errors else 0
 
 
-class Piped:
-    """Rows for the standard output, which go there as they are made. `unread`: nobody reads them any more.
+class Progress:
+    """How far a replay is, in one line of a terminal."""
 
-    Then the run ends, but where files are written, too.
-    """
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self._drawn = 0.0
 
-    def __init__(self) -> None:
-        self.sinks: list[FileSink] = []
-        self.unread = False
-        self.came = 0  # lines with events that were read from a pipe
-        self._closed = False
-        self._replay: Replay | None = None
-        self._others = False
+    def draw(self) -> None:
+        """Draw it anew, but not oftener than ten times a second."""
+        now = time.monotonic()
+        if now - self._drawn >= REFRESH:
+            self._drawn = now
+            progress_line(self.line())
 
-    def begin(self, replay: Replay, sinks: list[FileSink], others: bool) -> None:
-        """The rows of `replay` go to `sinks`; `others`: and to files."""
-        self._replay, self.sinks, self._others = replay, sinks, others
+    def line(self) -> str:
+        """``[█████     ]  50 %  1,000 of 2,000 events, 12,345 events/s, 2013-01-01 10:00:00``"""
+        at = self._replay.progress
+        tail = f"{at.rate:,.0f} events/s, {show(at.clock)}"
+        if not at.total:
+            return f"{at.events:,} events, {tail}"
+        share = min(1.0, at.events / at.total)
+        bar = ("█" * round(share * WIDTH)).ljust(WIDTH)
+        return f"[{bar}] {share:4.0%}  {at.events:,} of {at.total:,} events, {tail}"
 
-    @property
-    def ended(self) -> bool:
-        """Whether no more events are wanted."""
-        stopped = self._replay is not None and self._replay.interrupted
-        return stopped or self._closed or (self.unread and not self._others)
-
-    def take_rest(self, *, alone: bool) -> None:
-        """After Ctrl-C: what was read from the pipe, if that is the only source, goes in; nothing more is read."""
-        self._closed = True
-        if self._replay is not None and self.came and alone and not self.unread:
-            left = self.came - self._replay.progress.events - self._replay.progress.late
-            with suppress(KeyboardInterrupt):
-                if left > 0:
-                    self._replay.step(left)
-
-    def flush(self) -> None:
-        """Write what waits."""
-        for sink in self.sinks:
-            if sink.error is None:
-                with suppress(SinkError):  # kept by the sink; `close` tells
-                    sink.flush()
-                self._look(sink)
-
-    def close(self) -> None:
-        """Write what waits, for the last time. Raises SinkError where that failed and somebody still reads."""
-        for sink in self.sinks:
-            try:
-                sink.close()
-            except SinkError:
-                self._look(sink)
-                if not self.unread:
-                    raise
-
-    def _look(self, sink: FileSink) -> None:
-        if isinstance(sink.error, BrokenPipeError):
-            self.unread = True
-            if self._replay is not None and not self._others:
-                self._replay.stop()
-
-
-SHOWN = 5  # errors of statements
+    def clear(self) -> None:
+        """Leave an empty line."""
+        if self._drawn:
+            progress_line(None)
 
 
 def _unfinished(sinks: list[FileSink]) -> None:
@@ -278,7 +264,7 @@ def _given(
         if path == PIPE:
             if name not in names:
                 raise UsageError(f"the module must declare `{name}` (create schema), which comes from standard input")
-            given[name] = _piped(sys.stdin, piped)
+            given[name] = events_of(sys.stdin, piped)
         elif name in names:
             given[name] = path
         else:
@@ -289,48 +275,6 @@ def _given(
             workbench.define(name, path if frame is None else frame, time=column if column in columns else None)
             given[name] = path if frame is None else frame
     return given
-
-
-def _piped(pipe: IO[str], out: Piped) -> Iterator[dict[str, Any] | Nothing]:
-    """The objects of the lines of a pipe, to its end or until they are wanted no more."""
-    number = 0
-    for line in _lines(pipe, out):
-        if line is None:
-            yield Nothing.YET
-            continue
-        number += 1
-        if line.strip():
-            try:
-                yield json_object(line if isinstance(line, str) else line.decode("utf-8"))
-            except ValueError as error:
-                raise EventError(f"standard input, line {number}: {error}") from None
-
-
-def _lines(pipe: IO[str], out: Piped) -> Iterator[str | bytes | None]:
-    """Lines as they come; None when the next is waited for: rows of those before are written first."""
-    try:
-        number = pipe.fileno()
-        select.select([number], [], [], 0)
-    except (OSError, ValueError):  # no pipe, or one that cannot be waited for
-        yield from pipe
-        return
-    rest = b""
-    while not out.ended:
-        if not select.select([number], [], [], 0)[0]:
-            yield None
-            out.flush()
-            while not (out.ended or select.select([number], [], [], PAUSE)[0]):
-                pass
-            continue
-        data = os.read(number, CHUNK)
-        if not data:
-            break
-        *lines, rest = (rest + data).split(b"\n")
-        out.came += sum(1 for line in lines if line.strip())
-        yield from lines
-    if rest and not out.ended:
-        out.came += bool(rest.strip())
-        yield rest
 
 
 def _deploy(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping[str, Any]) -> None:
@@ -363,36 +307,6 @@ def _assign(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping
         elif name not in parameters:
             hint = hint_line(name, [*variables, *parameters])
             raise UsageError(f"--set: there is no variable and no parameter `{name}`{hint}")
-
-
-class Progress:
-    """How far a replay is, in one line of a terminal."""
-
-    def __init__(self, replay: Replay) -> None:
-        self._replay = replay
-        self._drawn = 0.0
-
-    def draw(self) -> None:
-        """Draw it anew, but not oftener than ten times a second."""
-        now = time.monotonic()
-        if now - self._drawn >= REFRESH:
-            self._drawn = now
-            progress_line(self.line())
-
-    def line(self) -> str:
-        """``[█████     ]  50 %  1,000 of 2,000 events, 12,345 events/s, 2013-01-01 10:00:00``"""
-        at = self._replay.progress
-        tail = f"{at.rate:,.0f} events/s, {show(at.clock)}"
-        if not at.total:
-            return f"{at.events:,} events, {tail}"
-        share = min(1.0, at.events / at.total)
-        bar = ("█" * round(share * WIDTH)).ljust(WIDTH)
-        return f"[{bar}] {share:4.0%}  {at.events:,} of {at.total:,} events, {tail}"
-
-    def clear(self) -> None:
-        """Leave an empty line."""
-        if self._drawn:
-            progress_line(None)
 
 
 def summary(workbench: Workbench, result: ReplayResult, sinks: list[FileSink], out: IO[str]) -> None:

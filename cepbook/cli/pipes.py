@@ -1,0 +1,119 @@
+"""Pipes of ``cepbook run``: events come on the standard input, rows go to the standard output as they are made."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO, Any
+
+from cepbook.errors import EventError
+from cepbook.session.files import json_object
+from cepbook.session.replay import Replay
+from cepbook.session.sinks import FileSink, SinkError
+from cepbook.session.sources import Nothing
+
+PIPE = "-"  # what stands for one in place of the name of a file
+PAUSE = 0.2  # seconds between two looks whether a pipe in which nothing comes is to be waited for any longer
+CHUNK = 65_536  # bytes that are read from a pipe at once
+
+
+class Piped:
+    """Rows for the standard output, which go there as they are made. `unread`: nobody reads them any more.
+
+    Then the run ends, but where files are written, too.
+    """
+
+    def __init__(self) -> None:
+        self.sinks: list[FileSink] = []
+        self.unread = False
+        self.came = 0  # lines with events that were read from a pipe
+        self._closed = False
+        self._replay: Replay | None = None
+        self._others = False
+
+    def begin(self, replay: Replay, sinks: list[FileSink], others: bool) -> None:
+        """The rows of `replay` go to `sinks`; `others`: and to files."""
+        self._replay, self.sinks, self._others = replay, sinks, others
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more events are wanted."""
+        stopped = self._replay is not None and self._replay.interrupted
+        return stopped or self._closed or (self.unread and not self._others)
+
+    def take_rest(self, *, alone: bool) -> None:
+        """After Ctrl-C: what was read from the pipe, if that is the only source, goes in; nothing more is read."""
+        self._closed = True
+        if self._replay is not None and self.came and alone and not self.unread:
+            left = self.came - self._replay.progress.events - self._replay.progress.late
+            with suppress(KeyboardInterrupt):
+                if left > 0:
+                    self._replay.step(left)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        for sink in self.sinks:
+            if sink.error is None:
+                with suppress(SinkError):  # kept by the sink; `close` tells
+                    sink.flush()
+                self._look(sink)
+
+    def close(self) -> None:
+        """Write what waits, for the last time. Raises SinkError where that failed and somebody still reads."""
+        for sink in self.sinks:
+            try:
+                sink.close()
+            except SinkError:
+                self._look(sink)
+                if not self.unread:
+                    raise
+
+    def _look(self, sink: FileSink) -> None:
+        if isinstance(sink.error, BrokenPipeError):
+            self.unread = True
+            if self._replay is not None and not self._others:
+                self._replay.stop()
+
+
+def events_of(pipe: IO[str], out: Piped) -> Iterator[dict[str, Any] | Nothing]:
+    """The objects of the lines of a pipe, to its end or until they are wanted no more."""
+    number = 0
+    for line in _lines(pipe, out):
+        if line is None:
+            yield Nothing.YET
+            continue
+        number += 1
+        if line.strip():
+            try:
+                yield json_object(line if isinstance(line, str) else line.decode("utf-8"))
+            except ValueError as error:
+                raise EventError(f"standard input, line {number}: {error}") from None
+
+
+def _lines(pipe: IO[str], out: Piped) -> Iterator[str | bytes | None]:
+    """Lines as they come; None when the next is waited for: rows of those before are written first."""
+    try:
+        number = pipe.fileno()
+        select.select([number], [], [], 0)
+    except (OSError, ValueError):  # no pipe, or one that cannot be waited for
+        yield from pipe
+        return
+    rest = b""
+    while not out.ended:
+        if not select.select([number], [], [], 0)[0]:
+            yield None
+            out.flush()
+            while not (out.ended or select.select([number], [], [], PAUSE)[0]):
+                pass
+            continue
+        data = os.read(number, CHUNK)
+        if not data:
+            break
+        *lines, rest = (rest + data).split(b"\n")
+        out.came += sum(1 for line in lines if line.strip())
+        yield from lines
+    if rest and not out.ended:
+        out.came += bool(rest.strip())
+        yield rest
