@@ -228,8 +228,9 @@ class Flow:
         marks: Iterable[int] = repeat(0)
         if out.keyed:
             times, marks, self._hand = out.watched(each, keys)
-        ports = out.flat.extend, out.taken, out.expired, catch_up
-        found = program["run"](times, marks, statement.state, *ports, self.ticks, rest, *columns)
+        ports = out.flat.extend, out.taken, out.expired, out.told, catch_up
+        ticks = () if each.times is self.ticks else self.ticks  # then the clock stops where an event asks what is due
+        found = program["run"](times, marks, statement.state, *ports, ticks, rest, *columns)
         if found is not None:
             out.take(Plain(each.times, found[1]), found[0])
 

@@ -188,6 +188,11 @@ class Collected:
         return self._expired if self.keyed else self.taken
 
     @property
+    def told(self) -> Callable[[int], int] | None:
+        """Gives what marks carry where a timer made the delivery, by its time; None: nothing."""
+        return self._of_timer if self.keyed else None
+
+    @property
     def causes(self) -> Causes | None:
         """What deliveries are due to, by the numbers in their marks; None where nobody wants to know."""
         return self._causes if self.keyed else None
@@ -244,9 +249,12 @@ class Collected:
         self.taken(time, insert, remove, CAUSE * self._causes.number(self.key))
 
     def _expired(self, time: int, insert: Rows, remove: Rows) -> None:
+        self.taken(time, insert, remove, self._of_timer(time))
+
+    def _of_timer(self, time: int) -> int:
         ahead = [(s.places[i], s.times[i]) for s in self._slices if (i := bisect_left(s.times, time)) < len(s.times)]
         place, at = min(ahead, default=(AFTER, AFTER))
-        self.taken(time, insert, remove, CAUSE * self._causes.number((place, time - at, 0, ())))
+        return CAUSE * self._causes.number((place, time - at, 0, ()))
 
     def derived(self) -> Derived:
         """The rows that ``insert into`` hands on."""
