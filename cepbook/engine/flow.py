@@ -316,7 +316,8 @@ class Flow:
         slot = statement.program.namespace["slot"]
         held = Held(statement.outlet.layout) if statement.steps.matches else None
         advance = self._advancing(statement, out, held)
-        one, push = (out.one, out.push) if held is None else (held.one, held.push)
+        taken = out.one, out.push
+        one, push = taken if held is None else (held.one, held.push)
         with statement.outlet.diverted(one, push):
             try:
                 for key, number in order:
@@ -334,8 +335,8 @@ class Flow:
                             takes[number](event, partition.states[slot])
                     except Exception as failure:  # noqa: BLE001 - reported to the error feed
                         statement.failed(failure)
-                    if held is not None and held.rows is not None:
-                        held.deliver(out.push)
+                    if held is not None and (held.record or held.rows):
+                        held.deliver(*taken)
                 advance(self.last)
             finally:
                 clock.now = before
@@ -403,7 +404,7 @@ class Flow:
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     statement.failed(failure)
                 if held is not None:
-                    held.deliver(out.expired)
+                    held.deliver(out.one_expired, out.expired)
             clock.now = max(t, clock.now)
 
         return advance

@@ -124,28 +124,37 @@ class Derived:
 
 
 class Held:
-    """The rows of one delivery, while it may still grow."""
+    """One delivery, while it may still grow: the one `record` there is, else its `rows`."""
 
-    __slots__ = ("_layout", "rows")
+    __slots__ = ("_layout", "record", "rows")
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
+        self.record: Record | None = None
         self.rows: tuple[int, list[Any], list[Any]] | None = None
 
     def one(self, record: Record) -> None:
         """The row of one match."""
-        self.push(record[1], [self._layout.row(record)], None)
+        if self.record is None and self.rows is None:
+            self.record = record
+        else:
+            self.push(record[1], [self._layout.row(record)], None)
 
     def push(self, time: int, insert: Rows, remove: Rows) -> None:
         """Rows of one match, or of one timer."""
+        if self.record is not None:
+            self.rows, self.record = (time, [self._layout.row(self.record)], []), None
         if self.rows is None:
             self.rows = time, [], []
         self.rows[1].extend(insert or ())
         self.rows[2].extend(remove or ())
 
-    def deliver(self, push: Push) -> None:
+    def deliver(self, one: Out, push: Push) -> None:
         """The delivery is complete, if there is one."""
-        if self.rows is not None:
+        if self.record is not None:
+            record, self.record = self.record, None
+            one(record)
+        elif self.rows is not None:
             (time, insert, remove), self.rows = self.rows, None
             push(time, insert or None, remove or None)
 
@@ -186,6 +195,11 @@ class Collected:
     def expired(self) -> Push:
         """Takes what a timer made."""
         return self._expired if self.keyed else self.taken
+
+    @property
+    def one_expired(self) -> Out:
+        """Takes the one row that a timer made."""
+        return self._one_expired if self.keyed else self.flat.extend
 
     @property
     def told(self) -> Callable[[int], int] | None:
@@ -247,6 +261,11 @@ class Collected:
 
     def _push(self, time: int, insert: Rows, remove: Rows) -> None:
         self.taken(time, insert, remove, CAUSE * self._causes.number(self.key))
+
+    def _one_expired(self, record: Record) -> None:
+        at = len(self.flat)
+        self.flat.extend(record)
+        self.flat[at] += self._of_timer(record[1])
 
     def _expired(self, time: int, insert: Rows, remove: Rows) -> None:
         self.taken(time, insert, remove, self._of_timer(time))

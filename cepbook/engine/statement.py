@@ -509,10 +509,11 @@ class Statement(Storing):
 
     def _match(self, match: Any, state: Any) -> None:
         """One match of the pattern: an event for everything behind it."""
+        take = self.program.namespace["on_event"]
         if self.context is None:
-            self.program["on_event"](match)
+            take(match)
         else:
-            self.program["on_event"](match, state)
+            take(match, state)
 
     # -------------------------------------------------------------- errors
     def _crowded(self, number: int) -> None:
