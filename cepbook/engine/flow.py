@@ -270,7 +270,7 @@ class Flow:
         for each in given:
             own: Sequence[Any] = [(place, 1, 0, ()) for place in each.places] if produced else each.places
             partitions, part = self._partitions_of(statement, each), each
-            passed = wanted_by([statement], each)
+            passed = wanted_by([statement], each) or each.passing(statement.ways(each.type))
             if passed is not None:
                 own, partitions = list(compress(own, passed.flags)), compress(partitions, passed.flags)
                 part = passed.slice
@@ -364,13 +364,18 @@ class Flow:
         assert program.loop is not None
         advance = self._advancing(statement, out, None)
         reads: list[Callable[[], Any]] = []
-        for read, (names, whole) in zip(given, (*program.loop, ((), True)), strict=True):
+        for at, (read, (names, whole)) in enumerate(zip(given, (*program.loop, ((), True)), strict=True)):
             parts: list[Iterable[Any]] = []
             if read is not None:
                 each, readers = read
+                partitions = self._partitions_of(statement, each)
+                passed = each.passing(statement.ways(each.type))
+                if passed is not None:
+                    each, partitions = passed.slice, compress(partitions, passed.flags)
+                given[at] = each, readers
                 parts.append(each.times)
                 if statement.context is not None:
-                    parts.append(self._partitions_of(statement, each))
+                    parts.append(partitions)
                 if whole:
                     parts.append(events(each.columns, len(each.times)))
                 parts += [each.columns[name] for name in names] if len(readers) == 1 else [repeat(readers)]
