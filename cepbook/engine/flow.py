@@ -4,8 +4,8 @@ A statement that reads one stream gets that stream's events in their order, and 
 rows of several ``insert into`` statements meet, or derived with replayed events, the order of event-by-event sending is
 rebuilt from a key: the place of the event that caused them, timers before the event, then step by step as the queue of
 derived events is served (first in, first out). A pattern, a join, a statement with subqueries merges the streams that
-it reads in that order, and is shown their events one by one; of replayed events a pattern sees those that an atom may
-take, which the columns tell.
+it reads in that order, and is shown their events one by one; of replayed events it sees those that an atom may take or
+that pass a filter of its streams, as far as the columns tell.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from tests.engine.test_causes import Plain, Tracing
 
 SCHEMA = "create schema E(k string, x int, y double); create context Each partition by k from E;"
 # two or three at one instant, so that as many leave together; a gap in which everything leaves
+TIMES = [100 * (i - i % 3) + i // 30 * 2000 for i in range(60)]
 EVENTS = [
-    {"k": "abc"[i * i % 3], "x": None if i % 5 == 3 else i % 9, "y": i / 4 - 3, "at": 100 * (i - i % 3) + i // 30 * 2000}
-    for i in range(60)
+    {"k": "abc"[i * i % 3], "x": None if i % 5 == 3 else i % 9, "y": i / 4 - 3, "at": at} for i, at in enumerate(TIMES)
 ]
 STATEMENTS = (
     "select irstream k, x from E#length(3)",

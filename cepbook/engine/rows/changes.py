@@ -24,8 +24,8 @@ class ChangeCode:
     `p` is the scope of the arriving event, `q` that of an item that entered, `gone` that of one that left. With `alone`
     the arriving event is all that entered, `leaves` is the block in which what leaves then does (see `Posted`), and
     `hoisted` tells that the cells of the one group stay locals behind it. `direct` delivers the one insert row there is
-    where it is made, `flat` collects rows as records. `passed`: the local ``ok`` tells whether the arriving event passed where, `loaded`: the cells of
-    the one group are locals already.
+    where it is made, `flat` collects rows as records. `passed`: the local ``ok`` tells whether the arriving event
+    passed where, `loaded`: the cells of the one group are locals already.
     """
 
     code: Code
@@ -198,7 +198,7 @@ class ChangeCode:
         self.passed = self.loaded = False
 
     def timer_change(self, emit: FlatEmitter) -> None:
-        """Write what a change that a timer made does within a slice, with its delivery: ``batch`` and ``former`` moved."""
+        """Write what a change (``batch``, ``former``) that a timer made does within a slice, and its delivery."""
         steps, source = self.code.steps, self.code.source
         for side, wanted in (("ins", steps.wants_insert), ("rem", steps.wants_remove)):
             if wanted:
