@@ -50,7 +50,10 @@ class Schedule(Timers):
     Generated code arms windows and output clauses, and reads `due`.
     """
 
-    __slots__ = ("_arrange", "_delivers", "_expire_all", "_gone", "_inner", "_matchings", "_program", "_statement", "_states", "_timed")
+    __slots__ = (
+        *("_arrange", "_delivers", "_expire_all", "_gone", "_inner"),
+        *("_matchings", "_program", "_statement", "_states", "_timed"),
+    )
     SAVED = (*Timers.SAVED, "_gone", "_inner", "_states")
 
     def __init__(self, order: Order, statement: Timed, program: Program) -> None:
