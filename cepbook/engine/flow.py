@@ -335,7 +335,7 @@ class Flow:
                             takes[number](event, partition.states[slot])
                     except Exception as failure:  # noqa: BLE001 - reported to the error feed
                         statement.failed(failure)
-                    if held is not None and (held.record or held.rows):
+                    if held is not None and (held.flat or held.rows):
                         held.deliver(*taken)
                 advance(self.last)
             finally:
