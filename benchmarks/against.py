@@ -67,6 +67,11 @@ MODULES = {
     "d": "select symbol, count(*) as n, avg(price) as ap from Tick#groupwin(symbol)#length(100) group by symbol",
     "f": "select symbol, sum(volume) as total from Tick#time_batch(1 sec) group by symbol",
     **{name: f"select ts, price from Tick#{window}" for name, window in WINDOWS.items()},
+    "leaving": "select irstream ts, price from Tick#length(1000)",
+    "groups": "select symbol, sum(price) as s from Tick#length(1000) group by symbol having sum(price) > 10",
+    "join": "select a.ts as ts, b.price as price from Tick(price > 90)#length(100) as a, Tick(price < 10)#length(100) "
+    "as b where a.symbol = b.symbol",
+    "subquery": "select ts, (select avg(price) from Tick(volume > 900)#time(1 sec)) as ap from Tick(price > 90)",
     "size": "select size from Tick#time(100 msec)#size",
     "uni": "select average from Tick#length(100)#uni(price)",
     "output": "select symbol, sum(price) as s from Tick#length(1000) group by symbol output last every 100 events",

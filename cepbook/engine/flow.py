@@ -4,8 +4,8 @@ A statement that reads one stream gets that stream's events in their order, and 
 rows of several ``insert into`` statements meet, or derived with replayed events, the order of event-by-event sending is
 rebuilt from a key: the place of the event that caused them, timers before the event, then step by step as the queue of
 derived events is served (first in, first out). A pattern, a join, a statement with subqueries merges the streams that
-it reads in that order, and is shown their events one by one; of replayed events a pattern sees those that an atom may
-take, which the columns tell.
+it reads in that order, and is shown their events one by one; of replayed events it sees those that an atom may take or
+that pass a filter of its streams, as far as the columns tell.
 """
 
 from __future__ import annotations
@@ -228,8 +228,9 @@ class Flow:
         marks: Iterable[int] = repeat(0)
         if out.keyed:
             times, marks, self._hand = out.watched(each, keys)
-        ports = out.flat.extend, out.taken, out.expired, catch_up
-        found = program["run"](times, marks, statement.state, *ports, self.ticks, rest, *columns)
+        ports = out.flat.extend, out.taken, out.expired, out.told, catch_up
+        ticks = () if each.times is self.ticks else self.ticks  # then the clock stops where an event asks what is due
+        found = program["run"](times, marks, statement.state, *ports, ticks, rest, *columns)
         if found is not None:
             out.take(Plain(each.times, found[1]), found[0])
 
@@ -269,7 +270,7 @@ class Flow:
         for each in given:
             own: Sequence[Any] = [(place, 1, 0, ()) for place in each.places] if produced else each.places
             partitions, part = self._partitions_of(statement, each), each
-            passed = wanted_by([statement], each)
+            passed = wanted_by([statement], each) or each.passing(statement.ways(each.type))
             if passed is not None:
                 own, partitions = list(compress(own, passed.flags)), compress(partitions, passed.flags)
                 part = passed.slice
@@ -315,7 +316,8 @@ class Flow:
         slot = statement.program.namespace["slot"]
         held = Held(statement.outlet.layout) if statement.steps.matches else None
         advance = self._advancing(statement, out, held)
-        one, push = (out.one, out.push) if held is None else (held.one, held.push)
+        taken = out.one, out.push
+        one, push = taken if held is None else (held.one, held.push)
         with statement.outlet.diverted(one, push):
             try:
                 for key, number in order:
@@ -333,8 +335,8 @@ class Flow:
                             takes[number](event, partition.states[slot])
                     except Exception as failure:  # noqa: BLE001 - reported to the error feed
                         statement.failed(failure)
-                    if held is not None and held.rows is not None:
-                        held.deliver(out.push)
+                    if held is not None and (held.flat or held.rows):
+                        held.deliver(*taken)
                 advance(self.last)
             finally:
                 clock.now = before
@@ -362,13 +364,18 @@ class Flow:
         assert program.loop is not None
         advance = self._advancing(statement, out, None)
         reads: list[Callable[[], Any]] = []
-        for read, (names, whole) in zip(given, (*program.loop, ((), True)), strict=True):
+        for at, (read, (names, whole)) in enumerate(zip(given, (*program.loop, ((), True)), strict=True)):
             parts: list[Iterable[Any]] = []
             if read is not None:
                 each, readers = read
+                partitions = self._partitions_of(statement, each)
+                passed = each.passing(statement.ways(each.type))
+                if passed is not None:
+                    each, partitions = passed.slice, compress(partitions, passed.flags)
+                given[at] = each, readers
                 parts.append(each.times)
                 if statement.context is not None:
-                    parts.append(self._partitions_of(statement, each))
+                    parts.append(partitions)
                 if whole:
                     parts.append(events(each.columns, len(each.times)))
                 parts += [each.columns[name] for name in names] if len(readers) == 1 else [repeat(readers)]
@@ -402,7 +409,7 @@ class Flow:
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     statement.failed(failure)
                 if held is not None:
-                    held.deliver(out.expired)
+                    held.deliver(out.one_expired, out.expired)
             clock.now = max(t, clock.now)
 
         return advance

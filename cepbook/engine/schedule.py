@@ -50,7 +50,10 @@ class Schedule(Timers):
     Generated code arms windows and output clauses, and reads `due`.
     """
 
-    __slots__ = ("_expire_all", "_gone", "_inner", "_matchings", "_program", "_statement", "_states", "_timed")
+    __slots__ = (
+        *("_arrange", "_delivers", "_expire_all", "_gone", "_inner"),
+        *("_matchings", "_program", "_statement", "_states", "_timed"),
+    )
     SAVED = (*Timers.SAVED, "_gone", "_inner", "_states")
 
     def __init__(self, order: Order, statement: Timed, program: Program) -> None:
@@ -64,6 +67,8 @@ class Schedule(Timers):
         self._gone = 0  # partitions that ended and may have left timers
         # where one window without partitions and groups is all that has timers
         self._expire_all: Callable[..., int] | None = program.namespace.get("run_expiry")
+        self._arrange: Callable[..., Any] | None = program.namespace.get("arrange")
+        self._delivers = program.steps.delivers
         program.namespace.update(timed=self, arm=self._arm_part, rearm=self._rearm_all)
         for number, each in self._timed:
             each.namespace.update(arm=partial(self._arm_inner, SUBQUERY + number))
@@ -211,11 +216,25 @@ class Schedule(Timers):
     def _collected(self, now: int, entries: list[Entry]) -> tuple[Rows, Rows] | None:
         if self._expire_all is not None:
             return self._collect_all(self._expire_all, now)
+        if len(entries) == 1:  # the commonest
+            return self._collect_one(now, entries[0][1])
         due = [(self._state_at(path), *path, at) for at, path in entries if self._state_at(path) is not None]
         if self._program.steps.inputs:  # combinations are made of what all inputs have lost, behind the output's time
             due.sort(key=lambda each: each[2] == WINDOW)
         made: dict[int, Made] = {}  # by partition id
         forced = self._tick(due, now, made)
+        return self.selected(made, forced)
+
+    def _collect_one(self, now: int, path: tuple[int, int]) -> tuple[Rows, Rows] | None:
+        """`_collected` where one part of one state is due."""
+        state, (id_, place) = self._state_at(path), path
+        if state is None:
+            return None
+        if place >= SUBQUERY:
+            self._program.subqueries[place - SUBQUERY]["tick"](state, now)
+            return None
+        made: dict[int, Made] = {}
+        forced = self._tick_one(state, id_, place, now, made)
         return self.selected(made, forced)
 
     def _state_at(self, path: tuple[int, int]) -> Any:
@@ -260,7 +279,7 @@ class Schedule(Timers):
 
     def selected(self, made: Mapping[int, Made], forced: bool) -> tuple[Rows, Rows] | None:
         """One delivery of the rows of all states, by their ids; distinct, order and limit apply to those of one."""
-        selector, arrange = self._program.steps.delivers, self._program.namespace.get("arrange")
+        selector, arrange = self._delivers, self._arrange
         insert: list[Any] = []
         remove: list[Any] = []
         for id_, (ins, rem) in made.items():

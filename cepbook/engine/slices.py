@@ -10,11 +10,12 @@ from operator import length_hint
 from typing import Any
 
 from cepbook.engine.asked import Columns
-from cepbook.engine.delta import CAUSE, GONE, INSERT, MORE, REMOVE, Causes, Key, Out, Plain, Push, Record, Row, Rows
+from cepbook.engine.delta import CAUSE, GONE, INSERT, MORE, REMOVE, Causes, Key, Plain, Push, Record, Row, Rows
 from cepbook.engine.filters import Condition
 from cepbook.engine.layout import Layout, deliveries
 from cepbook.engine.statement import Statement
 
+Flat = Callable[[Sequence[Any]], object]
 AFTER = 1 << 62  # the place behind all events of the slice, and a time that is never reached
 ALONE: Key = (0, 1, 0, ())  # of events that meet no others: their order is known
 
@@ -124,28 +125,38 @@ class Derived:
 
 
 class Held:
-    """The rows of one delivery, while it may still grow."""
+    """One delivery, while it may still grow: as records end to end, `flat`, or once there are others as `rows`."""
 
-    __slots__ = ("_layout", "rows")
+    __slots__ = ("_layout", "flat", "rows")
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
+        self.flat: list[Any] = []
         self.rows: tuple[int, list[Any], list[Any]] | None = None
 
     def one(self, record: Record) -> None:
         """The row of one match."""
-        self.push(record[1], [self._layout.row(record)], None)
+        if self.rows is not None:
+            self.push(record[1], [self._layout.row(record)], None)
+        elif self.flat:
+            self.flat += (MORE, *record[1:])
+        else:
+            self.flat += record
 
     def push(self, time: int, insert: Rows, remove: Rows) -> None:
         """Rows of one match, or of one timer."""
         if self.rows is None:
-            self.rows = time, [], []
+            rows = list(map(self._layout.row, self._layout.records(self.flat)))
+            self.rows, self.flat = (time, rows, []), []
         self.rows[1].extend(insert or ())
         self.rows[2].extend(remove or ())
 
-    def deliver(self, push: Push) -> None:
+    def deliver(self, flat: Flat, push: Push) -> None:
         """The delivery is complete, if there is one."""
-        if self.rows is not None:
+        if self.flat:
+            found, self.flat = self.flat, []
+            flat(found)
+        elif self.rows is not None:
             (time, insert, remove), self.rows = self.rows, None
             push(time, insert or None, remove or None)
 
@@ -173,8 +184,8 @@ class Collected:
         self.numbers: Sequence[int] = ()  # of the causes of these, if they are wanted
 
     @property
-    def one(self) -> Out:
-        """Takes a delivery of one row."""
+    def one(self) -> Flat:
+        """Takes a delivery of one row, or of several end to end."""
         return self._one if self.keyed else self.flat.extend
 
     @property
@@ -186,6 +197,16 @@ class Collected:
     def expired(self) -> Push:
         """Takes what a timer made."""
         return self._expired if self.keyed else self.taken
+
+    @property
+    def one_expired(self) -> Flat:
+        """As `one`, what a timer made."""
+        return self._one_expired if self.keyed else self.flat.extend
+
+    @property
+    def told(self) -> Callable[[int], int] | None:
+        """Gives what marks carry where a timer made the delivery, by its time; None: nothing."""
+        return self._of_timer if self.keyed else None
 
     @property
     def causes(self) -> Causes | None:
@@ -235,18 +256,26 @@ class Collected:
                 flat[:: self._statement.outlet.layout.width] = list(marks)
             self.flat[at:at] = flat
 
-    def _one(self, record: Record) -> None:
+    def _one(self, records: Sequence[Any]) -> None:
         at = len(self.flat)
-        self.flat.extend(record)
+        self.flat.extend(records)
         self.flat[at] += CAUSE * self._causes.number(self.key)
 
     def _push(self, time: int, insert: Rows, remove: Rows) -> None:
         self.taken(time, insert, remove, CAUSE * self._causes.number(self.key))
 
+    def _one_expired(self, records: Sequence[Any]) -> None:
+        at = len(self.flat)
+        self.flat.extend(records)
+        self.flat[at] += self._of_timer(records[1])
+
     def _expired(self, time: int, insert: Rows, remove: Rows) -> None:
+        self.taken(time, insert, remove, self._of_timer(time))
+
+    def _of_timer(self, time: int) -> int:
         ahead = [(s.places[i], s.times[i]) for s in self._slices if (i := bisect_left(s.times, time)) < len(s.times)]
         place, at = min(ahead, default=(AFTER, AFTER))
-        self.taken(time, insert, remove, CAUSE * self._causes.number((place, time - at, 0, ())))
+        return CAUSE * self._causes.number((place, time - at, 0, ()))
 
     def derived(self) -> Derived:
         """The rows that ``insert into`` hands on."""

@@ -472,6 +472,17 @@ class Statement(Storing):
         """Whether that is all of the filter."""
         return len(self.leading) == len(conjuncts(self.steps.source.filter))
 
+    def ways(self, type_name: str) -> list[tuple[Condition, ...]]:
+        """Of each place where it reads events of a type, in subqueries, too: what they must pass before all else there.
+
+        One of it must hold for an event to be of use; none is told where that is not known of all places.
+        """
+        steps = [self.steps, *(each.steps for each in self.program.subqueries)]
+        scans = [scan.source for each in steps for scan in each.scans if scan.source.store is None]
+        sources = [each for each in scans if self._takes(each, type_name)]
+        known = [each.filter for each in sources if each.pattern is None and not each.contained]
+        return [leading(conjuncts(e)) for e in known] if len(known) == len(sources) else []
+
     def groups(self, type_name: str) -> tuple[Group, ...] | None:
         """The atoms of its pattern that events of a type may be for; None if it reads them in other places, too."""
         if self.program.pattern is None or self.inner.reads(type_name):
@@ -509,10 +520,11 @@ class Statement(Storing):
 
     def _match(self, match: Any, state: Any) -> None:
         """One match of the pattern: an event for everything behind it."""
+        take = self.program.namespace["on_event"]
         if self.context is None:
-            self.program["on_event"](match)
+            take(match)
         else:
-            self.program["on_event"](match, state)
+            take(match, state)
 
     # -------------------------------------------------------------- errors
     def _crowded(self, number: int) -> None:

@@ -9,6 +9,8 @@ from cepbook.engine.patterns.index import Index, new_index
 from cepbook.engine.patterns.node import Function, Match, Parent, Started, Whole
 from cepbook.engine.state import Mark, State
 
+_NOWHERE = Mark.NOWHERE
+
 
 @dataclass(frozen=True, slots=True)
 class AtomSpec:
@@ -88,8 +90,12 @@ class Atoms(State):
     def enter(self, waiter: Waiter) -> None:
         """Add a waiter under its key. Where null (or a failure) is in the way no event will ever find it."""
         spec, matcher = self.spec, waiter.matcher
-        waiter.key, waiter.bound = Mark.NOWHERE, None
         key = bound = None
+        if spec.match_key is None and spec.match_bound is None:
+            waiter.key, waiter.bound = key, bound
+            self.index.add(waiter, key, bound)
+            return
+        waiter.key, waiter.bound = _NOWHERE, None
         try:
             if spec.match_key is not None:
                 key = spec.match_key(None, waiter.begin, matcher.partition, matcher.now)
@@ -106,7 +112,7 @@ class Atoms(State):
         self.index.add(waiter, key, bound)
 
     def leave(self, waiter: Waiter) -> None:
-        if waiter.key is not Mark.NOWHERE:
+        if waiter.key is not _NOWHERE:
             self.index.remove(waiter, waiter.key, waiter.bound)
 
 

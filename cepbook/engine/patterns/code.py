@@ -147,6 +147,10 @@ class PatternCode:
 
     def _time(self, period: x.Expr) -> Callable[[], Function]:
         """The time a period after now."""
+        fixed = period.millis if isinstance(period, x.Period) and period.months is None else None
+        if isinstance(fixed, x.Const) and isinstance(fixed.value, int):
+            after = self.source.const(fixed.value)
+            return self._returning([period], lambda _: f"now + {after}", period.span)
         parts = (period.months, period.millis) if isinstance(period, x.Period) else (None, period)
 
         def code(scope: Scope) -> str:

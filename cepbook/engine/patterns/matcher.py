@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from cepbook.engine.clock import NEVER
@@ -16,6 +17,7 @@ from cepbook.engine.rows.support import copied
 from cepbook.engine.state import State
 from cepbook.lang import expr as x
 
+_serial = attrgetter("serial")
 Found = dict[str, Any]  # a whole match: all tags, in order, None where nothing matched
 
 
@@ -34,6 +36,10 @@ class Group:
     chosen: dict[int, tuple[int, ...]]
     pick: Callable[[Mapping[str, list[Any]]], list[Any]] | None
     ways: tuple[tuple[Condition, ...], ...]
+    ranged: bool = field(init=False)  # whether an atom has a range
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ranged", any(atom.op is not None for atom in self.atoms))
 
     def numbers(self, bits: int) -> tuple[int, ...]:
         """The numbers of the atoms for a value that is not `chosen` yet."""
@@ -53,10 +59,10 @@ class PatternProgram:
     discard_partials: bool
     reads_variables: bool  # in filters
     conditions: Mapping[str, x.Expr]  # what all events of a type must pass to be of use
+    consumes: bool = field(init=False)  # whether atoms take events away from others
 
-    @property
-    def consumes(self) -> bool:
-        return any(atom.consume for atom in self.atoms)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "consumes", any(atom.consume for atom in self.atoms))
 
     def condition(self, types: Sequence[str]) -> x.Expr | None:
         """What an event which is of all `types` must pass to be of use; None if that is not one condition."""
@@ -128,7 +134,11 @@ class Matcher(State):
     def look(self, route: Sequence[Group], event: Any, now: int, bits: int | None = None) -> list[Waiter]:
         """The waiting atoms that `event` is for. Nothing changes. `bits`: what the one group of `route` selected."""
         self.now = now
-        if len(route) == 1:
+        numbers = route[0].chosen.get(bits) if bits is not None else None
+        if numbers is not None and len(numbers) == 1:  # the commonest: one atom may want it
+            atoms = self.atoms[numbers[0]]
+            hits = atoms.find(event, self) if atoms.index else []
+        elif len(route) == 1:
             hits = self._satisfied(route[0], event, bits)
         else:
             hits = [waiter for group in route for waiter in self._satisfied(group, event, bits)]
@@ -214,8 +224,11 @@ class Matcher(State):
                     found.append(waiters)
         if len(found) < 2:
             return found[0] if found else []
-        merged = sorted((waiter for waiters in found for waiter in waiters), key=_serial)
-        if any(waiters[0].home.spec.op is not None for waiters in found):  # each atom keeps its places and its order
+        merged: list[Waiter] = []
+        for waiters in found:
+            merged += waiters
+        merged.sort(key=_serial)
+        if group.ranged:  # each atom keeps its places and its order
             rest = {id(waiters[0].home): iter(waiters) for waiters in found}
             merged = [next(rest[id(waiter.home)]) for waiter in merged]
         return merged
@@ -237,7 +250,7 @@ class Matcher(State):
     # -------------------------------------------------------------- for sub-expressions
     def on_true(self, child: Started, match: Match, ended: bool) -> None:
         """The whole pattern matched."""
-        self.found.append(dict(zip(self.program.tags, match, strict=True)))
+        self.found.append(dict(zip(self.program.tags, match)))  # noqa: B905 - a place for each tag
         if ended:
             self.ended = True
 
@@ -247,7 +260,11 @@ class Matcher(State):
 
     def call(self, function: Function, match: Match) -> Any:
         """The value of an expression over the match; None also if it fails, which is reported."""
-        return self.call_at(function, match, self.now)
+        try:
+            return function(None, match, self.partition, self.now)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.owner.failed(failure)
+            return None
 
     def call_at(self, function: Function, match: Match, now: int) -> Any:
         """`call` at another time than the present."""
@@ -288,10 +305,6 @@ class Matcher(State):
         if self.program.suppress_overlapping and len(found) > 1:
             found = _without_overlaps(found)
         return found
-
-
-def _serial(waiter: Waiter) -> int:
-    return waiter.serial
 
 
 def _identities(match: Found) -> set[int]:

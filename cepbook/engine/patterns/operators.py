@@ -64,7 +64,7 @@ class FollowedBy(Started):
             done = not self.children
             self.alive = not done
             self.parent.on_true(self, match, done)
-        elif self._may_start(following, match) and (ended or self.matcher.room()):
+        elif (self.counts is None or self._may_start(following, match)) and (ended or self.matcher.room()):
             self._start_step(following, match)
         elif not self.children:
             self.fail()

@@ -193,7 +193,11 @@ class Within(Timer):
     __slots__ = ("child", "left", "spec")
 
     def __init__(self, spec: WithinSpec, matcher: Whole, parent: Parent, place: int) -> None:
-        super().__init__(matcher, parent, place)
+        self.matcher = matcher
+        self.parent = parent
+        self.place = place
+        self.alive = False
+        self.serial = 0
         self.spec = spec
         self.child: Started | None = None
         self.left: int | None = None

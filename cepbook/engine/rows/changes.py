@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from cepbook.engine.rows.aggregate import Leaving
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.emit import Emitter
+from cepbook.engine.rows.emit import Emitter, FlatEmitter
 from cepbook.engine.rows.expr import Scope, may_fail, truth
 
 Write = Callable[[Scope], None]
@@ -24,8 +24,8 @@ class ChangeCode:
     `p` is the scope of the arriving event, `q` that of an item that entered, `gone` that of one that left. With `alone`
     the arriving event is all that entered, `leaves` is the block in which what leaves then does (see `Posted`), and
     `hoisted` tells that the cells of the one group stay locals behind it. `direct` delivers the one insert row there is
-    where it is made. `passed`: the local ``ok`` tells whether the arriving event passed where, `loaded`: the cells of
-    the one group are locals already.
+    where it is made, `flat` collects rows as records. `passed`: the local ``ok`` tells whether the arriving event
+    passed where, `loaded`: the cells of the one group are locals already.
     """
 
     code: Code
@@ -36,6 +36,7 @@ class ChangeCode:
     leaves: tuple[str, str] | None = None
     hoisted = False
     direct: Emitter | None = None
+    flat: FlatEmitter | None = None
     passed = False
     loaded = False
 
@@ -131,8 +132,12 @@ class ChangeCode:
             if rows == "ins" and self.direct is not None:
                 self.direct.row(scope)
                 return
+            one = (rows == "ins" and self.one_insert_row) or (rows == "rem" and self.one_remove_row)
+            if self.flat is not None:
+                self.flat.append(rows, scope, one=one)
+                return
             row = self.code.row(scope)
-            if (rows == "ins" and self.one_insert_row) or (rows == "rem" and self.one_remove_row):
+            if one:
                 source.line(f"{rows} = [{row}]", span)
             else:
                 source.line(f"{rows}.append({row})", span)
@@ -180,6 +185,7 @@ class ChangeCode:
             self._materialize(*leaves)
         one_row = self.one_insert_row and (self.no_remove_row or not steps.wants_remove)
         self.direct = emit if one_row and steps.wants_insert and not self.code.risky else None
+        self.flat = emit if isinstance(emit, FlatEmitter) else None
         if self.direct is None:
             if steps.wants_insert:
                 source.line("ins = None" if self.one_insert_row else "ins = []")
@@ -188,8 +194,27 @@ class ChangeCode:
         self.change()
         if self.direct is None:
             emit("ins", "rem")
-        self.alone, self.leaves, self.hoisted, self.direct = False, None, False, None
+        self.alone, self.leaves, self.hoisted, self.direct, self.flat = False, None, False, None, None
         self.passed = self.loaded = False
+
+    def timer_change(self, emit: FlatEmitter) -> None:
+        """Write what a change (``batch``, ``former``) that a timer made does within a slice, and its delivery."""
+        steps, source = self.code.steps, self.code.source
+        for side, wanted in (("ins", steps.wants_insert), ("rem", steps.wants_remove)):
+            if wanted:
+                source.line(f"{side} = []")
+        if steps.kind == "fully_aggregated":
+            source.line("forced = not batch and not former")
+        self.flat = emit
+        if self._leaves_one_group:
+            with source.block("if len(former) == 1 and not batch:"):
+                self.left(self._left_one_group)
+            with source.block("else:"):
+                self.change()
+        else:
+            self.change()
+        emit("ins", "rem")
+        self.flat = None
 
     def _materialize(self, head: str, item: str) -> None:
         """What leaves is looked at more than once."""
@@ -435,6 +460,31 @@ class ChangeCode:
             with source.block(f"for k in {self._touched()}:"):
                 code.load_group_or_fresh(emptied=True)
                 self.append_row("ins", self.q)
+
+    @property
+    def _leaves_one_group(self) -> bool:
+        """Whether one event that leaves moves no group but its own, which shows nothing of what it held before."""
+        steps, code = self.code.steps, self.code
+        if steps.kind != "fully_aggregated_grouped" or code.aggregates.size is None:
+            return False
+        apart = code.local or steps.levels or code.risky or steps.unpaired or code.table or code.aggregates.lasting
+        return not (apart or steps.resets or steps.lots)
+
+    def _left_one_group(self, q: Scope) -> None:
+        """The one event that moves leaves its group: the rows of that are made at once."""
+        source, code, cells = self.code.source, self.code, self.code.aggregates
+        source.line(f"k = {code.key(q)}")
+        code.find_to_leave("k")
+        cells.load("G")
+        if code.steps.wants_remove:
+            self.append_row("rem", q)
+        self._leave(q)
+        cells.store("G")
+        with source.block(f"if not {cells.size}:"):
+            source.line("del groups[k]")
+            cells.load(cells.fresh())
+        if code.steps.wants_insert:
+            self.append_row("ins", q)
 
     def _touched(self) -> str:
         """Code of the groups that changed; with lots in the order in which they appeared, a forgotten one anew."""

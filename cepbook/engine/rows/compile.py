@@ -19,7 +19,7 @@ from cepbook.engine.recognize.code import FORM
 from cepbook.engine.relations.shared import Want
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.emit import Emitter, PlainEmitter
+from cepbook.engine.rows.emit import Emitter, FlatEmitter, PlainEmitter
 from cepbook.engine.rows.expr import Cell, Scope, ScopeIn
 from cepbook.engine.rows.items import Items
 from cepbook.engine.rows.joinloop import JoinLoop, Loop, loop_of
@@ -51,9 +51,11 @@ class Program:
 
     ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event, ``on_match`` one
     that passed the filter, `PASSES` tells whether it does (outside of contexts, where a variable decides). ``run(times,
-    marks, S, out, push, expired, catch_up, ticks, partitions, *columns)`` handles many (without a context it has
-    ``asked`` in place of the partitions: whether all of them are known to pass the filter); `out` and `push` take
-    deliveries of events with what `marks` has for each, `expired` those of timers, without. ``rows(S, now)`` is the
+    marks, S, out, push, expired, told, catch_up, ticks, partitions, *columns)`` handles many (without a context it has
+    ``asked`` in place of the partitions: whether all of them are known to pass the filter); `out` (records, end to end)
+    and `push` take deliveries of events with what `marks` has for each, `expired` those of timers, without; `out` takes
+    these, too, with what `told` has for a time (None: nothing). `ticks` are the times at which the clock stops, none
+    where these are all times of `times`. ``rows(S, now)`` is the
     iterator; of rows `row_columns` are the names (None: rows are dicts). `bound` are the parameters of functions that
     a running statement gives default values. ``settle(S, now)`` drops what has left unseen. `spans` maps
     source lines to the EPL that they were made from.
@@ -165,6 +167,7 @@ class _Writer:
         self.all_properties = all_properties
         self.contextual = steps.context is not None
         self.loop: Loop | None = None
+        self.expires_in_slices = False
         self.looks = self.body.joins.looks if self.body.joins is not None else Looks(code.source)
 
     def write(self) -> None:
@@ -183,6 +186,8 @@ class _Writer:
         self.body.timers()
         if self.code.own_timer:
             self.body.run_expiry(Emitter(self.code, "now", guarded=False))
+            if self.expires_in_slices:
+                self.body.expire(FlatEmitter(self.code, "now"))
         self.body.post(Emitter(self.code, "now", guarded=True))
         with self.source.block("def settle(S, now):"):
             self.body.settle()
@@ -290,11 +295,12 @@ class _Writer:
         parameters = [f"c{i}_" for i in range(len(self.columns))]
         locals_ = [f"p{i}" for i in range(len(self.columns))]
         emit = PlainEmitter(code, self.body.p, self.columns) if self.body.plain else None
+        self.expires_in_slices = emit is None and FlatEmitter.suits(code)
         loop = emit is None or emit.needs_loop or not self.body.passes
         heads, names = (["times", "marks"], ["now", "mark"]) if emit is None else (["times"], ["now"])
         if self.contextual:
             heads, names = [*heads, "partitions"], [*names, "P"]
-        ports = ["out", "push", "expired", "catch_up"]
+        ports = ["out", "push", "expired", "told", "catch_up"]
         rest = "partitions" if self.contextual else "asked"
         signature = ", ".join(["times", "marks", "S", *ports, "ticks", rest, *parameters])
         with source.block(f"def run({signature}):"):
@@ -340,12 +346,16 @@ class _Writer:
 
     def _row_body(self, plain: PlainEmitter | None, hoisted: bool) -> None:
         source, steps, code = self.source, self.steps, self.code
-        emit = plain or Emitter(code, "now", guarded=False)
+        flat = FlatEmitter(code, "now") if FlatEmitter.suits(code) else None
+        emit = plain or flat or Emitter(code, "now", guarded=False)
         if code.own_timer:
             with source.block("if now >= due:"):
                 if hoisted:
                     code.aggregates.store("A")
-                source.line("due = run_expiry(S, W, now, ticks, expired)")
+                if self.expires_in_slices:
+                    source.line("due = expire(S, W, now, ticks, out, told)")
+                else:
+                    source.line("due = run_expiry(S, W, now, ticks, expired)")
                 if hoisted:
                     code.aggregates.load("A")
                 self.body.ahead()

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import compress
 from operator import length_hint
 
+from cepbook.engine.delta import GONE, MORE, REMOVE
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.expr import Scope
@@ -145,6 +146,62 @@ class PlainEmitter(Emitter):
     def end(self) -> None:
         """Behind the loop."""
         self._code.source.line(f"return kept, ({', '.join(self._columns)}{',' * (len(self._columns) == 1)})")
+
+
+class FlatEmitter(Emitter):
+    """Writes into functions of a slice: the rows of a delivery are collected as records end to end, and ``out`` takes
+    them together. So nothing is made for a row, and nothing but ``out`` is called for a delivery.
+
+    A side is a list, of whose first record the mark is set when it is known to begin the delivery; or one record, a
+    tuple, where there is no more than one. The mark of the delivery is in the local ``mark``.
+    """
+
+    def __init__(self, code: Code, now: str) -> None:
+        super().__init__(code, now, guarded=False)
+        self._one: dict[str, bool] = {}  # of the sides that have been written: whether it is one record
+
+    @staticmethod
+    def suits(code: Code) -> bool:
+        """Whether rows are delivered as they are made: nobody arranges them, puts them aside or places them."""
+        insert, steps = code.steps.apply.insert, code.steps
+        placed = insert is not None and insert.inside
+        return steps.enters_alone and steps.output is None and not code.arranged and not placed
+
+    @property
+    def _begins(self) -> str:
+        """The side whose rows come first."""
+        return "rem" if self._code.steps.delivers == "rstream" else "ins"
+
+    def append(self, rows: str, scope: Scope, *, one: bool) -> None:
+        """Write that the row of `scope` goes to `rows`: ``ins``, or a list for what becomes ``rem``."""
+        begins = rows == "ins" or self._begins == "rem"
+        self._one["ins" if rows == "ins" else "rem"] = one
+        mark = str(MORE if begins else GONE)
+        if one:
+            record = self._code.record(scope, self._now, "mark" if begins else mark)
+            self._code.source.line(f"{rows} = {record}", self._code.steps.projection.span)
+        else:
+            record = self._code.record(scope, self._now, mark)
+            self._code.source.line(f"{rows} += {record}", self._code.steps.projection.span)
+
+    def __call__(self, insert: str | None, remove: str | None) -> None:
+        source, begins = self._code.source, self._begins
+        span = self._code.steps.projection.span
+        sides = {"istream": ("ins",), "rstream": ("rem",), "irstream": ("ins", "rem")}[self._code.steps.delivers]
+        first, *then = [side for side in sides if side in self._one] or [""]  # one of both may make no rows
+        if first == begins:
+            with source.block(f"if {first}:"):
+                if not self._one[first]:
+                    source.line(f"{first}[0] = mark")
+                both = f"{first} + rem" if self._one[first] == self._one.get("rem") else f"[*{first}, *rem]"
+                source.line(f"out({f'{both} if rem else {first}' if then else first})", span)
+        if "rem" in (first, *then) and begins == "ins":
+            with source.block("elif rem:" if first == begins else "if rem:"):
+                if self._one["rem"]:
+                    source.line(f"out((mark + {REMOVE}, *rem[1:]))", span)
+                else:
+                    source.line(f"rem[0] = mark + {REMOVE}")
+                    source.line("out(rem)", span)
 
 
 def _or_none(code: str | None) -> str:

@@ -124,7 +124,9 @@ def _event_type(scope: Scope, e: x.EventType) -> str:
 
 def _member(scope: Scope, e: x.Member) -> str:
     (target,), checks = checked(scope, e.target)
-    return guarded(checks, f"{support_name(scope, support.member)}({target}, {scope.source.const(e.name, 'n')})")
+    name = scope.source.const(e.name, "n")
+    other = f"{support_name(scope, support.member)}({target}, {name})"
+    return guarded(checks, f"({target}.get({name}) if type({target}) is dict else {other})")  # nearly always a dict
 
 
 def _index(scope: Scope, e: x.Index) -> str:

@@ -18,7 +18,7 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import Leaving
 from cepbook.engine.rows.changes import LEFT, ChangeCode
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.emit import Emitter
+from cepbook.engine.rows.emit import Emitter, FlatEmitter
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.joins import JoinPipeline
 from cepbook.engine.rows.pipeline import Pipeline
@@ -296,7 +296,7 @@ class StatementCode(ChangeCode):
     def run_expiry(self, emit: Emitter) -> None:
         """``run_expiry(S, W, upto, ticks, push)``: advance the one view there is; returns the next due time.
 
-        Once, at `upto`; within `run` at the `ticks` at which the clock stops.
+        Once, at `upto`; within `run` at the `ticks` at which the clock stops, if that is not at each of its events.
         """
         source = self.source
         source.bind("_bisect_left", bisect_left)
@@ -304,7 +304,7 @@ class StatementCode(ChangeCode):
         with source.block("def run_expiry(S, W, upto, ticks, push):"):
             source.line("W.armed, now = _NEVER, upto")
             with source.block("while W.due <= upto:"):
-                with source.block("if ticks is not None:"):
+                with source.block("if ticks:"):
                     source.line("now = ticks[_bisect_left(ticks, W.due)]")
                 source.line("change = W.advance(now)")
                 with source.block("if change is not None:"), self.code.reported():
@@ -312,6 +312,24 @@ class StatementCode(ChangeCode):
                     emit("ins", "rem")
                 with source.block("if ticks is None:"):
                     source.line("break")
+            source.line("W.armed = W.due")
+            source.line("return W.due")
+
+    def expire(self, emit: FlatEmitter) -> None:
+        """``expire(S, W, upto, ticks, out, told)``: as `run_expiry` within `run`; rows are collected as records."""
+        source = self.source
+        with source.block("def expire(S, W, upto, ticks, out, told):"):
+            self.code.load_groups()
+            source.line("W.armed, now, mark = _NEVER, upto, 0")
+            with source.block("while W.due <= upto:"):
+                with source.block("if ticks:"):
+                    source.line("now = ticks[_bisect_left(ticks, W.due)]")
+                source.line("change = W.advance(now)")
+                with source.block("if change is not None:"), self.code.reported():
+                    with source.block("if told is not None:"):
+                        source.line("mark = told(now)")
+                    source.line("batch, former = change")
+                    self.timer_change(emit)
             source.line("W.armed = W.due")
             source.line("return W.due")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from cepbook.engine.rows import support
 from cepbook.engine.rows.windows.period import month_due, next_on_grid
 from cepbook.engine.state import State
@@ -11,6 +13,7 @@ class Duration(State):
     """A fixed number of clock units."""
 
     __slots__ = ("length",)
+    steady: ClassVar[bool] = True  # whether `length` is all there is to it
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -34,6 +37,7 @@ class Calendar(Duration):
     """
 
     __slots__ = ("months", "second", "zone")
+    steady = False
 
     def __init__(self, months: int, length: int, second: int, zone: str) -> None:
         super().__init__(length)

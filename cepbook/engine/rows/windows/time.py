@@ -83,7 +83,8 @@ class Time(Queue):
 
     def advance(self, now: int) -> Change | None:
         items, at, period = self.items, self.at, self.period
-        limit = period.before(now)
+        steady, length = period.steady, period.length
+        limit = now - length if steady else period.before(now)
         if self.gone:
             left = self.pop_until(limit, at)
         else:
@@ -92,8 +93,10 @@ class Time(Queue):
                 left.append(items.popleft())
         if not items:
             self.due = NEVER
+        elif steady and not self.lazy:  # the commonest
+            self.due = items[0][at] + length
         else:
-            self.due = period.after(items[0][at]) + (period.length if self.lazy else 0)
+            self.due = self.look(items[0][at])
         return ((), left) if left else None
 
 
