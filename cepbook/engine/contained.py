@@ -47,7 +47,7 @@ def _for_contained(program: Program, trigger: p.Source, scope_in: ScopeIn, last:
         else:
             props = {n: f"e.get({source.const(n, 'n')})" for n in lower.properties(trigger.filter)}
             seen = scope.at(props=lower.placed(props), events={0: "e"})
-            source.line(f"return {lower.truth(seen, trigger.filter)}", trigger.filter.span)
+            source.line(f"return {lower.passes(seen, trigger.filter)}", trigger.filter.span)
     outer, inner = source.load(), program.namespace
     unfold, passes = outer["unfold"], outer["passes"]
     each = inner["each"] = inner["on_event"]

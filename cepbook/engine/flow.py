@@ -31,6 +31,7 @@ from cepbook.engine.interleaved import events, in_order
 from cepbook.engine.rounds import Rounds
 from cepbook.engine.slices import ALONE, Collected, Derived, Held, Passed, Slice
 from cepbook.engine.statement import Statement
+from cepbook.engine.variables import Variables
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import sees_events
 
@@ -63,6 +64,8 @@ class Replayed(Protocol):
     def deployments(self) -> Mapping[str, Deployment]: ...
     @property
     def statements(self) -> Mapping[str, Statement]: ...
+    @property
+    def variables(self) -> Variables: ...
     @property
     def contexts(self) -> Mapping[str, Context]: ...
     def readers(self, type_name: str) -> list[Statement]: ...

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from cepbook.engine.patterns.code import PatternCode
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.assign import new_values, put
-from cepbook.engine.rows.compile import PASSES, Program
+from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.lowering import lowered
 from cepbook.engine.rows.source import Source
 from cepbook.engine.variables import Variable
 from cepbook.lang import plan as p
-from cepbook.lang.reads import variables_read
 
 
 def compile_create_variable(plan: p.CreateVariableStatement, scope_in: ScopeIn, cell: Variable) -> Program:
@@ -51,7 +50,7 @@ Trigger = p.OnSetStatement | p.SplitStatement | p.MergeStatement
 
 
 def write_takers(plan: Trigger, props: Mapping[str, str], scope: Scope, body: Callable[[], None]) -> None:
-    """``on_event(e)``, and ``on_match(e)`` of what passed the filter already: `body` writes what they do. And `PASSES`.
+    """``on_event(e)``, and ``on_match(e)`` of what passed the filter already: `body` writes what they do.
 
     `props` are the locals of the event's properties, which `scope` knows; the filter is tested in it.
     """
@@ -66,14 +65,10 @@ def write_takers(plan: Trigger, props: Mapping[str, str], scope: Scope, body: Ca
         with source.function(function, *parameters):
             properties()
             if condition is not None and function == "on_event":
-                with source.block(f"if not {lower.truth(scope, condition)}:", condition.span):
+                with source.block(f"if not {lower.passes(scope, condition)}:", condition.span):
                     source.line("return False")
             body()
             source.line("return True")
-    if condition is not None and variables_read(condition) and plan.context is None:
-        with source.function(PASSES, ["e"], []):
-            properties()
-            source.line(f"return {lower.truth(scope, condition)}")
 
 
 def triggered(plan: Trigger, source: Source, columns: tuple[str, ...], scope_in: ScopeIn) -> Program:

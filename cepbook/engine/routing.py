@@ -15,7 +15,6 @@ from cepbook.engine.senders import sending_to
 from cepbook.engine.statement import Statement
 from cepbook.engine.succession import in_succession
 from cepbook.engine.update import updating
-from cepbook.lang.plan import Reader
 
 LAST: Order = (1 << 62, 0)  # behind all
 
@@ -23,7 +22,7 @@ LAST: Order = (1 << 62, 0)  # behind all
 def route(runtime: Replayed, type_name: str, failed: Callable[[Exception], None]) -> Handler:
     """A function that hands an event of `type_name` to everything that must see it, in delivery order."""
     found, contexts = _subscribers(runtime, type_name, None)
-    way = _typed(runtime, type_name, dispatcher(found, failed, contexts))
+    way = _typed(runtime, type_name, _deciding(runtime, type_name, dispatcher(found, failed, contexts)))
     return updating(_updates(runtime, type_name, None), way)
 
 
@@ -53,7 +52,8 @@ class Routes:
         version, handler = self._into.get(store.name, (-1, None))
         if handler is None or version != self._runtime.version:
             found, contexts = _subscribers(self._runtime, store.name, None)
-            show = _typed(self._runtime, store.name, dispatcher(found, self._failed, contexts))
+            way = _deciding(self._runtime, store.name, dispatcher(found, self._failed, contexts))
+            show = _typed(self._runtime, store.name, way)
 
             def insert(row: Any) -> None:
                 try:
@@ -85,7 +85,9 @@ class Routes:
 
     def _way(self, type_name: str, names: Container[str], taking: Callable[[Subscriber], Subscriber]) -> Handler:
         found, contexts = _subscribers(self._runtime, type_name, names)
-        way = dispatcher([taking(each) for each in found], self._failed, contexts)
+        way = _deciding(
+            self._runtime, type_name, dispatcher([taking(each) for each in found], self._failed, contexts)
+        )
         return updating(_updates(self._runtime, type_name, names), _typed(self._runtime, type_name, way))
 
     def _noting(self, subscriber: Subscriber) -> Subscriber:
@@ -141,17 +143,50 @@ def _subscribers(runtime: Replayed, type_name: str, among: Container[str] | None
         if own:
             found += own
             contexts += 1
-    readers = runtime.readers(type_name)
-    assigned = {name for each in readers if isinstance(each.plan, Reader) for name in each.plan.assigned}
-    for statement in readers:
+    for statement in runtime.readers(type_name):
         if statement.context is None and (among is None or statement.name in among):
-            own = statement.subscribers(type_name, assigned)
+            own = statement.subscribers(type_name)
             found += map(_beside_contexts, own) if contexts else own
     if runtime.config.prioritized:
         return found, contexts
     event_type = runtime.catalog.event_types.get(type_name)
     inherited = () if event_type is None else reversed(event_type.supertypes)
     return in_succession(found, (type_name, *inherited)), contexts
+
+
+def _deciding(runtime: Replayed, type_name: str, way: Handler) -> Handler:
+    """`way` for events that filters decide on as if all of them were asked before any statement takes the event.
+
+    That matters where a statement assigns a variable in reaction to it that a filter reads.
+    """
+    cells = [runtime.variables[name] for name in sorted(_assigned(runtime, type_name))]
+    decisive = [cell for cell in cells if cell.decisive]
+    if not decisive:
+        return way
+
+    def decided(event: Any) -> object:
+        for cell in decisive:
+            cell.hold()
+        try:
+            return way(event)
+        finally:
+            for cell in decisive:
+                cell.release()
+
+    return decided
+
+
+def _assigned(runtime: Replayed, type_name: str) -> set[str]:
+    """The variables that statements may assign when they, or their contexts, see an event of a type; and others then."""
+    waiting = [s for s in runtime.statements.values() if s.steps.apply.assigned]
+    contexts = [context for context in runtime.contexts.values() if waiting and context.subscribers(type_name, 0)]
+    found: set[str] = set()
+    reacting = [s for s in waiting if s.reads(type_name) or s.context in contexts]
+    while reacting:
+        found.update(name for each in reacting for name in each.steps.apply.assigned)
+        waiting = [s for s in waiting if s not in reacting]
+        reacting = [s for s in waiting if any(cell.name in found for cell in s.program.output_watched)]
+    return found
 
 
 def _typed(runtime: Replayed, type_name: str, way: Handler) -> Handler:

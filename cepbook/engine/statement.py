@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -24,7 +23,7 @@ from cepbook.engine.patterns.running import Matching, inspected
 from cepbook.engine.ports import Host, Reading
 from cepbook.engine.relations.reads import NO_READS
 from cepbook.engine.relations.store import Store
-from cepbook.engine.rows.compile import PASSES, Program
+from cepbook.engine.rows.compile import Program
 from cepbook.engine.schedule import Schedule, id_of
 from cepbook.engine.storing import Storing
 from cepbook.engine.taking_part import taking_part
@@ -33,9 +32,6 @@ from cepbook.errors import Diagnostic, StatementError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr, conjuncts
 from cepbook.lang.plan import CreateTableStatement, CreateVariableStatement, Reader, SelectStatement, Source
-from cepbook.lang.reads import variables_read
-
-_FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
 
 Delivering = Reader | CreateVariableStatement | CreateTableStatement
 _FEW = 1000  # states
@@ -427,31 +423,17 @@ class Statement(Storing):
                 take = ignoring_state(take)
         return None if take is None else Reading(take, take, condition, drops, read, late)
 
-    def subscribers(self, type_name: str, assigned: Container[str] = ()) -> list[Subscriber]:
-        """Without context: what takes events of `type_name`, and what looks at them before any statement does.
-
-        `assigned` are the variables that a statement may assign when it takes such an event.
-        """
+    def subscribers(self, type_name: str) -> list[Subscriber]:
+        """Without context: what takes events of `type_name`."""
         alone = not self.inner.reads(type_name)
         reading = self._own_reading(type_name) if alone else self.reading(type_name)
         if reading is None:
             return []
         checked, matched, condition, drops, read, late = reading
         order = ahead(self.order, self.plan.annotations) if drops else self.order
-        if not self.steps.inputs and not self._matchings and alone and self.lots is None:
-            taker = Subscriber(order, condition, checked, matched, drops, read, late=late)
-            passes = self.program.namespace.get(PASSES)
-            if passes is None or not any(name in assigned for name in variables_read(self.steps.source.filter)):
-                return [taker]
-            return _decided(taker, passes, self.program["on_match"])
-        checked, matched = _in_state(checked, self.state), _in_state(matched, self.state)
-        found = [Subscriber(order, condition, checked, matched, drops, read, late=late)]
-        for matching in self._matchings.values():
-            looks = matching.looker(self._types(type_name))
-            if looks is not None:
-                look = _in_state(looks, self.state)
-                found.append(Subscriber(_FIRST, None, look, look))
-        return found
+        if self.steps.inputs or self._matchings or not alone or self.lots is not None:
+            checked, matched = _in_state(checked, self.state), _in_state(matched, self.state)
+        return [Subscriber(order, condition, checked, matched, drops, read, late=late)]
 
     def condition(self, type_name: str) -> Expr | None:
         """What events of `type_name` must pass to be for the statement: what the filter index may use."""
@@ -574,18 +556,3 @@ class Statement(Storing):
 
 def _in_state(take: Callable[[Any, Any], object], state: Any) -> Handler:
     return unwrapped(take) or (lambda event: take(event, state))
-
-
-def _decided(taker: Subscriber, passes: Callable[[Any], bool], take: Callable[[Any], object]) -> list[Subscriber]:
-    """`taker`, whose filter is decided before any statement can assign a variable in reaction to the event."""
-    passed = False
-
-    def look(event: Any) -> None:
-        nonlocal passed
-        passed = False  # also where the filter fails
-        passed = passes(event)
-
-    def taking(event: Any) -> object:
-        return passed and take(event)
-
-    return [replace(taker, checked=taking, matched=taking), Subscriber(_FIRST, None, look, look)]

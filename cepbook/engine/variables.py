@@ -32,18 +32,21 @@ class Variable:
     """The cell of one variable. Generated code reads `value`; whoever depends on it is in `listeners`.
 
     `given` is the last value that did not come from a statement: what a run from an empty state begins with.
+    Filters of events read `before` where statements assign it in reaction to such an event (`hold`, `release`); else
+    it is `value`. It is `decisive` if there are such filters.
     Listeners are called after each assignment, also one of the same value. The statement that created the variable
     delivers the assignments of statements only (recorded: var_create_variable_statement_output).
     """
 
-    __slots__ = ("_deliverer", "given", "listeners", "name", "type", "value")
-    SAVED = ("given", "value")
+    __slots__ = ("_deliverer", "_held", "before", "decisive", "given", "listeners", "name", "type", "value")
+    SAVED = ("before", "given", "value")
 
     def __init__(self, name: str, type_: Type, value: Any) -> None:
         self.name = name
         self.type = type_
-        self.value = value
+        self.restore(value)
         self.given = value
+        self.decisive = False
         self.listeners: list[Change] = []
         self._deliverer: Deliverer | None = None
 
@@ -61,8 +64,29 @@ class Variable:
 
     partitioned: ClassVar[bool] = False  # whether each partition of a context has a value of its own
 
+    def restore(self, value: Any) -> None:
+        """`value` is the present one, and nobody is told."""
+        self.value = self.before = value
+        self._held = False
+
+    def decide(self) -> None:
+        """A filter reads it."""
+        self.decisive = True
+
+    def hold(self) -> None:
+        """An event begins: what is assigned until `release` is not for the filters that decide on it."""
+        self.before = self.value
+        self._held = True
+
+    def release(self) -> None:
+        """The event is over."""
+        self.before = self.value
+        self._held = False
+
     def _change(self, value: Any) -> None:
         self.value = value
+        if not self._held:
+            self.before = value
         for listener in tuple(self.listeners):
             listener()
 
@@ -78,12 +102,30 @@ class Variable:
 class ContextVariable(Variable):
     """A variable of a context: each partition has its value, under `name`; `value` is none."""
 
-    __slots__ = ()
+    __slots__ = ("_former",)  # while it is held, of the partitions that have another value now
     partitioned = True
+
+    def restore(self, value: Any) -> None:
+        super().restore(value)
+        self._former: dict[Partition, Any] = {}
+
+    def hold(self) -> None:
+        self._former.clear()
+        self._held = True
+
+    def release(self) -> None:
+        self._former.clear()
+        self._held = False
+
+    def before_in(self, partition: Partition) -> Any:
+        """The value in `partition` as the event in hand began."""
+        return self._former.get(partition, partition.variables[self.name])
 
     def assign_in(self, partition: Partition, value: Any, now: int) -> None:
         """Assign by a statement in `partition`, at engine time `now`."""
         former = partition.variables.get(self.name)
+        if self._held:
+            self._former.setdefault(partition, former)
         partition.variables[self.name] = value
         for listener in tuple(self.listeners):
             listener(partition)

@@ -165,7 +165,7 @@ class _Writer:
             inner = x.UserCall(OBJECT, stream.function, stream.args)
 
         def write(scope: Scope) -> str:
-            source = scope.source
+            source, scope = scope.source, scope.at(deciding=True)
             if inner is not None:
                 code = lower.value(scope, inner)
             else:
@@ -182,7 +182,7 @@ class _Writer:
             source = scope.source
             source.line("found = []")
             for number, predicate in enumerate(predicates):
-                with source.block(f"if {lower.truth(scope, predicate)}:"):
+                with source.block(f"if {lower.passes(scope, predicate)}:"):
                     source.line(f"found.append({number})")
             return "None, found"
 
@@ -191,7 +191,7 @@ class _Writer:
     def _passes(self, condition: x.Expr | None) -> Callable[[Any], bool] | None:
         if condition is None:
             return None
-        return self._function("e", (condition,), lambda scope: lower.truth(scope, condition))
+        return self._function("e", (condition,), lambda scope: lower.passes(scope, condition))
 
     # -------------------------------------------------------------- conditions
     def _ending(self, condition: c.Condition | None) -> Form | None:
@@ -231,7 +231,7 @@ class _Writer:
     def _test(self, condition: x.Expr | None) -> Test | None:
         if condition is None:
             return None
-        return self._function("e, P", (condition,), lambda scope: lower.truth(scope, condition))
+        return self._function("e, P", (condition,), lambda scope: lower.passes(scope, condition))
 
     def _unfold(self, contained: Sequence[Contained]) -> Value | None:
         if not contained:

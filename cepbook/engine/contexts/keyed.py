@@ -396,7 +396,7 @@ def _locator(stream: KeyedStream, scope_in: lower.ScopeIn) -> Locate:
         for i, name in enumerate(names):
             source.line(f"p{i} = e.get({source.const(name, 'n')})")
         if stream.filter is not None:
-            with source.block(f"if not ({lower.truth(scope, stream.filter)}):"):
+            with source.block(f"if not ({lower.passes(scope, stream.filter)}):"):
                 source.line("return OUTSIDE, None")
         source.line(f"keys = ({''.join(lower.value(scope, e) + ', ' for e in stream.keys)})")
         source.line(f"return {keys_code(source, 'keys', [e.type for e in stream.keys])}, keys")

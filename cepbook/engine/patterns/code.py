@@ -82,7 +82,6 @@ class PatternCode:
             tuple(groups),
             of_pattern.suppress_overlapping,
             of_pattern.discard_partials,
-            any(isinstance(q, x.Variable) for atom in of_pattern.atoms if atom.filter for q in x.walk(atom.filter)),
             self._conditions(),
         )
 
@@ -124,7 +123,7 @@ class PatternCode:
         if not exprs:
             return None
         condition = _all(exprs)
-        return self._returning(exprs, lambda scope: lower.truth(scope, condition), condition.span)
+        return self._returning(exprs, lambda scope: lower.passes(scope, condition), condition.span)
 
     def _value(self, e: x.Expr) -> Callable[[], Function]:
         return self._returning([e], lambda scope: lower.value(scope, e), e.span)
@@ -136,7 +135,7 @@ class PatternCode:
 
         def write(scope: Scope) -> None:
             for i, e in enumerate(exprs):
-                self.source.line(f"k{i} = {lower.value(scope, e)}", e.span)
+                self.source.line(f"k{i} = {lower.value(scope.at(deciding=True), e)}", e.span)
                 strange = "" if e.type.name in _EXACT else f" or k{i} != k{i}"
                 with self.source.block(f"if k{i} is None{strange}:"):
                     self.source.line("return None")
@@ -171,13 +170,13 @@ class PatternCode:
         with source.block(f"def {name}(e, P, now):"):
             scope = self._reading([e for parts in conditions for e in parts])
             if len(conditions) == 1:
-                code = lower.truth(scope, _all(conditions[0])) if conditions[0] else "True"
+                code = lower.passes(scope, _all(conditions[0])) if conditions[0] else "True"
                 source.line(f"return 1 if {code} else 0")
                 return name
             source.line(f"found = {sum(1 << i for i, parts in enumerate(conditions) if not parts)}")
             for i, parts in enumerate(conditions):
                 if parts:
-                    with source.block(f"if {lower.truth(scope, _all(parts))}:", parts[0].span):
+                    with source.block(f"if {lower.passes(scope, _all(parts))}:", parts[0].span):
                         source.line(f"found |= {1 << i}")
             source.line("return found")
         return name
@@ -270,8 +269,8 @@ class PatternCode:
                 most = None if node.count is None else self._value(node.count)
                 return lambda atoms: WithinSpec(below(atoms), due(), _found(most))
             case p.While():
-                below, condition = self._build(node.operand), self._condition([node.condition])
-                assert condition is not None
+                below = self._build(node.operand)
+                condition = self._returning([node.condition], lambda scope: lower.truth(scope, node.condition), node.span)
                 return lambda atoms: WhileSpec(below(atoms), condition())
         return self._observer(node)
 

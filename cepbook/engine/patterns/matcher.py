@@ -57,7 +57,6 @@ class PatternProgram:
     groups: tuple[Group, ...]
     suppress_overlapping: bool
     discard_partials: bool
-    reads_variables: bool  # in filters
     conditions: Mapping[str, x.Expr]  # what all events of a type must pass to be of use
     consumes: bool = field(init=False)  # whether atoms take events away from others
 
@@ -79,12 +78,11 @@ class Matcher(State):
 
     `due` is its next timer (`NEVER`: none), `size` the number of atoms and observers that wait and of matches that a
     side of ``and`` keeps, `ended` whether the pattern can match no more. `owner` is told of failures and of matches
-    that are dropped; `armed` and `looked` are for him, who may note there for when he has set an alarm, and what an
-    event was found to be for.
+    that are dropped; `armed` is for him, who may note there for when he has set an alarm.
     """
 
     __slots__ = (
-        *("armed", "atoms", "ended", "found", "limit", "looked", "now", "owner"),
+        *("armed", "atoms", "ended", "found", "limit", "now", "owner"),
         *("partition", "program", "root", "serial", "size", "timers"),
     )
 
@@ -105,7 +103,6 @@ class Matcher(State):
         self.found: list[Found] = []
         self.root: Started | None = None
         self.ended = False
-        self.looked: list[Waiter] | None = None
         self.armed = NEVER
         self.now = self.serial = self.size = 0
 

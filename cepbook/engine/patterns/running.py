@@ -116,15 +116,14 @@ class Matching:
         def take(event: Any, state: Any = known) -> bool:
             matcher: Matcher = state[-1] if at is None else state[1].states[at][-1]
             bits = None
-            if select is not None and matcher.looked is None and not matcher.found:
+            if select is not None and not matcher.found:
                 try:
                     bits = select(event, matcher.partition, clock.now)
                 except Exception:  # noqa: BLE001 - `look` tells of it, if an atom waits
                     bits = None
                 if bits == 0:
                     return False  # most events are for no atom
-            looked, matcher.looked = matcher.looked, None
-            hits = matcher.look(route, event, clock.now, bits) if looked is None else looked
+            hits = matcher.look(route, event, clock.now, bits)
             if not hits and not matcher.found:
                 return False
             matches = matcher.fire(hits, event)
@@ -135,23 +134,6 @@ class Matching:
             return bool(hits)
 
         return take
-
-    def looker(self, types: Sequence[str]) -> Take | None:
-        """What looks at an event before any statement handles it; None if that makes no difference.
-
-        Filters are evaluated before any statement can assign a variable in reaction to the event (recorded:
-        pattern_variable_set_by_pattern).
-        """
-        route = self.program.route(types)
-        if not route or not self.program.reads_variables:
-            return None
-        clock = self._clock
-
-        def look(event: Any, state: Any) -> None:
-            matcher = self.matcher(state)
-            matcher.looked = matcher.look(route, event, clock.now)
-
-        return look
 
     def _deliver(self, matches: list[dict[str, Any]], state: Any) -> None:
         for match in matches:

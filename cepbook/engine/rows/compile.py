@@ -37,12 +37,8 @@ from cepbook.engine.rows.stored import StoreCode, write_consumer, write_joined, 
 from cepbook.engine.rows.writer import StatementCode
 from cepbook.errors import Span
 from cepbook.lang.plan import SelectStatement
-from cepbook.lang.reads import variables_read
 
 _APART = 40  # bits of an ordinal that count the rows of one context partition
-
-
-PASSES = "passes"  # the name of a function
 
 
 @dataclass(slots=True)
@@ -50,7 +46,7 @@ class Program:
     """One compiled statement. `namespace` holds its functions; `columns` are the last arguments of ``run``.
 
     ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event, ``on_match`` one
-    that passed the filter, `PASSES` tells whether it does (outside of contexts, where a variable decides). ``run(times,
+    that passed the filter. ``run(times,
     marks, S, out, push, expired, told, catch_up, ticks, partitions, *columns)`` handles many (without a context it has
     ``asked`` in place of the partitions: whether all of them are known to pass the filter); `out` (records, end to end)
     and `push` take deliveries of events with what `marks` has for each, `expired` those of timers, without; `out` takes
@@ -233,14 +229,10 @@ class _Writer:
             with source.function(name, ["e", "S"] if self.contextual else ["e"], self._state_parameters()):
                 if condition is not None and condition_applies:
                     write_properties(self.code, early)
-                    with source.block(f"if {lower.truth(self.code.arriving(), condition)}:", condition.span):
+                    with source.block(f"if {lower.passes(self.code.arriving(), condition)}:", condition.span):
                         self._taken(late)
                 else:
                     self._taken(late)
-        if condition is not None and variables_read(condition) and not self.contextual and not steps.subqueries:
-            with source.function(PASSES, ["e"], []):
-                write_properties(self.code, early)
-                source.line(f"return {lower.truth(self.code.arriving(), condition)}")
 
     def _on_inputs(self, joins: JoinPipeline) -> None:
         """``on_event0(e)`` and so on, of each input; ``on_events(e, inputs)`` of several at once."""
@@ -374,7 +366,7 @@ class _Writer:
         if condition is None or plain is not None:
             self._row_arrival(emit, hoisted)
             return
-        with source.block(f"if {lower.truth(code.arriving('now'), condition)}:", condition.span):
+        with source.block(f"if {lower.passes(code.arriving('now'), condition)}:", condition.span):
             self._row_arrival(emit, hoisted)
 
     def _row_arrival(self, emit: Emitter, hoisted: bool) -> None:

@@ -48,6 +48,13 @@ def truth(scope: Scope, e: x.Expr) -> str:
     return f"{value(scope, e)} is True"
 
 
+def passes(scope: Scope, e: x.Expr) -> str:
+    """A Python condition: whether an event passes the filter `e`. It reads variables as they were before the event:
+    what statements assign in reaction to it is for the next one (recorded: pattern_variable_set_by_pattern).
+    """
+    return truth(scope.at(deciding=True), e)
+
+
 def falsity(scope: Scope, e: x.Expr) -> str:
     """A Python condition: true exactly when `e` is false (not when it is null)."""
     if isinstance(e, x.Const):
@@ -149,8 +156,18 @@ def _table_read(scope: Scope, e: x.TableRead) -> str:
 
 
 def _variable(scope: Scope, e: x.Variable) -> str:
+    if scope.deciding:
+        return _before(scope, e.name)
     assigned = scope.assigned.get(e.name)
     return assigned if assigned is not None else present(scope, e.name)
+
+
+def _before(scope: Scope, name: str) -> str:
+    """Code of the value that a variable had as the event in hand began."""
+    cell = scope.variables[name]
+    cell.decide()
+    known = scope.source.const(cell)
+    return f"{known}.before_in({scope.partition})" if cell.partitioned else f"{known}.before"
 
 
 def present(scope: Scope, name: str) -> str:

@@ -88,7 +88,7 @@ class JoinLoop:
         if condition is None:
             self._arrival(number)
             return
-        with source.block(f"if {lower.truth(own.arriving('now'), condition)}:", condition.span):
+        with source.block(f"if {lower.passes(own.arriving('now'), condition)}:", condition.span):
             self._arrival(number)
 
     def _shared_event(self, number: int) -> None:

@@ -454,7 +454,7 @@ def write_read(code: Code, condition: x.Expr | None, now: str) -> None:
     source = code.source
     write_properties(code, code.steps.properties)
     if condition is not None:
-        with source.block(f"if not {lower.truth(code.arriving(now), condition)}:", condition.span):
+        with source.block(f"if not {lower.passes(code.arriving(now), condition)}:", condition.span):
             source.line("return None")
 
 

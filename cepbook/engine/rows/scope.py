@@ -16,15 +16,22 @@ from cepbook.lang import expr as x
 
 
 class Cell(Protocol):
-    """What holds a variable: generated code reads `value` at each evaluation; `listeners` are told of each change."""
+    """What holds a variable: generated code reads `value` at each evaluation; `listeners` are told of each change.
+
+    Filters of events read `before`: the value as the event in hand began.
+    """
 
     value: Any
+    before: Any
     listeners: list[Callable[..., None]]
     name: str
 
     @property
     def partitioned(self) -> bool:
         """Whether the value is that of a context partition."""
+
+    def decide(self) -> None:
+        """A filter reads it."""
 
 
 Place = tuple[int, str]  # (input of the statement, property)
@@ -37,7 +44,8 @@ class Scope:
     `props` maps (input, property) to code: two inputs with a property of one name never meet. `events` are the whole
     events, by input, `aggregates` and `keys` hold the code of aggregate values and group keys, `partition`
     the context partition and `now` engine time. `variables` has the cells of variables, `assigned` the code of new
-    values that are not in their cells yet. `window` maps the built-ins of window conditions to code; `row` gives the
+    values that are not in their cells yet; what is `deciding` whether an event is for a statement reads variables as they
+    were before any statement took the event. `window` maps the built-ins of window conditions to code; `row` gives the
     code of what depends on the place of the row (``prev``, ``prior``, ``istream``, ``grouping``). `second` is how many
     units of the clock a second has, `zone` the time zone of calendar months. `subqueries` are the functions that look
     up what the statement's subqueries give, `state` is the statement's state, which has theirs, and `parameters` are,
@@ -59,6 +67,7 @@ class Scope:
     user_functions: Mapping[str, Callable[..., object]] = field(default_factory=dict)
     variables: Mapping[str, Cell] = field(default_factory=dict)
     assigned: Mapping[str, str] = field(default_factory=dict)
+    deciding: bool = False
     window: Mapping[str, str] = field(default_factory=dict)
     row: Callable[[x.Expr], str] | None = None
     subqueries: Sequence[str] = ()

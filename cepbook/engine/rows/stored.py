@@ -154,7 +154,7 @@ def write_on_select(body: StatementCode, plan: OnSelectStatement) -> Looks:
         with source.block("for e in events:"):
             _unpack(rows, 1, source)
             if condition is not None:
-                with source.block(f"if not {lower.truth(filtered, condition)}:", condition.span):
+                with source.block(f"if not {lower.passes(filtered, condition)}:", condition.span):
                     source.line("continue")
             source.line("passed = True")
             source.line(f"x = {look}(T)")

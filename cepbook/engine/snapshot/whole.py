@@ -118,7 +118,7 @@ def resume(runtime: Any, data: bytes) -> None:
         with damaged():
             reader = Reader(document["given"])
             for name, _, _, _, value, _ in document["variables"]:
-                runtime.variables[name].value = reader.value(value)
+                runtime.variables[name].restore(reader.value(value))
             _filled(runtime, document)
 
 
@@ -234,7 +234,7 @@ def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
     for name, of, constant, from_python, *_ in document["variables"]:
         if from_python:
             runtime.define_variable(name, type_of(of), values[name][1], constant=constant)
-            runtime.variables[name].value = values[name][0]
+            runtime.variables[name].restore(values[name][0])
     for id_, source, names, *dialect in document["modules"]:
         try:
             plan = runtime.compile(Text(source, *dialect))
@@ -243,4 +243,4 @@ def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
         except (CompileError, UsageError) as error:
             raise SnapshotError(f"module `{id_}` of the snapshot cannot be deployed here: {error}") from error
         for name in deployment.variables:
-            runtime.variables[name].value = values[name][0]
+            runtime.variables[name].restore(values[name][0])
