@@ -31,7 +31,13 @@ def ahead(order: Order, annotations: Iterable[tuple[str, object]]) -> Order:
     """The place of a statement that drops events: before its peers, before all if it has no ``@Priority`` of its own
     (recorded: annotation_drop, drop_among_equal_priorities).
     """
-    return (order[0] if any(name == "priority" for name, _ in annotations) else _BEFORE_ALL, -1)
+    place = ahead_of_peers(order)
+    return place if any(name == "priority" for name, _ in annotations) else (_BEFORE_ALL, place[1])
+
+
+def ahead_of_peers(order: Order) -> Order:
+    """A place before all of the same priority."""
+    return order[0], -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,17 +226,17 @@ def _in_one_round(first: Handler, second: Handler, failed: Callable[[Exception],
 
 
 def _dropping(ordered: list[Subscriber], failed: Callable[[Exception], None], contexts: int) -> Handler:
-    """With ``@Drop`` it counts who took the event: takers say so themselves, and one that failed on it took it."""
-    takers = [(s.checked, s.drops) for s in ordered]
+    """With ``@Drop`` it counts who took the event: they say so themselves; a statement that failed on it took it."""
+    takers = [(s.checked, s.drops, s.reads is not None) for s in ordered]
     blank: Rounds = [None] * contexts
 
     def dispatch(event: Any) -> None:
         given = (event, blank.copy()) if blank else (event,)
-        for handler, drops in takers:
+        for handler, drops, took_if_failed in takers:
             try:
                 taken = handler(*given)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                taken = True
+                taken = took_if_failed
                 failed(failure)
             if taken and drops:
                 return

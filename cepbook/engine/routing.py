@@ -177,7 +177,7 @@ def _deciding(runtime: Replayed, type_name: str, way: Handler) -> Handler:
 
 
 def _assigned(runtime: Replayed, type_name: str) -> set[str]:
-    """The variables that statements may assign when they, or their contexts, see an event of a type; and others then."""
+    """The variables that statements may assign when they or their contexts see an event of a type; others then."""
     waiting = [s for s in runtime.statements.values() if s.steps.apply.assigned]
     contexts = [context for context in runtime.contexts.values() if waiting and context.subscribers(type_name, 0)]
     found: set[str] = set()

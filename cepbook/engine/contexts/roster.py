@@ -7,7 +7,7 @@ from typing import Any
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.filters import Order
+from cepbook.engine.filters import Order, ahead_of_peers
 from cepbook.engine.ports import Member, Reading
 
 
@@ -79,8 +79,17 @@ class Roster:
 
 
 def place_of(member: Member, reading: Reading, context: Order) -> Order:
-    """The place of a statement of the context at `context`: with ``@Drop`` ahead of others, but behind the context."""
-    return context if reading.drops and context < member.order and context[0] == member.order[0] else member.order
+    """The place of a statement of the context at `context`: with ``@Drop`` ahead of its peers, behind the context."""
+    if not reading.drops:
+        return member.order
+    return max(context, ahead_of_peers(member.order)) if context < member.order else ahead_of_peers(member.order)
+
+
+def dropping(readers: Iterable[tuple[Member, Reading]], context: Order) -> list[Member]:
+    """The statements ahead of the context at `context` that keep an event that they take from all that follow: also
+    one that they take in a partition that it begins.
+    """
+    return [member for member, reading in readers if reading.drops and member.order < context]
 
 
 def shown(readers: Iterable[tuple[Member, Reading]], event: Any, partition: Partition) -> list[Member]:

@@ -270,7 +270,8 @@ class PatternCode:
                 return lambda atoms: WithinSpec(below(atoms), due(), _found(most))
             case p.While():
                 below = self._build(node.operand)
-                condition = self._returning([node.condition], lambda scope: lower.truth(scope, node.condition), node.span)
+                asked = node.condition
+                condition = self._returning([asked], lambda scope: lower.truth(scope, asked), asked.span)
                 return lambda atoms: WhileSpec(below(atoms), condition())
         return self._observer(node)
 

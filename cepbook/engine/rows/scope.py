@@ -44,8 +44,8 @@ class Scope:
     `props` maps (input, property) to code: two inputs with a property of one name never meet. `events` are the whole
     events, by input, `aggregates` and `keys` hold the code of aggregate values and group keys, `partition`
     the context partition and `now` engine time. `variables` has the cells of variables, `assigned` the code of new
-    values that are not in their cells yet; what is `deciding` whether an event is for a statement reads variables as they
-    were before any statement took the event. `window` maps the built-ins of window conditions to code; `row` gives the
+    values that are not in their cells yet; what is `deciding` whether an event is for a statement reads variables as
+    they were before any statement took the event. `window` maps the built-ins of window conditions to code; `row` the
     code of what depends on the place of the row (``prev``, ``prior``, ``istream``, ``grouping``). `second` is how many
     units of the clock a second has, `zone` the time zone of calendar months. `subqueries` are the functions that look
     up what the statement's subqueries give, `state` is the statement's state, which has theirs, and `parameters` are,
