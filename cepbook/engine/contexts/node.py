@@ -162,8 +162,10 @@ class Branch(State, ABC):
             properties["name"] = level.name
         node = Node(self, key, properties)
         self.children[key] = node
+        give_up = self.unbegun
         try:
             self.begun(node)
+            give_up = self.unopened
             if level.inner is None:
                 self.tree.open(node)
             else:
@@ -171,11 +173,19 @@ class Branch(State, ABC):
                 node.below.open()
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             del self.children[key]
-            node.ended = True
-            self.left(node)
+            give_up(node)
             self.tree.failed(failure)
             return None
         return node
+
+    def unbegun(self, node: Node) -> None:
+        """`node` could not begin."""
+        node.ended = True
+        self.left(node)
+
+    def unopened(self, node: Node) -> None:
+        """What would be in `node`, whose end is observed, could not begin."""
+        self.unbegun(node)
 
     def begun(self, node: Node) -> None:
         """Observe the condition that ends `node`."""

@@ -20,7 +20,9 @@ _BY_TIME = Match({}, False)
 
 
 class TimedBranch(EndingBranch):
-    """What spans have in common: a condition that begins nodes, waited for by `waiting`, and one that ends them."""
+    """What spans have in common: a condition that begins nodes, and one that ends them. `waiting` stands in for the next
+    node: it waits for what is `awaited`.
+    """
 
     __slots__ = ("begins", "waiting")
 
@@ -35,15 +37,20 @@ class TimedBranch(EndingBranch):
     def routed(self, round_: Round) -> Iterable[Node]:
         return self.children.values()
 
+    @property
+    def awaited(self) -> Watch:
+        """The condition that begins nodes."""
+        return self.begins
+
     def wait(self) -> None:
-        """Observe the condition that begins nodes."""
+        """Observe what is `awaited`."""
         self.waiting = Node(self, None, {})
-        self.begins.add(self.waiting, self.tree.now)
+        self.awaited.add(self.waiting, self.tree.now)
 
     def stop_waiting(self) -> None:
         """Observe it no more."""
         if self.waiting is not None:
-            self.begins.remove(self.waiting)
+            self.awaited.remove(self.waiting)
             self.waiting.ended = True
             self.waiting = None
 
@@ -58,7 +65,7 @@ class TimedBranch(EndingBranch):
         if held is not None:
             self.waiting = waiting
             waiting.branch = self
-            self.begins.resume(waiting, held)
+            self.awaited.resume(waiting, held)
 
     def finish(self) -> None:
         self.stop_waiting()
@@ -70,13 +77,26 @@ class TimedBranch(EndingBranch):
 
 
 class SpanBranch(TimedBranch):
-    """``start … end …``: one node at most; while it lives nobody looks at the condition that starts it."""
+    """``start … end …``: one node at most; while it lives nobody looks at the condition that starts it.
+
+    With ``start @now`` there always is one, unless it could not begin (a variable has no such size): then the time that
+    it would have had passes without it, and the next one is tried.
+    """
 
     __slots__ = ()
 
+    @property
+    def at_once(self) -> bool:
+        """Whether a node starts when the former one has ended (``@now``)."""
+        return isinstance(self.level.form.begins[0], NowForm)
+
+    @property
+    def awaited(self) -> Watch:
+        return self.ends if self.at_once and self.ends is not None else self.begins
+
     def open(self) -> None:
         begins, ends = self.level.form.begins[0], self.level.form.ends
-        if isinstance(begins, NowForm):
+        if self.at_once:
             self._start(_BY_TIME)
             return
         self.wait()
@@ -97,13 +117,23 @@ class SpanBranch(TimedBranch):
     def _start(self, match: Match) -> Node | None:
         self.stop_waiting()
         node = self.allocate(None, self.properties(match))
-        if node is None and not isinstance(self.level.form.begins[0], NowForm):
+        if node is None and not self.at_once:
             self.wait()
         return node
 
+    def unopened(self, node: Node) -> None:
+        if self.at_once and self.ends is not None:
+            node.below = None
+            self.waiting = node
+        else:
+            super().unopened(node)
+
     def on_event(self, round_: Round) -> None:
         if not self.children:
-            self.admit(round_)
+            if not self.at_once:
+                self.admit(round_)
+            elif self.waiting is not None and self.awaited.on_event(round_):
+                self.show(self._start(_BY_TIME), round_)
             return
         found = () if self.ends is None else self.ends.on_event(round_)
         for node, match in found:
@@ -114,7 +144,7 @@ class SpanBranch(TimedBranch):
             self.descend(round_)
 
     def admit(self, round_: Round) -> None:
-        if self.children or self.waiting is None:
+        if self.children or self.waiting is None or self.at_once:
             return
         for _, match in self.begins.on_event(round_)[:1]:
             self.show_all(self._start(match), match, round_)
@@ -122,7 +152,7 @@ class SpanBranch(TimedBranch):
     def _end(self, node: Node, match: Match, round_: Round | None = None) -> None:
         """End the node; the event of `round_` that does may start the next one, ``@now`` does so always."""
         self.end(node, match.properties)
-        if isinstance(self.level.form.begins[0], NowForm):
+        if self.at_once:
             started = self._start(_BY_TIME)
             if round_ is not None:
                 self.show(started, round_)
@@ -132,10 +162,12 @@ class SpanBranch(TimedBranch):
             self.admit(round_)
 
     def met(self, owner: Node, match: Match, round_: Round) -> None:
-        if owner is self.waiting:
-            self.show_all(self._start(match), match, round_)
-        else:
+        if owner is not self.waiting:
             self._end(owner, match)
+        elif self.at_once:
+            self._start(_BY_TIME)
+        else:
+            self.show_all(self._start(match), match, round_)
 
     def dismiss(self, node: Node) -> None:
         self._end(node, _BY_TIME)
