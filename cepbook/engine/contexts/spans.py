@@ -20,7 +20,7 @@ _BY_TIME = Match({}, False)
 
 
 class TimedBranch(EndingBranch):
-    """What spans have in common: a condition that begins nodes, and one that ends them. `waiting` stands in for the next
+    """What spans have in common: conditions that begin nodes and that end them. `waiting` stands in for the next
     node: it waits for what is `awaited`.
     """
 

@@ -235,10 +235,11 @@ def check_context(context: ContextType | None, node: ast.Node, span: Span, modul
         if any(name in stores and stores[name].context == context.name for name in names):
             return
         if names and all(name in module.catalog.event_types for name in names):
-            _check_listed(context, names, span, module)
+            check_listed(context, names, span, module)
 
 
-def _check_listed(context: ContextType, names: Sequence[str], span: Span, module: Module) -> None:
+def check_listed(context: ContextType, names: Sequence[str], span: Span, module: Module) -> None:
+    """A keyed, hash or category context, or level of a context, must list one of the event types `names`."""
     listed = context.event_types
     known = any(module.catalog.is_a(name, of) for name in names for of in listed)
     if context.kind in ("keyed", "hash", "category") and not known:
@@ -247,7 +248,7 @@ def _check_listed(context: ContextType, names: Sequence[str], span: Span, module
         hint = f"list {'it' if len(set(names)) == 1 else 'one of them'} in `create context`, or leave the context out"
         module.problems.add("wrong-context", fact, span, hint)
     for level in context.levels:
-        _check_listed(level, names, span, module)
+        check_listed(level, names, span, module)
 
 
 _JAVA_PREFIXES = ("java.lang.", "java.math.", "java.util.", "java.time.")

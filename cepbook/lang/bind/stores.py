@@ -12,7 +12,16 @@ from cepbook.lang.bind.create import add_columns
 from cepbook.lang.bind.expr import bind_condition, bind_expr
 from cepbook.lang.bind.hints import reclaim_of_windows
 from cepbook.lang.bind.merge import Target, bind_target
-from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, did_you_mean, statement_context
+from cepbook.lang.bind.names import (
+    ERROR,
+    Module,
+    Refused,
+    Scope,
+    Stream,
+    check_listed,
+    did_you_mean,
+    statement_context,
+)
 from cepbook.lang.bind.window import bind_windows, is_derived, is_grouped
 from cepbook.lang.catalog import EventType, IndexType, StoreType
 from cepbook.lang.normal import unparse
@@ -42,6 +51,8 @@ def bind_create_window(
     windows = _windows(node, scope)
     base_store = module.catalog.stores.get(node.as_type or "")
     divided = node.as_type if base_store is None else base_store.partitioned_as
+    if context is not None and divided is not None:  # else an insert would be for the windows of all partitions
+        check_listed(context, [divided], module.word(node.as_type or "", node.span), module)
     collects = any(WINDOWS[each.name].batch for each in windows or ())
     store = StoreType(node.name, "window", node.context, divided, collects=collects)
     if known:
