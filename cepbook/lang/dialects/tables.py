@@ -21,7 +21,7 @@ import lark
 from lark import Lark
 from lark.exceptions import LarkError
 from lark.grammar import Rule
-from lark.lexer import Lexer, TerminalDef
+from lark.lexer import Lexer, PatternRE, PatternStr, TerminalDef
 
 # A lexer of our own, or lark's: the words that can stand where the parser is
 Lexing = type[Lexer] | Literal["contextual"]
@@ -34,10 +34,28 @@ def parser_for(dialect: str, grammar_files: tuple[str, ...], lexer: Lexing) -> L
     cache = _cache_file(dialect, grammar, lexer)
     found = _load(cache, lexer)
     if found is None:
-        found = Lark(grammar, parser="lalr", lexer=lexer, propagate_positions=True, maybe_placeholders=True)
+        edit = _as_whole_words if lexer == "contextual" else None
+        found = Lark(
+            grammar,
+            parser="lalr",
+            lexer=lexer,
+            propagate_positions=True,
+            maybe_placeholders=True,
+            edit_terminals=edit,
+        )
         _save(found, cache)
     _shorten(found)
     return found
+
+
+def _as_whole_words(terminal: TerminalDef) -> None:
+    """A keyword ends where a word does: lark's lexer would find ``select`` at the beginning of ``selection`` wherever
+    no name can stand. Where both can it is a keyword.
+    """
+    word = terminal.pattern.value
+    if isinstance(terminal.pattern, PatternStr) and word.isalpha():
+        terminal.pattern = PatternRE(rf"{word}(?![\w$])")
+        terminal.priority = max(terminal.priority, 1)
 
 
 def _shorten(parser: Lark) -> None:
@@ -81,7 +99,8 @@ def _plain(parser: Lark) -> Any:
     data, memo = parser.memo_serialize([TerminalDef, Rule])
     lexing = {**data["parser"]["lexer_conf"], "lexer_type": None}
     parts = {**data["parser"], "lexer_conf": lexing}
-    return {"data": {**data, "options": {**data["options"], "lexer": None}, "parser": parts}, "memo": memo}
+    options = {**data["options"], "lexer": None, "edit_terminals": None}
+    return {"data": {**data, "options": options, "parser": parts}, "memo": memo}
 
 
 def _from_plain(kept: Any, lexer: Lexing) -> Lark:
