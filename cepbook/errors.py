@@ -53,6 +53,18 @@ def did_you_mean(name: object, known: Iterable[str]) -> str | None:
     return None if found is None else f"did you mean `{found}`?"
 
 
+_MOST = 8  # names in a hint
+
+
+def nearest_or_known(name: object, known: Iterable[str]) -> str | None:
+    """The hint that names the nearest of `known`, or the first of them where none is near; None where there are none.
+    """
+    names = list(dict.fromkeys(known))
+    shown = ", ".join(names[:_MOST]) + (", …" if len(names) > _MOST else "")
+    there = f"there {'is' if len(names) == 1 else 'are'} {shown}" if names else None
+    return did_you_mean(name, names) or there
+
+
 def hint_line(name: object, known: Iterable[str]) -> str:
     """The same as the second line of an exception's message; empty when none is near."""
     hint = did_you_mean(name, known)

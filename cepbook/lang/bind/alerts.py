@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from cepbook.errors import nearest_or_known
 from cepbook.lang import ast
 from cepbook.lang import types as t
-from cepbook.lang.bind.names import Module, describe, did_you_mean
+from cepbook.lang.bind.names import Module, describe
 from cepbook.lang.catalog import StoreType
 from cepbook.lang.cycles import Correlation, Pattern
 from cepbook.lang.types import Type
@@ -43,7 +44,8 @@ def bind_alert(
     names = [each.alias.text for each in node.columns]
     for each in node.columns:
         if names.count(each.alias.text) > 1:
-            module.problems.add("duplicate-name", f"column `{each.alias.text}` occurs twice", each.alias.span)
+            hint = "give it another name behind as"
+            module.problems.add("duplicate-name", f"column `{each.alias.text}` occurs twice", each.alias.span, hint)
     patterns = tuple(_pattern(each, aliases, module) for each in node.patterns)
     if len(module.problems.found) > before or any(relations[alias].columns is None for alias in aliases):
         return None
@@ -59,7 +61,9 @@ def _ids(sources: Sequence[ast.Correlated], relations: Mapping[str, Partitioned]
         if type_ is None:
             continue
         if type_.name in _UNKEYED:
-            module.problems.add("type-mismatch", f"{describe(type_)} tells no events apart", each.column.span)
+            columns = {} if relation is None else relation.columns or {}
+            hint = nearest_or_known(None, [name for name, of in columns.items() if of.name not in _UNKEYED])
+            module.problems.add("type-mismatch", f"{describe(type_)} tells no events apart", each.column.span, hint)
         elif first is not None and type_ not in (first, t.NULL) and first != t.NULL:
             fact = f"ids of type {describe(type_)} are correlated with ids of type {describe(first)}"
             hint = "ids are of the same type in all sources"
@@ -73,7 +77,7 @@ def _column(name: ast.Name, relation: Partitioned | None, module: Module) -> Typ
         return None
     found = relation.columns.get(name.text)
     if found is None:
-        hint = did_you_mean(name.text, relation.columns) or f"there are {', '.join(relation.columns)}"
+        hint = nearest_or_known(name.text, relation.columns)
         module.problems.add("unknown-property", f"no column `{name.text}` in `{relation.alias}`", name.span, hint)
         return t.NULL
     return found
@@ -91,7 +95,7 @@ def _projected(
 def _number(name: ast.Name, aliases: Sequence[str], module: Module) -> int | None:
     if name.text in aliases:
         return aliases.index(name.text)
-    hint = did_you_mean(name.text, aliases) or f"there are {', '.join(aliases)}"
+    hint = nearest_or_known(name.text, aliases)
     module.problems.add("unknown-name", f"no source `{name.text}` in this alert", name.span, hint)
     return None
 
@@ -100,7 +104,8 @@ def _pattern(node: ast.Present, aliases: Sequence[str], module: Module) -> Patte
     seen: set[str] = set()
     for name in (*node.wanted, *node.unwanted):
         if name.text in seen:
-            module.problems.add("duplicate-name", f"`{name.text}` stands twice in one present", name.span)
+            fact = f"`{name.text}` stands twice in one present"
+            module.problems.add("duplicate-name", fact, name.span, "leave one of them out")
         seen.add(name.text)
     if not node.wanted:
         fact = "a pattern wants at least one source to be present"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from cepbook.errors import nearest_or_known
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
@@ -249,7 +250,14 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         hint = f"to convert a value write cast(value, {step.name})"
     if hint is None and step.name.lower() == "context" and scope.context is not None:
         hint = "name one of its properties, such as context.id"
+    if hint is None and scope.module.only_functions:
+        hint = _columns(step.name, scope.property_names())
     scope.problems.fail("unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, hint)
+
+
+def _columns(name: str, known: Iterable[str]) -> str | None:
+    """The hint of a language whose rows have columns of its own, too."""
+    return nearest_or_known(name, [each for each in known if each[0] != "$"])
 
 
 def _unknown(step: ast.NameStep, scope: Scope) -> x.Expr:
@@ -430,6 +438,8 @@ def _member(target: x.Expr, step: ast.NameStep, scope: Scope) -> x.Expr:
     if target.type == t.MAP or step.optional:
         return x.Member(t.OBJECT, target, step.name, span=span)
     hint = did_you_mean(step.name, members) if members is not None else None
+    if hint is None and scope.module.only_functions:
+        hint = _columns(step.name, members or ())
     if target.type.fields is not None and hint is None:
         hint = f"it has {', '.join(members or ())}"
     if target.type.of is not None and step.name in (_members(target.type.of, scope) or ()):

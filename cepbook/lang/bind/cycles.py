@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cepbook.errors import Span, UsageError, hint_line
+from cepbook.errors import Span, UsageError, hint_line, nearest_or_known
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
@@ -18,7 +18,7 @@ from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.ast.node import replaced, walk
 from cepbook.lang.bind.alerts import bind_alert
 from cepbook.lang.bind.annotations import Heading
-from cepbook.lang.bind.names import Module, did_you_mean
+from cepbook.lang.bind.names import Module
 from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.stages import bind_stages
 from cepbook.lang.catalog import EventType, StoreType
@@ -27,6 +27,8 @@ from cepbook.lang.cycles import DEAD, NEW, STATUS, Partition
 from cepbook.lang.plan import CycleStatement, SelectStatement
 from cepbook.lang.types import Type
 
+_LEAVE = "leave the condition out"
+_RENAME = "give it another name behind as"
 _WITHIN = "alert"  # the name of the relation of what an alert makes
 
 
@@ -167,14 +169,16 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
     assert isinstance(stream, ast.PartitionStream) and source.alias is not None
     if any(source.alias == each.alias for each in query.relations.values()):
         at = module.word(source.alias, Span(stream.stages[-1].span.end, source.span.end))
-        module.problems.add("duplicate-name", f"`{source.alias}` names two partitions", at)
+        module.problems.add("duplicate-name", f"`{source.alias}` names two partitions", at, _RENAME)
     event_type = module.catalog.event_types.get(stream.type_name)
     if event_type is not None and stream.type_name in module.catalog.stores:
         kind = module.catalog.stores[stream.type_name].kind
         fact = f"`{stream.type_name}` is a {'named window' if kind == 'window' else kind}, whose rows are kept already"
         module.problems.add("wrong-parameter", fact, stream.span, "read it without a partition")
     if event_type is None:
-        hint = did_you_mean(stream.type_name, module.catalog.event_types)
+        streams = [name for name in module.catalog.event_types if name not in module.catalog.stores]
+        hint = nearest_or_known(stream.type_name, streams)
+        hint = hint or f"declare it in EPL: create schema {stream.type_name} (id long)"
         module.problems.add("unknown-type", f"no stream `{stream.type_name}`", stream.span, hint)
     else:
         module.need("event type", stream.type_name)
@@ -224,7 +228,7 @@ class _Reads:
         aliases = [each.alias for each in self.relations]
         for number, (source, alias) in enumerate(zip(node.sources, aliases, strict=True)):
             if alias and alias in aliases[:number]:
-                self.module.problems.add("duplicate-name", f"`{alias}` names two sources", source.span)
+                self.module.problems.add("duplicate-name", f"`{alias}` names two sources", source.span, _RENAME)
 
     def _relation(self, source: ast.StreamSource) -> Relation:
         stream, module = source.stream, self.module
@@ -234,7 +238,7 @@ class _Reads:
             named = {each.alias: each for each in self.query.relations.values() if each.partition is not None}
             found = named.get(stream.alias)
             if found is None:
-                hint = did_you_mean(stream.alias, named)
+                hint = nearest_or_known(stream.alias, named)
                 module.problems.add("unknown-name", f"no partition `{stream.alias}` in this query", stream.span, hint)
                 return Relation(source.alias or "", self.query.declare("self", None).name, None)
             return replace(found, alias=source.alias or "")
@@ -247,9 +251,9 @@ class _Reads:
             hint = f"say what of it is kept: {name} (partition store last 10) as {alias}"
             module.problems.add("wrong-parameter", f"`{name}` is a stream, not a table", stream.span, hint)
         elif name not in module.dropped:
-            module.problems.add(
-                "unknown-type", f"no table `{name}`", stream.span, did_you_mean(name, module.catalog.stores)
-            )
+            tables = [each for each in module.catalog.stores if each not in self.query.internal]
+            hint = nearest_or_known(name, tables)
+            module.problems.add("unknown-type", f"no table `{name}`", stream.span, hint)
         return Relation(alias, self.query.declare(name, None).name, None)
 
     def rewritten(self) -> ast.Select:
@@ -305,7 +309,7 @@ class _Reads:
                 continue
             relations = [r for r in self.relations if item.stream in (None, r.alias)]
             if not relations:
-                hint = did_you_mean(item.stream or "", [r.alias for r in self.relations])
+                hint = nearest_or_known(item.stream or "", [r.alias for r in self.relations])
                 self.module.problems.add("unknown-name", f"no source `{item.stream}`", item.span, hint)
             for relation in relations:
                 for column in relation.columns or ():
@@ -356,7 +360,7 @@ class _Reads:
                 hint = f"write {own[0].alias}.{STATUS}"
                 problems.add("ambiguous", f"`{STATUS}` of which partition: {_listed(own)}", node.span, hint)
             else:
-                problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span)
+                problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span, _LEAVE)
             return None
         scope: _Reads | None = self
         while scope is not None:
@@ -364,12 +368,12 @@ class _Reads:
             if found is not None:
                 if found.partition is None and found.columns is not None:
                     fact = f"`{node.alias}` is a table, and only partitions have a `{STATUS}`"
-                    problems.add("wrong-parameter", fact, node.span, "leave the condition out")
+                    problems.add("wrong-parameter", fact, node.span, _LEAVE)
                 elif found.columns is None and found.partition is None:
-                    problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span)
+                    problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span, _LEAVE)
                 return None if found.columns is None or found.partition is None else found
             scope = scope.around
-        nearest = did_you_mean(node.alias, [r.alias for r in self.relations])
+        nearest = nearest_or_known(node.alias, [r.alias for r in self.relations])
         problems.add("unknown-name", f"no partition `{node.alias}`", node.span, nearest)
         return None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from cepbook.errors import nearest_or_known
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
@@ -71,10 +72,11 @@ class _Stage:
         for key in node.keys:
             type_ = self._column(key)
             if key.text in keys:
-                problems.add("duplicate-name", f"partition column `{key.text}` is named twice", key.span)
-            if type_.name in _UNKEYED:
+                fact = f"partition column `{key.text}` is named twice"
+                problems.add("duplicate-name", fact, key.span, "leave one of them out")
+            if not _is_key(type_):
                 fact = f"rows cannot be divided by a column of type {describe(type_)}"
-                problems.add("type-mismatch", fact, key.span)
+                problems.add("type-mismatch", fact, key.span, self._others(_is_key))
             keys[key.text] = type_
         aggregates = self._aggregates(keys)
         window = self._window()
@@ -90,10 +92,14 @@ class _Stage:
         found = self.columns.get(name.text)
         if found is None:
             where = f"`{self.of}`" if " " not in self.of else self.of
-            hint = did_you_mean(name.text, self.columns) or f"there are {', '.join(self.columns)}"
+            hint = nearest_or_known(name.text, self.columns)
             self.module.problems.add("unknown-property", f"no column `{name.text}` in {where}", name.span, hint)
             return t.NULL
         return found
+
+    def _others(self, fits: Callable[[Type], bool]) -> str | None:
+        """The hint that names the columns whose type `fits`."""
+        return nearest_or_known(None, [name for name, type_ in (self.columns or {}).items() if fits(type_)])
 
     def _aggregates(self, keys: Mapping[str, Type]) -> tuple[CycleAggregate, ...]:
         problems, node = self.module.problems, self.node
@@ -114,9 +120,10 @@ class _Stage:
                 continue
             if row.values == "numbers" and not t.is_numeric(type_) and type_ != t.NULL:
                 fact = f"`{row.name}` needs numbers, found {describe(type_)}"
-                problems.add("type-mismatch", fact, each.column.span)
-            if row.values == "ordered" and type_.name in (*_UNKEYED,):
-                problems.add("type-mismatch", f"`{row.name}` cannot order {describe(type_)}", each.column.span)
+                problems.add("type-mismatch", fact, each.column.span, _of_values(type_))
+            if row.values == "ordered" and not _is_key(type_):
+                fact = f"`{row.name}` cannot order {describe(type_)}"
+                problems.add("type-mismatch", fact, each.column.span, _of_values(type_))
             if each.alias.text in output:
                 what = "a partition column" if each.alias.text in keys else "another aggregate"
                 fact = f"`{each.alias.text}` is the name of {what} already"
@@ -133,12 +140,14 @@ class _Stage:
         node, problems = self.node.window, self.module.problems
         if node.column is not None:
             type_ = self._column(node.column)
-            if not (t.is_numeric(type_) or type_ in (t.STRING, t.CHAR, t.NULL, t.TIMESTAMP)):
-                problems.add("no-order", f"rows cannot be ranked by {describe(type_)}", node.column.span)
+            if not _is_ranked(type_):
+                hint = self._others(_is_ranked)
+                problems.add("no-order", f"rows cannot be ranked by {describe(type_)}", node.column.span, hint)
         for column in node.update_group:
             type_ = self._column(column)
-            if type_.name in _UNKEYED:
-                problems.add("type-mismatch", f"{describe(type_)} is no key of an update group", column.span)
+            if not _is_key(type_):
+                fact = f"{describe(type_)} is no key of an update group"
+                problems.add("type-mismatch", fact, column.span, self._others(_is_key))
         size = node.size
         if node.kind == "recent" and self.module.options.microseconds:
             size *= 1000
@@ -179,7 +188,8 @@ class _Stage:
         for each in (each for part in rest for each in walk(part)):
             if isinstance(each, ast.RowStatus):
                 fact = f"`{STATUS}` stands only at the beginning of the where clause of a chained partition"
-                problems.add("wrong-parameter", fact, each.span)
+                hint = f"a condition behind the partitions, in where, tests {alias}.{STATUS}"
+                problems.add("wrong-parameter", fact, each.span, hint)
         takes: Literal["new", "dead"] = "new"
         if isinstance(first, ast.RowStatus):
             takes = "dead" if first.status == "dead" else "new"
@@ -201,6 +211,20 @@ class _Stage:
         stream = Stream(None, EventType(self.of, self.columns), self.of, alias)
         scope = Scope(self.module, (stream,), no_aggregates=_FILTER, no_rows=_FILTER)
         return bind_condition(self.rewrite(node), scope, _FILTER)
+
+
+def _is_key(type_: Type) -> bool:
+    return type_.name not in _UNKEYED
+
+
+def _is_ranked(type_: Type) -> bool:
+    return t.is_numeric(type_) or type_ in (t.STRING, t.CHAR, t.NULL, t.TIMESTAMP)
+
+
+def _of_values(type_: Type) -> str:
+    """The hint that names the aggregates that take values of a type."""
+    kinds = ("any", "ordered") if _is_key(type_) else ("any",)
+    return f"values of this type are taken by {', '.join(n for n, r in CYCLE_AGGREGATES.items() if r.values in kinds)}"
 
 
 def _given(type_: Type, _: Type) -> Type:

@@ -26,6 +26,22 @@ _MISSING = {
     "on": "name the column that tells events apart",
     "when": "write present(…) behind when",
 }
+# What stands behind a word where a name or a number is wanted
+_FORMS = {
+    "last": "say how many, or how long: last 5, last 5 seconds",
+    "latest": "say how many: latest 5",
+    "random": "say how many: random 5",
+    "highest": "say how many, and of what: highest 5 using column",
+    "lowest": "say how many, and of what: lowest 5 using column",
+    "limit": "limit takes a number of rows: limit 10",
+    "offset": "offset takes a number of rows: limit 10 offset 20",
+    "first": "first takes a number of rows: first 10",
+    "max": "max takes a number of rows: last 5 seconds max 3",
+    "group": "write group by",
+    "order": "write order by",
+    "pinned": "write with pinned and aggregates: with pinned count(id) as c",
+    "case": "write case when condition then value end",
+}
 _NEED_A_VALUE = frozenset("and or not = < > + - * / % <= >= != <> like between in is".split())
 _BEHIND_FROM = frozenset(("where", "group", "order", "limit"))
 
@@ -74,6 +90,10 @@ def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: d
         return "remove the comma before it"
     if before in _MISSING and (at >= len(tokens) or here in RESERVED or here in _CLOSED.values()):
         return _MISSING[before]
+    if here == "group" and before == "update" and "UPDATE_GROUP" not in accepted:
+        return "an update group stands behind highest or lowest 5 using column"
+    if before in _FORMS and not accepted & {"SELECT", "FROM"}:
+        return _FORMS[before]
     if before in _NEED_A_VALUE and (at >= len(tokens) or here in RESERVED or here in _CLOSED.values()):
         return f"write a value behind {before}"
     if before == ")" and (here in _BEHIND_FROM or at >= len(tokens)) and {"NAME", "AS"} <= accepted:
@@ -84,7 +104,7 @@ def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: d
         return "max stands behind a time: last 5 seconds max 3"
     if here == "update" and "UPDATE_GROUP" in accepted:
         return "write with update group and the columns"
-    if here == "*" and before == "(" and _word(tokens, at - 2) == "count":
+    if here in ("*", ")") and before == "(" and accepted == {"NAME"}:
         return "aggregates of partitions take a column, such as count(id)"
     if (before == STATUS and "IS" in accepted) or ("DEAD" in accepted and "NULL" not in accepted):
         return f"write {STATUS} is new, is dead or is not dead"
@@ -116,7 +136,37 @@ def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: d
         close = get_close_matches(before, ("select", "from", "where", "partition", "store", "alert"), n=1, cutoff=0.75)
         if close and close[0] != before:
             return f"did you mean {close[0]} instead of {tokens[at - 1].text}?"
-    return None
+    return _of_place(tokens, at, accepted)
+
+
+def _of_place(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str]) -> str | None:
+    """What the place wants, whatever stands there."""
+    before, here = _word(tokens, at - 1), _word(tokens, at)
+    if before == "is" and "NULL" in accepted:
+        return "write is null or is not null; equality is written ="
+    if "UNIT" in accepted and here and tokens[at].kind == "word":
+        return f"there are {', '.join(UNITS)}"
+    if at == 0:
+        return "a running query begins with select"
+    if here == "select" and before == ";":
+        return "a text has one query: run others by themselves"
+    if here == "#":
+        return f"what is kept of a stream is a partition: {before} (partition store last 5) as w"
+    if "USING" in accepted and "SELECT" not in accepted and here == ")":
+        return "say of what: highest 2 using column"
+    if {"WHEN", "END"} <= accepted:
+        return "a case ends with end"
+    if {"AS", "ENTRANCE"} <= accepted:
+        return "name the aggregate: count(id) as c"
+    if _word(tokens, at - 2) == "#" and "AS" in accepted:
+        return f"name it: self#{before} as other"
+    if at < len(tokens):
+        return "columns are separated by commas" if "FROM" in accepted and tokens[at].kind == "word" else None
+    if "WHEN" in accepted:
+        return "say which are there together: when present(x and y)"
+    if "AND" in accepted and "OR" not in accepted and any(token.text.lower() == "between" for token in tokens):
+        return "write between low and high"
+    return _MISSING["from"] if "FROM" in accepted else None
 
 
 def _word(tokens: tuple[Raw, ...], at: int) -> str:

@@ -154,7 +154,7 @@ class _Reader(ExpressionReader):
     def _rows(self, token: Token) -> ast.Expr:
         value, kind = number(str(token))
         if not isinstance(value, int):
-            raise Misplaced(f"a number of rows is a whole number, found {token}", span_of(token))
+            raise Misplaced(f"a number of rows is a whole number, found {token}", span_of(token), "such as 10")
         return ast.Literal(value, kind, span=span_of(token))
 
     # ------------------------------------------------------------ select list
@@ -219,7 +219,7 @@ class _Reader(ExpressionReader):
     def _size(self, token: Token, what: str) -> int:
         value, _ = number(str(token))
         if not isinstance(value, int):
-            raise Misplaced(f"{what} is a whole number, found {token}", span_of(token))
+            raise Misplaced(f"{what} is a whole number, found {token}", span_of(token), "such as last 5")
         if value < 1:
             raise Misplaced(f"{what} must be at least 1", span_of(token), "without a window nothing is kept")
         if value > _MOST:

@@ -21,7 +21,8 @@ def check(node: a.Query, problems: Problems) -> None:
         problems.fail("wrong-having", "`having` without an aggregate", node.having.span, hint)
     if not aggregated and node.group_by:
         fact = "`group by` without an aggregate in select or having"
-        problems.fail("wrong-group-by", fact, node.group_by[0].span)
+        hint = "select an aggregate, such as count(), or leave it out"
+        problems.fail("wrong-group-by", fact, node.group_by[0].span, hint)
     if aggregated:
         for part in (node.select, node.having):
             _check_outside(part, node, problems)
@@ -30,7 +31,7 @@ def check(node: a.Query, problems: Problems) -> None:
 def _check_items(node: a.Query, problems: Problems) -> None:
     names = [each.item for each in node.inputs]
     if len(set(names)) < len(names):
-        problems.fail("duplicate-name", f"the item `{names[1]}` twice", node.inputs[1].span)
+        problems.fail("duplicate-name", f"the item `{names[1]}` twice", node.inputs[1].span, "give it another name")
     for number, key in enumerate(node.keys or ()):
         others = {name.name for name in _names(key)} - {names[number]}
         if others or not any(_names(key)):
@@ -70,7 +71,9 @@ def _check_aggregates(node: a.Query, problems: Problems) -> None:
 
 def _refuse_aggregates(part: a.Expr | None, place: str, problems: Problems) -> None:
     for call in _aggregates(part):
-        problems.fail("aggregate-not-allowed", f"the aggregate `{call.name}` in {place}", call.span)
+        own = "aggregate in a stream of its own"
+        hint = "conditions on aggregates stand behind having" if place == "where" else own
+        problems.fail("aggregate-not-allowed", f"the aggregate `{call.name}` in {place}", call.span, hint)
 
 
 def _check_rstream(node: a.Query, aggregated: bool, problems: Problems) -> None:
@@ -82,7 +85,8 @@ def _check_rstream(node: a.Query, aggregated: bool, problems: Problems) -> None:
         fact = "`rstream` with an aggregate: its results do not leave"
         problems.fail("wrong-rstream", fact, at, "aggregate a stream that selects rstream")
     if any(each is not None and each.everything for each in windows):
-        problems.fail("wrong-rstream", "`rstream` with `retain all`: nothing ever leaves", at)
+        hint = "write retain n or within seconds"
+        problems.fail("wrong-rstream", "`rstream` with `retain all`: nothing ever leaves", at, hint)
     if all(each is None for each in windows):
         fact = "`rstream` without a window: nothing is there that could leave"
         problems.fail("wrong-rstream", fact, at, "add within or retain")

@@ -70,7 +70,7 @@ def explain(text: str, span: Span, found: str, expected: set[str]) -> Diagnostic
         message = f"found `{found}`" if found else "the text ends here"
         wanted = _wanted(expected)
         message += f", expected {wanted}" if wanted else ""
-        hint = _hint(found, expected)
+        hint = _hint(found, before, expected)
     return Diagnostic("syntax-error", message, span, hint)
 
 
@@ -101,10 +101,10 @@ def _known(found: str, before: list[str], after: str) -> tuple[str | None, str |
             "`every` without `within` or `retain` before it",
             "write within seconds every seconds, or retain n every m",
         )
+    if found == "with" and before[-2:] == ["retain", "all"]:
+        return "`retain all` takes no `with unique`", "write retain n with unique key"
     if found == "with" and clause in ("in", "all"):
         return "`with unique` without a window before it", "write within seconds or retain n first"
-    if found == "with" and before[-2:] == ["retain", "all"]:
-        return "`retain all` takes no `with unique`", None
     if found in ("where", "having", "group", "within", "retain", "partition") and clause in (
         "select",
         "where",
@@ -112,9 +112,9 @@ def _known(found: str, before: list[str], after: str) -> tuple[str | None, str |
     ):
         return f"`{found}` stands behind `{clause}`", f"the parts of a query stand in this order: {_ORDER}"
     if found.startswith('"') or (found == "" and '"' in after):
-        return "a string is not closed", None
+        return "a string is not closed", 'end it with "'
     if found == "'":
-        return "strings stand in double quotes", None
+        return "strings stand in double quotes", 'write "text"'
     if found == "=" and last == "=":
         return "`==` is no operator", "equality is written ="
     return _of_habit(found, before, clause)
@@ -123,6 +123,7 @@ def _known(found: str, before: list[str], after: str) -> tuple[str | None, str |
 _SIGNS = {"&": ("&&", "and"), "|": ("||", "or"), "!": ("!", "not")}
 _UNITS = tuple("ms msec s sec secs second seconds min minute minutes hour hours day days".split())
 _BEHIND = ("select", "where", "group", "having")
+_TAKES = ("retain", "within", "every", "unique", "where", "by", "having", "on", "equals", "select")
 
 
 def _of_habit(found: str, before: list[str], clause: str) -> tuple[str | None, str | None]:
@@ -148,8 +149,16 @@ def _of_habit(found: str, before: list[str], clause: str) -> tuple[str | None, s
         return f"an event template without brackets: `{last}`", f"write all {last}()"
     if found == "in" and "all" in before and ")" not in before[before.index("all") :]:
         return "`in` inside a template", f"a range is written {last} = [low : high]"
-    if last == "order" and found == "by":
+    if found == "order":
         return "a query has no `order by`", "items are in the order of arrival"
+    if found == "like":
+        return "`like` is no operator", "texts are compared as wholes: = and !="
+    if found == "is":
+        return "`is` is no operator", "values are never null; equality is written ="
+    if last == "new":
+        return "`new` is no operator", f"write {found}(…) alone"
+    if last in KEYWORDS and before[-2:-1] and before[-2] in _TAKES:  # the keyword was taken for a name
+        return f"nothing stands behind `{before[-2]}`", KEYWORDS[before[-2]]
     if found == "=" and begun[:1] == ["stream"]:
         return "found `=`, expected `:=`", "write stream<type> name := query;"
     if begun == ["stream"]:
@@ -158,6 +167,8 @@ def _of_habit(found: str, before: list[str], clause: str) -> tuple[str | None, s
         return "the text ends here, but no query reads the stream", "write ; and from x in name select x"
     if found == "}" and begun[:1] == ["event"]:
         return "found `}`, expected `;`", "each field ends with ;"
+    if "join" in begun and "on" not in begun and found in _BEHIND:
+        return f"found `{found}`, expected `on`", "write on left key equals right key"
     if clause == "on" and "equals" not in before and found in _BEHIND:
         return "the keys of a join are compared with `equals`", "write on left key equals right key"
     if clause == "by" and before[_last(before, "by") - 1] == "partition" and found in _BEHIND:
@@ -196,8 +207,31 @@ def _wanted(expected: set[str]) -> str:
     return " or ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else "".join(found)
 
 
-def _hint(found: str, expected: set[str]) -> str | None:
+def _hint(found: str, before: list[str], expected: set[str]) -> str | None:
+    last = before[-1] if before else ""
     near = nearest(found, [name.lower() for name in expected if name.lower() in KEYWORDS], 0.7) if found else None
     if near is not None and near != found:
         return f"did you mean `{near}`?"
-    return f"`{found}` is a keyword, it cannot be a name" if found in KEYWORDS and "NAME" in expected else None
+    if found in KEYWORDS and "NAME" in expected:
+        return f"`{found}` is a keyword, it cannot be a name"
+    if last in KEYWORDS:
+        return KEYWORDS[last]
+    if last == "as":
+        return "write a name behind as"
+    if not found and before.count("(") > before.count(")"):
+        return "close the bracket ( with )"
+    if found == ")":
+        return "no ( is open here" if before.count("(") <= before.count(")") else "write a value before it"
+    if not found and last and last != ")" and not last[-1].isalnum():
+        return f"write a value behind {last}"
+    if found == ",":
+        return "write a value before the comma"
+    if found == ";":
+        return "a query ends with one ;"
+    if not found and "FROM" in expected and "SELECT" not in expected:
+        return "write from item in all Type() select expression"
+    if not found and "IN" in expected:
+        return KEYWORDS["from"]
+    if not (found[:1].isalnum() or found[:1] in "_$\"-+*/%<>=!().:;,[]{}"):
+        return "a comment begins with //" if found == "#" else f"leave `{found}` out"
+    return "a query ends with select and an expression" if not found and "SELECT" in expected else None

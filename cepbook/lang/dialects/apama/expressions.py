@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from cepbook.errors import Span
+from cepbook.errors import Span, nearest_or_known
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.names import Problems, did_you_mean
@@ -96,7 +96,8 @@ def condition(node: a.Expr, what: str, scope: Scope) -> x.Expr:
     """A boolean. Errors: Refused, reported."""
     found = bind(node, scope)
     if found.type != t.BOOLEAN:
-        scope.problems.fail("type-mismatch", f"{what} must be a boolean, found {shown(found.type)}", node.span)
+        fact = f"{what} must be a boolean, found {shown(found.type)}"
+        scope.problems.fail("type-mismatch", fact, node.span, "write a comparison, such as x > 0")
     return found
 
 
@@ -105,7 +106,8 @@ def constant(node: a.Expr, what: str, scope: Scope) -> x.Const:
     found = fold(bind(node, replace(scope, items={}, place=what)))
     if not isinstance(found, x.Const) or kind(found.type) not in (t.LONG, t.DOUBLE):
         shown_ = shown(found.type) if isinstance(found, x.Const) else "an expression"
-        scope.problems.fail("wrong-parameter", f"{what} must be a number, found {shown_}", node.span)
+        fact = f"{what} must be a number, found {shown_}"
+        scope.problems.fail("wrong-parameter", fact, node.span, "it is known when the query is created, such as 10")
     return found
 
 
@@ -122,10 +124,13 @@ def _name(node: a.Name, scope: Scope) -> x.Expr:
         known = [*scope.items, *AGGREGATES]
         if not scope.items:
             fact = f"{scope.place or 'this'} must be a constant, found `{node.name}`"
-            hint = "conditions on several fields are separated by commas" if scope.place == "a template" else None
+            hint = "it is known when the query is created, such as 10"
+            if scope.place == "a template":
+                hint = "conditions on several fields are separated by commas"
             scope.problems.fail("unknown-name", fact, node.span, hint)
         fields = [f"{n}.{node.name}" for n, i in scope.items.items() if i.scalar is None and _has(i, node.name)]
         hint = f"did you mean `{fields[0]}`?" if fields else did_you_mean(node.name, known)
+        hint = hint or nearest_or_known(node.name, scope.items)
         hint = "values are never null; only NaN is no number" if node.name.lower() == "null" else hint
         scope.problems.fail("unknown-name", f"no item `{node.name}`", node.span, hint)
     if item.scalar is not None:
@@ -144,11 +149,11 @@ def _member(node: a.Member, scope: Scope) -> x.Expr:
         event_type = next(i.event_type for i in scope.items.values() if i.number == target.stream)
     name_at = Span(node.span.end - len(node.name), node.span.end)
     if event_type is None:
-        hint = f"write .{node.name}()" if node.name in METHODS else None
+        hint = f"write .{node.name}()" if node.name in METHODS else "only events have fields"
         scope.problems.fail("unknown-field", f"{shown(target.type)} has no field `{node.name}`", name_at, hint)
     type_ = event_type.properties.get(node.name)
     if type_ is None:
-        hint = did_you_mean(node.name, event_type.properties)
+        hint = nearest_or_known(node.name, event_type.properties)
         scope.problems.fail("unknown-field", f"`{event_type.name}` has no field `{node.name}`", name_at, hint)
     if isinstance(target, x.EventOf):
         return x.Prop(type_, target.stream, node.name, span=node.span)
@@ -189,7 +194,8 @@ def _method(node: a.Member, scope: Scope) -> x.Expr:
         hint = near or (f"it has {', '.join(own)}" if own else None)
         scope.problems.fail("unknown-method", f"{shown(target.type)} has no method `{node.name}`", node.span, hint)
     if node.args:
-        scope.problems.fail("wrong-parameter", f"`{node.name}` takes no parameters", node.span)
+        fact = f"`{node.name}` takes no parameters"
+        scope.problems.fail("wrong-parameter", fact, node.span, f"write .{node.name}()")
     return replace(found[1](scope, target, node.name), span=node.span)
 
 
@@ -209,7 +215,14 @@ def _unary(node: a.Unary, scope: Scope) -> x.Expr:
 
 def _mismatch(node: a.Unary | a.Binary, found: x.Expr, wanted: str, scope: Scope) -> None:
     fact = f"`{node.op}` takes {wanted}, found {shown(found.type)}"
-    scope.problems.fail("type-mismatch", fact, found.span if found.span.end else node.span)
+    hint = "booleans go with and, or, xor and not" if found.type == t.BOOLEAN else "of texts there is +, with a text"
+    if found.type.event:
+        hint = "name a field of it"
+    elif "number" not in wanted:
+        hint = "write a comparison, such as x > 0"
+    elif node.op == "+" and kind(found.type) == t.STRING:
+        hint = "text is added to text: write .toString() behind the other"
+    scope.problems.fail("type-mismatch", fact, found.span if found.span.end else node.span, hint)
 
 
 def _binary(node: a.Binary, scope: Scope) -> x.Expr:
@@ -244,9 +257,12 @@ def compared(op: str, left: x.Expr, right: x.Expr, span: Span, scope: Scope) -> 
     numbers = set(kinds) <= {t.LONG, t.DOUBLE}
     if None in kinds or (kinds[0] != kinds[1] and not numbers):
         fact = f"{shown(left.type)} and {shown(right.type)} cannot be compared"
-        scope.problems.fail("type-mismatch", fact, span)
+        more = "; .toString() makes text of others" if t.STRING in kinds else ""
+        hint = f"values of one type are compared{more}"
+        hint = "name fields of events" if None in kinds else hint
+        scope.problems.fail("type-mismatch", fact, span, hint)
     if op not in ("=", "!=") and kinds[0] == t.BOOLEAN:
-        scope.problems.fail("type-mismatch", "booleans have no order", span)
+        scope.problems.fail("type-mismatch", "booleans have no order", span, "compare them with = or !=")
     known = isinstance(left, x.Const) or isinstance(right, x.Const)
     if t.DOUBLE not in kinds or op not in ("=", "!=") or (op == "=" and known):
         return x.Compare(t.BOOLEAN, op, left, right, span=span)
@@ -266,23 +282,26 @@ def _call(node: a.Call, scope: Scope) -> x.Expr:
         hint = did_you_mean(node.name, known) or f"there are {', '.join(AGGREGATES)}"
         scope.problems.fail("unknown-name", f"no aggregate or event type `{node.name}`", node.span, hint)
     if scope.place is not None:
-        scope.problems.fail("aggregate-not-allowed", f"the aggregate `{node.name}` in {scope.place}", node.span)
+        fact = f"the aggregate `{node.name}` in {scope.place}"
+        scope.problems.fail("aggregate-not-allowed", fact, node.span, "aggregate in a stream of its own")
     least, most = rule.counts
     if not least <= len(node.args) <= most:
         wanted = f"{least}" if least == most else f"{least} or {most}"
         fact = f"`{node.name}` takes {wanted} parameter{'s' if most != 1 else ''}, found {len(node.args)}"
-        scope.problems.fail("wrong-parameter", fact, node.span)
+        scope.problems.fail("wrong-parameter", fact, node.span, f"write {rule.form(node.name)}")
     args = [plain(arg, scope) for arg in node.args[: rule.values]]
     if rule.numbers:
         for arg in args:
             if kind(arg.type) not in (t.LONG, t.DOUBLE):
                 fact = f"`{node.name}` takes numbers, found {shown(arg.type)}"
-                scope.problems.fail("type-mismatch", fact, arg.span)
+                hint = f"other values are taken by {', '.join(n for n, r in AGGREGATES.items() if not r.numbers)}"
+                scope.problems.fail("type-mismatch", fact, arg.span, hint)
     index = None
     if len(node.args) > rule.values:
         at = constant(node.args[rule.values], f"the index of `{node.name}`", scope)
         if not isinstance(at.value, int):
-            scope.problems.fail("wrong-parameter", f"the index of `{node.name}` must be an integer", at.span)
+            fact = f"the index of `{node.name}` must be an integer"
+            scope.problems.fail("wrong-parameter", fact, at.span, f"write {rule.form(node.name)}")
         index = at.value
     return rule.make(_Aggregate(node.name, node.span, scope), args, index)
 
@@ -368,6 +387,11 @@ class Rule:
     counts: tuple[int, int] = (1, 1)
     values: int = 1
     numbers: bool = False
+
+    def form(self, name: str) -> str:
+        """A call of the aggregate `name`, as it is written."""
+        most = ("value", "weight")[: self.values] + ("0",) * (self.counts[1] - self.values)
+        return f"{name}({', '.join(most)})"
 
 
 AGGREGATES: Mapping[str, Rule] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from cepbook.errors import BindError, Span
+from cepbook.errors import BindError, Span, nearest_or_known
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang import types as t
@@ -106,7 +106,7 @@ class _Binder:
         if given is None:
             return next(f"stmt_{n}" for n in range(1, len(self.names) + 2) if f"stmt_{n}" not in self.names)
         if not isinstance(given, str) or not given.strip():
-            self.problems.add("wrong-name", "the name of the statement is no text", span)
+            self.problems.add("wrong-name", "the name of the statement is no text", span, "give it one of letters")
         if given in self.names:
             fact = f"a statement named `{given}` exists already"
             self.problems.add("duplicate-name", fact, span, "give the query another name")
@@ -125,7 +125,7 @@ class _Binder:
             case a.Using():
                 name = node.name.rpartition(".")[2]
                 if not node.name.startswith("com.apama.aggregates.") or name not in AGGREGATES:
-                    hint = did_you_mean(name, AGGREGATES)
+                    hint = did_you_mean(name, AGGREGATES) or "leave it out: com.apama.aggregates is known"
                     self.problems.fail("unknown-name", f"nothing known is called `{node.name}`", node.span, hint)
             case a.EventDeclaration():
                 self._event(node)
@@ -136,7 +136,7 @@ class _Binder:
         fields: dict[str, Type] = {}
         for type_, name in node.fields:
             if name in fields:
-                self.problems.fail("duplicate-name", f"the field `{name}` twice", type_.span)
+                self.problems.fail("duplicate-name", f"the field `{name}` twice", type_.span, "give it another name")
             fields[name] = self._type(type_)
         known = self.catalog.event_types.get(node.name)
         if known is not None:
@@ -164,7 +164,7 @@ class _Binder:
         if node.name in SCALARS and not node.of:
             return SCALARS[node.name]
         if node.name in self.catalog.event_types and not node.of:
-            self.problems.unsupported("events within events", node.span)
+            self.problems.unsupported("events within events", node.span, "put the fields of both into one event")
             raise Refused(node.name)
         if node.name in ("decimal", "location", "sequence", "dictionary", "chunk", "any", "optional", "context"):
             hint = f"there are {', '.join(SCALARS)}"
@@ -174,20 +174,22 @@ class _Binder:
 
     def _variable(self, node: a.StreamDeclaration) -> None:
         if node.name in self.streams:
-            self.problems.fail("duplicate-name", f"the stream `{node.name}` twice", node.span)
+            self.problems.fail("duplicate-name", f"the stream `{node.name}` twice", node.span, "give it another name")
         found = self._stream(node.value, f"{self.name}.{node.name}")
         self.streams[node.name] = found
         event = self.catalog.event_types.get(node.type.name)
         wanted = SCALARS.get(node.type.name) or (None if event is None else t.event_of(event.name))
         if wanted is None:
-            known = (*SCALARS, *self.catalog.event_types)
-            hint = did_you_mean(node.type.name, known)
+            known = (*SCALARS, *(each for each in self.catalog.event_types if "." not in each))
+            hint = nearest_or_known(node.type.name, known)
             self.problems.fail("unknown-type", f"no type `{node.type.name}`", node.type.span, hint)
         given = t.event_of(found.event_type.name) if found.scalar is None else found.scalar
         same = kind(given) == wanted if found.scalar is not None else self._is_event(found.event_type, wanted)
         if not same:
             fact = f"`{node.name}` is a stream of {node.type.name}, its items are {self._shown_item(found)}"
-            self.problems.fail("type-mismatch", fact, node.type.span)
+            hint = "select a field of the item, or name its type" if found.scalar is None else None
+            hint = hint or f"write stream<{self._shown_item(found).removeprefix('of type ')}>"
+            self.problems.fail("type-mismatch", fact, node.type.span, hint)
 
     def _is_event(self, found: EventType, wanted: Type) -> bool:
         if wanted.event is None:
@@ -206,7 +208,7 @@ class _Binder:
                 if node.name in self.catalog.event_types:
                     return _Stream(self._event_type(node.name, node.span))
                 self._pass_over(node.name)
-                hint = did_you_mean(node.name, (*self.streams, *self.catalog.event_types))
+                hint = nearest_or_known(node.name, (*self.streams, *self.catalog.event_types))
                 if node.name in self.later:
                     hint = "a stream is declared before it is read"
                 self.problems.fail("unknown-stream", f"no stream or event type `{node.name}`", node.span, hint)
@@ -224,7 +226,8 @@ class _Binder:
         found = self.catalog.event_types.get(name)
         if found is None:
             self._pass_over(name)
-            hint = did_you_mean(name, self.catalog.event_types)
+            hint = nearest_or_known(name, self.catalog.event_types)
+            hint = hint or f"declare it before the query: event {name} {{ float x; }}"
             self.problems.fail("unknown-type", f"no event type `{name}`", span, hint)
         if ("event type", name) not in self.provides:
             self.requires["event type", name] = None
@@ -242,11 +245,11 @@ class _Binder:
             if name is None:
                 if place >= len(fields):
                     fact = f"`{node.name}` has {len(fields)} field{'s' * (len(fields) != 1)}"
-                    self.problems.fail("wrong-template", fact, each.span)
+                    self.problems.fail("wrong-template", fact, each.span, _fields(event_type))
                 name = fields[place]
                 place += 1
             elif name not in event_type.properties:
-                hint = did_you_mean(name, fields)
+                hint = nearest_or_known(name, fields)
                 self.problems.fail("unknown-field", f"`{node.name}` has no field `{name}`", each.span, hint)
             parts += self._constraint(each, x.Prop(event_type.properties[name], 0, name, span=each.span))
         return _Stream(event_type, None, _conjunction(parts))
@@ -422,29 +425,44 @@ class _Binder:
             ]
             return tuple(columns), None
         if kind(bound.type) is None:
-            self.problems.fail("type-mismatch", f"a query cannot select {shown(bound.type)}", select.span)
+            hint = "select values, items or a new event"
+            self.problems.fail("type-mismatch", f"a query cannot select {shown(bound.type)}", select.span, hint)
         return (plan.Column(node.alias or VALUE, bound, span=select.span),), kind(bound.type)
 
     def _constructed(self, node: a.Call, scope: Scope) -> tuple[plan.Column, ...]:
         event_type = self._event_type(node.name, node.span)
         fields = event_type.properties
         if len(fields) != len(node.args):
-            known = ", ".join(f"{shown(of)} {name}" for name, of in fields.items())
             fact = f"`{node.name}` has {len(fields)} field{'s' * (len(fields) != 1)}, found {len(node.args)}"
-            self.problems.fail("wrong-event", fact, node.span, f"its fields are {known}")
+            self.problems.fail("wrong-event", fact, node.span, _fields(event_type))
         columns = []
         for arg, (name, of) in zip(node.args, fields.items(), strict=True):
             bound = bind(arg, scope)
             kinds = kind(bound.type), kind(of)
             if None in kinds or (kinds[0] != kinds[1] and kinds != (t.LONG, t.DOUBLE)):
                 fact = f"the field `{name}` is of type {shown(of)}, found {shown(bound.type)}"
-                self.problems.fail("type-mismatch", fact, arg.span)
+                self.problems.fail("type-mismatch", fact, arg.span, _converted(kinds[1], kinds[0]))
             value = coerce(bound, t.DOUBLE) if kinds[1] == t.DOUBLE else bound
             columns.append(plan.Column(name, value, span=arg.span))
         return tuple(columns)
 
     def _text(self, span: Span) -> str:
         return self.text[span.start : span.end].strip()
+
+
+def _converted(wanted: Type | None, given: Type | None) -> str | None:
+    """The hint that says how a value becomes what a field wants."""
+    if wanted == t.STRING and given is not None:
+        return "write .toString() behind the value"
+    if wanted == t.LONG and given == t.DOUBLE:
+        return "a float becomes an integer with .round(), .floor() or .ceil()"
+    return "write a comparison, such as x > 0" if wanted == t.BOOLEAN else None
+
+
+def _fields(event_type: EventType) -> str:
+    """The hint that says which fields there are."""
+    known = ", ".join(f"{shown(of)} {name}" for name, of in event_type.properties.items())
+    return f"its fields are {known}" if known else "it has no fields"
 
 
 def _everything(node: a.Query) -> bool:
