@@ -261,9 +261,12 @@ class KeyedContext:
                 rounds[place] = partition
             elif key is not OUTSIDE:
                 partition = self.allocate(key, keys)
-                took = None if readers is None else shown(readers, event, partition)
-                rounds[place] = Shown((), partition) if took is None else Shown(took)
-                dropped = bool(took) and any(member in took for member in droppers)
+                if readers is None:
+                    rounds[place] = Shown((), partition)
+                else:
+                    took = shown(readers, event, partition)
+                    rounds[place] = Shown(took)
+                    dropped = any(member in took for member in droppers)
             if counted:
                 count((partition,), clock.now)
             return dropped

@@ -124,10 +124,9 @@ def _name(node: a.Name, scope: Scope) -> x.Expr:
         known = [*scope.items, *AGGREGATES]
         if not scope.items:
             fact = f"{scope.place or 'this'} must be a constant, found `{node.name}`"
-            hint = "it is known when the query is created, such as 10"
-            if scope.place == "a template":
-                hint = "conditions on several fields are separated by commas"
-            scope.problems.fail("unknown-name", fact, node.span, hint)
+            separated = "conditions on several fields are separated by commas"
+            how = separated if scope.place == "a template" else "it is known when the query is created, such as 10"
+            scope.problems.fail("unknown-name", fact, node.span, how)
         fields = [f"{n}.{node.name}" for n, i in scope.items.items() if i.scalar is None and _has(i, node.name)]
         hint = f"did you mean `{fields[0]}`?" if fields else did_you_mean(node.name, known)
         hint = hint or nearest_or_known(node.name, scope.items)
@@ -149,8 +148,8 @@ def _member(node: a.Member, scope: Scope) -> x.Expr:
         event_type = next(i.event_type for i in scope.items.values() if i.number == target.stream)
     name_at = Span(node.span.end - len(node.name), node.span.end)
     if event_type is None:
-        hint = f"write .{node.name}()" if node.name in METHODS else "only events have fields"
-        scope.problems.fail("unknown-field", f"{shown(target.type)} has no field `{node.name}`", name_at, hint)
+        how = f"write .{node.name}()" if node.name in METHODS else "only events have fields"
+        scope.problems.fail("unknown-field", f"{shown(target.type)} has no field `{node.name}`", name_at, how)
     type_ = event_type.properties.get(node.name)
     if type_ is None:
         hint = nearest_or_known(node.name, event_type.properties)
