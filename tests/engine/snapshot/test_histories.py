@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from cepbook.engine.config import Config
+from cepbook.engine.contexts.tree import Tree
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError
 from tests.engine import histories
@@ -129,6 +130,12 @@ def test_partitions_put_back_are_as_they_were() -> None:
     assert count
 
 
+def _outer(runtime: Runtime) -> int:
+    """How many partitions of outer levels there are: those that have none below them are no partitions yet."""
+    trees = [context for context in runtime.contexts.values() if isinstance(context, Tree)]
+    return sum(len(list(tree.around_all())) for tree in trees)
+
+
 def test_partitions_go_on_in_another_runtime_whatever_it_has_seen() -> None:
     print(f"seed {SEED}")
     moved = 0
@@ -140,9 +147,10 @@ def test_partitions_go_on_in_another_runtime_whatever_it_has_seen() -> None:
             plain.take(event)
         other = Runtime.restored(plain.runtime.snapshot(), {})
         there = {name: other.partitions(name) for name in other.contexts}
+        outer = _outer(other)
         for x in range(5):
             other.send("D", {"id": "ab"[x % 2], "v": x})  # which begin and end nothing but partitions of keys
-        if {name: other.partitions(name) for name in other.contexts} != there:
+        if {name: other.partitions(name) for name in other.contexts} != there or _outer(other) != outer:
             continue
         for name, found in there.items():
             for each in found:
