@@ -15,7 +15,7 @@ from cepbook.engine.contexts.context import Arriving, Columnar
 from cepbook.engine.contexts.node import Held, Node
 from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.contexts.roster import Roster, dropping, place_of, shown
+from cepbook.engine.contexts.roster import Roster, dropping, place_of, shown, telling
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.contexts.tally import Tally, count
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber
@@ -162,7 +162,7 @@ class KeyedContext:
         if listed is not None:
             prompt = self._host.config.prioritized
             droppers = dropping(readers, self.order)
-            looks = self._looks(listed, place, readers if prompt else None, droppers)
+            looks = telling(self._looks(listed, place, readers if prompt else None), place, droppers)
             found.append(Subscriber(self.order, None, looks, looks, bool(droppers)))
             if not prompt:  # it opens where the first of its statements is: there it came to life
                 first = min(member.order for member in self.statements if member is not None)
@@ -234,42 +234,29 @@ class KeyedContext:
 
         return on_event
 
-    def _looks(
-        self,
-        listed: str,
-        place: int,
-        readers: Sequence[tuple[Member, Reading]] | None,
-        droppers: Sequence[Member],
-    ) -> Handler:
+    def _looks(self, listed: str, place: int, readers: Sequence[tuple[Member, Reading]] | None) -> Handler:
         """What the context does with an event of listed type `listed`: find the partition, or make it.
 
         `readers`, the context's statements that read the event, in order, are shown it in a new one here and now; None:
-        later (recorded: op_current_evaluation_context, tx_global_table_in_context). True if one of `droppers` took it.
+        later (recorded: op_current_evaluation_context, tx_global_table_in_context).
         """
         locate, partitions, clock = self._locate[listed], self.partitions, self._host.clock
         counted = bool(self.tallies)
 
-        def on_event(event: Any, rounds: Rounds) -> bool:
-            dropped = False
+        def on_event(event: Any, rounds: Rounds) -> None:
             try:
                 key, keys = locate(event)
                 partition = partitions.get(key)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self._notices.failed(self.name, failure)
-                return False
+                return
             if partition is not None:
                 rounds[place] = partition
             elif key is not OUTSIDE:
                 partition = self.allocate(key, keys)
-                if readers is None:
-                    rounds[place] = Shown((), partition)
-                else:
-                    took = shown(readers, event, partition)
-                    rounds[place] = Shown(took)
-                    dropped = any(member in took for member in droppers)
+                rounds[place] = Shown((), partition) if readers is None else Shown(shown(readers, event, partition))
             if counted:
                 count((partition,), clock.now)
-            return dropped
 
         return on_event
 

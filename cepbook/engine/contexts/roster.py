@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.filters import Order, ahead_of_peers
+from cepbook.engine.filters import Handler, Order, Rounds, ahead_of_peers
 from cepbook.engine.ports import Member, Reading
 
 
@@ -90,6 +90,19 @@ def dropping(readers: Iterable[tuple[Member, Reading]], context: Order) -> list[
     one that they take in a partition that it begins.
     """
     return [member for member, reading in readers if reading.drops and member.order < context]
+
+
+def telling(looks: Handler, place: int, droppers: Sequence[Member]) -> Handler:
+    """What a context does with an event, which then tells whether one of `droppers` took it in what it began."""
+    if not droppers:
+        return looks
+
+    def on_event(event: Any, rounds: Rounds) -> bool:
+        looks(event, rounds)
+        found = rounds[place]
+        return found is not None and any(member in found.took for member in droppers)
+
+    return on_event
 
 
 def shown(readers: Iterable[tuple[Member, Reading]], event: Any, partition: Partition) -> list[Member]:

@@ -17,7 +17,7 @@ from cepbook.engine.contexts.levels import Level, levels, visible
 from cepbook.engine.contexts.node import Branch, Held, Node
 from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.contexts.roster import Roster, dropping, place_of, shown
+from cepbook.engine.contexts.roster import Roster, dropping, place_of, shown, telling
 from cepbook.engine.contexts.round import Round
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.contexts.tables import Tables
@@ -155,17 +155,17 @@ class Tree:
         if self._root is None or not (readers or self._levels.concerns(type_name)):
             return []
         concerned = self._levels.concerns(type_name)
-        droppers = dropping(readers, self.order)
 
-        def looks(event: Any, rounds: Rounds) -> bool:
+        def looks(event: Any, rounds: Rounds) -> None:
             round_ = rounds[place] = Round(type_name, event, self._next_id)
             if concerned:
                 self._look(round_)
             if self.tallies:
                 count_below((*self._older(round_), *self._since(round_.first)), self._host.clock.now)
-            return any(member in round_.took for member in droppers)
 
-        found = [Subscriber(self.order, None, looks, looks, bool(droppers))]
+        droppers = dropping(readers, self.order)
+        look = telling(looks, place, droppers)
+        found = [Subscriber(self.order, None, look, look, bool(droppers))]
         for member, reading in readers:
             takes = self._takes(member, type_name, place, reading.checked)
             more = reading.drops, reading.type, self._levels.selects(type_name), reading.late
