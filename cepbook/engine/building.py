@@ -112,6 +112,8 @@ def _connect(statement: Statement, plan: Delivering, stores: Mapping[str, Store]
         case SelectStatement():
             read = {number: source.store for number, source in enumerate(plan.sources) if source.store is not None}
             statement.stores = {number: stores[store.name] for number, store in read.items()}
+        case OnSetStatement(source=source) | SplitStatement(source=source) if source.store is not None:
+            statement.stores = {0: stores[source.store.name]}
         case CreateVariableStatement(variable=variable):
             compiled.variables[variable.name].delivers_to(statement.outlet)
         case CycleStatement():

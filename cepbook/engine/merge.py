@@ -72,8 +72,6 @@ class MergeCode:
         for name in ("route", "target", "move", "blank", "renew"):
             source.bind(name, None)  # of the running statement
         write_takers(plan, self.event, self.filter_scope, self._body)
-        with source.block("def on_change(S, entered, left, now):"), source.block("for item in entered:"):
-            source.line("on_event(item[-1])" if plan.context is None else "on_event(item[-1], S)")
         with source.block("def ask(S):"):
             source.line("e = {}")
             self._body()

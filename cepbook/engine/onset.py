@@ -51,10 +51,12 @@ Trigger = p.OnSetStatement | p.SplitStatement | p.MergeStatement
 
 def write_takers(plan: Trigger, props: Mapping[str, str], scope: Scope, body: Callable[[], None]) -> None:
     """``on_event(e)``, and ``on_match(e)`` of what passed the filter already: `body` writes what they do.
+    And ``on_change(S, entered, left, now)``, where it is rows that enter a named window.
 
     `props` are the locals of the event's properties, which `scope` knows; the filter is tested in it.
     """
     source, condition = scope.source, plan.source.filter
+    test = lower.passes if plan.source.store is None else lower.truth
     parameters = (["e"], ["S"]) if plan.context is None else (["e", "S"], [])
 
     def properties() -> None:
@@ -65,10 +67,13 @@ def write_takers(plan: Trigger, props: Mapping[str, str], scope: Scope, body: Ca
         with source.function(function, *parameters):
             properties()
             if condition is not None and function == "on_event":
-                with source.block(f"if not {lower.passes(scope, condition)}:", condition.span):
+                with source.block(f"if not {test(scope, condition)}:", condition.span):
                     source.line("return False")
             body()
             source.line("return True")
+    if plan.source.store is not None:
+        with source.block("def on_change(S, entered, left, now):"), source.block("for item in entered:"):
+            source.line("on_event(item[-1])" if plan.context is None else "on_event(item[-1], S)")
 
 
 def triggered(plan: Trigger, source: Source, columns: tuple[str, ...], scope_in: ScopeIn) -> Program:

@@ -48,7 +48,6 @@ def bind_merge(node: ast.OnTrigger, name: str, heading: Heading, module: Module)
     target = bind_target(action.target, action.alias, action.span, node, module)
     if target is None or isinstance(trigger, Scope):
         return None
-    source = check_trigger(trigger, module)
     scope = replace(
         trigger.scope.without_aggregates(f"`on … {kind}`"),
         streams=(target.stream, trigger.scope.streams[0]),
@@ -64,7 +63,7 @@ def bind_merge(node: ast.OnTrigger, name: str, heading: Heading, module: Module)
         changes = () if isinstance(action, ast.OnDelete) else action.assignments
         only = _update(changes, None, target, scope, node.span) if changes else plan.MergeAction("delete", None)
         branches = (plan.MergeBranch(True, None, (only,), span=action.span),)
-    if source is None or len(module.problems.found) > before:
+    if len(module.problems.found) > before:
         return None
     return plan.MergeStatement(
         name=name,
@@ -72,7 +71,7 @@ def bind_merge(node: ast.OnTrigger, name: str, heading: Heading, module: Module)
         epl=module.text(node.span),
         annotations=heading.annotations,
         kind=kind,  # type: ignore[arg-type]
-        source=source,
+        source=trigger.source,
         target=target.store,
         predicate=predicate,
         branches=branches,
@@ -113,15 +112,6 @@ def check_same_context(store: StoreType, node: ast.Statement, at: Span, module: 
     else:
         fact, hint = f"`{store.name}` is in no context, this statement is in `{node.context}`", "leave out the context"
     module.problems.add("wrong-context", fact, at, hint)
-
-
-def check_trigger(trigger: Trigger, module: Module) -> plan.Source | None:
-    """What sets the statement off, which may be rows that enter a named window; None: reported."""
-    store = module.catalog.stores.get(trigger.source.event_type) if trigger.source.pattern is None else None
-    if store is not None and store.kind == "table":
-        module.problems.add("wrong-parameter", f"`{store.name}` is a table, it sets nothing off", trigger.source.span)
-        return None
-    return replace(trigger.source, store=store)
 
 
 def _branch(node: ast.MergeBranch, target: Target, trigger: Trigger, scope: Scope) -> plan.MergeBranch:

@@ -11,7 +11,7 @@ from cepbook.lang import ast, plan
 from cepbook.lang import expr as x
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.insert import check_context_of_target
-from cepbook.lang.bind.merge import bind_target, check_trigger
+from cepbook.lang.bind.merge import bind_target
 from cepbook.lang.bind.names import Module, Scope
 from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.trigger import bind_trigger
@@ -28,8 +28,7 @@ def bind_on_select(node: ast.OnTrigger, name: str, heading: Heading, module: Mod
     (source,) = action.select.sources
     assert isinstance(source.stream, ast.FilterStream)
     target = bind_target(source.stream.type_name, source.alias, source.span, node, module)
-    event = check_trigger(trigger, module)
-    if target is None or event is None:
+    if target is None:
         return None
     if action.select.selector not in (None, "istream"):
         fact = f"`select {action.select.selector}` in `on … select`, which has an insert stream only"

@@ -1,4 +1,6 @@
-"""The stream of an on-trigger: events that pass a filter, or matches of a pattern (Esper reference, "On-Trigger")."""
+"""The stream of an on-trigger (Esper reference, "On-Trigger"): events that pass a filter, rows that enter a named
+window, or matches of a pattern.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class Trigger:
 
 
 def bind_trigger(node: ast.OnTrigger, what: str, module: Module) -> Trigger | Scope:
-    """The trigger of `what` (``on … set``); where its type is unknown a scope in which no name is checked."""
+    """The trigger of `what` (``on … set``); where its type is unknown, or that of a table, a scope alone."""
     context, open_context = statement_context(node.context, node.span, module)
     pattern: Pattern | None = None
     if isinstance(node.trigger.stream, ast.PatternStream):
@@ -49,8 +51,13 @@ def bind_trigger(node: ast.OnTrigger, what: str, module: Module) -> Trigger | Sc
         event_type = scope.streams[0].event_type
     if event_type is None:
         return scope
+    store = module.catalog.stores.get(name) if pattern is None else None
+    if store is not None and store.kind == "table":
+        hint = "name an event type or a named window: a table tells nobody of its rows"
+        module.problems.add("wrong-parameter", f"`{store.name}` is a table, it sets nothing off", at, hint)
+        return scope
     alias = node.trigger.alias
-    source = plan.Source(name, conjunction(filters), alias, pattern, contained=contained, span=at)
+    source = plan.Source(name, conjunction(filters), alias, pattern, store, contained, span=at)
     return Trigger(scope, event_type, source)
 
 
