@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cepbook.engine.delta import Delta
-from cepbook.errors import CepbookError, Diagnostic, Span, StatementError, UsageError, did_you_mean
+from cepbook.errors import CepbookError, CompileError, Diagnostic, Span, StatementError, UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
 from cepbook.magics.host import Command, Host
 from cepbook.magics.judged import compared, different, judged, side_by_side
@@ -111,23 +111,47 @@ def observed(only: str | None, workbench: Workbench) -> list[str] | None:
 
 def check(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
     """Raises EventsError unless every part can run: times go forward, events fit their types, names exist."""
-    now, second = workbench.runtime.now, workbench.runtime.config.second
+    wrong = _wrong(workbench, parts, cell, workbench.runtime.now)
+    if wrong:
+        raise EventsError(tuple(wrong), cell)
+
+
+def check_written(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
+    """The same of a cell while it is written: nothing is asked of the engine, and the clock may be another once it runs.
+
+    A cell that has run would otherwise be wrong from then on, as its times lie in the past.
+    """
+    wrong = _wrong(workbench, parts, cell, None)
+    if wrong:
+        raise EventsError(tuple(wrong), cell)
+
+
+def problems(host: Host, line: str, cell: str) -> None:
+    """What is wrong with a cell that is written: raises EventsError, or UsageError where it is the options."""
+    workbench = host.workbench
+    observed(OPTIONS.parse(line).only, workbench)
+    check_written(workbench, read(cell, workbench.runtime.now, workbench.runtime.config.second), cell)
+
+
+def _wrong(workbench: Workbench, parts: Sequence[Part], cell: str, now: int | None) -> list[Diagnostic]:
+    """All that is wrong when the clock is at `now`; None: it may be at any time, and no query is asked."""
+    second = workbench.runtime.config.second
     wrong: list[Diagnostic] = []
+    before = now
     for part in parts:
         stimulus = part.step.stimulus
         match stimulus:
             case Advance(time):
-                if time < now:
-                    message = f"the time {clock_text(time, second)} is before the clock, {clock_text(now, second)}"
+                if before is not None and time < before:
+                    message = f"the time {clock_text(time, second)} is before the clock, {clock_text(before, second)}"
                     wrong.append(Diagnostic("time-going-backwards", message, part.span, "`%epl reset` starts anew"))
-                now = max(now, time)
+                before = time if before is None else max(before, time)
             case Send():
                 wrong += _check_event(stimulus, part, workbench.runtime.catalog.event_types)
             case _:
-                wrong += _check_name(stimulus, part, workbench)
+                wrong += _check_name(stimulus, part, workbench, asked=now is not None)
         wrong += _check_reactions(part, workbench, cell)
-    if wrong:
-        raise EventsError(tuple(wrong), cell)
+    return wrong
 
 
 def _check_event(send: Send, part: Part, types: Mapping[str, EventType]) -> Iterator[Diagnostic]:
@@ -171,7 +195,7 @@ def _place(name: str, part: Part) -> Span:
     return Span(part.span.start + found.start(), part.span.start + found.end())
 
 
-def _check_name(stimulus: Stimulus, part: Part, workbench: Workbench) -> Iterator[Diagnostic]:
+def _check_name(stimulus: Stimulus, part: Part, workbench: Workbench, *, asked: bool) -> Iterator[Diagnostic]:
     match stimulus:
         case Iterate(name):
             yield from _known(name, "statement", workbench.runtime.statements, part)
@@ -183,7 +207,14 @@ def _check_name(stimulus: Stimulus, part: Part, workbench: Workbench) -> Iterato
             yield from _check_assignment(stimulus, part, workbench)
         case Query(epl):
             try:
-                workbench.query(epl)  # it reads only; its answer at its turn is another one
+                if asked:
+                    workbench.query(epl)  # it reads only; its answer at its turn is another one
+                else:
+                    workbench.prepare(epl)
+            except CompileError as error:
+                start = part.span.start + max(0, part.step.text.find(epl))
+                for each in error.diagnostics:
+                    yield replace(each, span=Span(each.span.start + start, each.span.end + start))
             except CepbookError as error:
                 message = str(error).partition("\n")[0]
                 yield Diagnostic("query", message, part.span)

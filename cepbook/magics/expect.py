@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cepbook.errors import Diagnostic, Span, UsageError, did_you_mean
-from cepbook.magics.events import Observer, check
+from cepbook.magics.events import Observer, check, check_written
 from cepbook.magics.host import Command, Host
 from cepbook.magics.judged import different, judged, side_by_side
 from cepbook.magics.options import Options
@@ -63,6 +63,8 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     options = OPTIONS.parse(line)
     workbench = host.workbench
     expected, parts = _read(cell)
+    if not expected and not parts:
+        raise UsageError("the cell expects nothing\n  hint: a line like `out + price=10.0`, or `out (none)`")
     check(workbench, parts, cell)
     _check(expected, workbench, cell)
     since = Marks() if options.all else host.since.latest
@@ -78,6 +80,14 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     said = [f"{counted(deliveries, 'delivery', 'deliveries')} of {names}"] if names else []
     said += [counted(len(parts), "reading")] if parts else []
     host.show(text(f"✓ {' and '.join(said)} as expected"))
+
+
+def problems(host: Host, line: str, cell: str) -> None:
+    """What is wrong with a cell that is written: raises EventsError, or UsageError where it is the options."""
+    OPTIONS.parse(line)
+    expected, parts = _read(cell)
+    check_written(host.workbench, parts, cell)
+    _check(expected, host.workbench, cell)
 
 
 # ---------------------------------------------------------------- reading the cell
@@ -114,8 +124,6 @@ def _read(cell: str) -> tuple[list[_Expected], list[Part]]:
     for number, name in nothing:
         at_time = [time for at, time in times if at <= number][-1]
         expected.setdefault((name, at_time), _Expected(name, at_time, number))
-    if not expected and not parts:
-        raise UsageError("the cell expects nothing\n  hint: a line like `out + price=10.0`, or `out (none)`")
     if len({time is None for _, time in expected}) > 1:
         at = min(each.line for each in expected.values() if each.time is None)
         raise _wrong(cell, at, "expect-syntax", "some deliveries have a time and these have none", "`@TIME` above them")

@@ -14,12 +14,18 @@ from typing import Any
 
 from cepbook.errors import NOWHERE, CompileError, Diagnostic, ParseError, Span, UsageError, printable
 from cepbook.lang.formatting import formatted
-from cepbook.magics import epl, query, written
+from cepbook.magics import epl, events, expect, query, scenario, written
 from cepbook.magics.complete import complete
 from cepbook.magics.host import Host
 from cepbook.magics.inspect import describe
+from cepbook.magics.scenario_cell import EventsError
 
 TARGET = "cepbook.lint"
+_OF_EVENTS: dict[str, Callable[[Host, str, str], None]] = {
+    "events": events.problems,
+    "scenario": scenario.problems,
+    "expect": expect.problems,
+}
 _CELL = re.compile(r"\s*%%(\w+)([^\n]*)(?:\n|\Z)")
 
 
@@ -82,7 +88,7 @@ def problems(host: Host, text: str, cell: str | None, *, alone: bool = False) ->
         return ()
     try:
         found = _of_cell(host, head[1], head[2], text[head.end() :], cell)
-    except ParseError as error:
+    except (ParseError, EventsError) as error:
         found = error.diagnostics
     except UsageError as error:  # of the options
         return (Diagnostic("usage", str(error), Span(head.start(2), head.end(2))),)
@@ -100,9 +106,12 @@ def problems(host: Host, text: str, cell: str | None, *, alone: bool = False) ->
 
 
 def _of_cell(host: Host, magic: str, line: str, body: str, cell: str | None) -> tuple[Diagnostic, ...]:
-    """The problems of the body. Errors: ParseError, of a query; UsageError, of the options."""
+    """The problems of the body. Errors: ParseError of a query, EventsError of events; UsageError, of the options."""
     workbench = host.workbench
     if not body.strip():
+        return ()
+    if magic in _OF_EVENTS:
+        _OF_EVENTS[magic](host, line, body)
         return ()
     if magic == "query":
         query.OPTIONS.parse(line)
@@ -122,6 +131,9 @@ def _of_cell(host: Host, magic: str, line: str, body: str, cell: str | None) -> 
 def _shown(text: str, problem: Diagnostic) -> dict[str, Any]:
     end = min(len(text), max(problem.span.end, problem.span.start + 1))
     start = min(problem.span.start, end)
+    if not text[start:end].strip():  # where something is missing there is nothing to underline: the sign before it is
+        end = len(text[:end].rstrip()) or end
+        start = max(0, end - 1)
     return {"from": _units(text[:start]), "to": _units(text[:end]), "message": problem.message, "hint": problem.hint}
 
 

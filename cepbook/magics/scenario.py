@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cepbook.errors import UsageError
 from cepbook.magics.events import DETAILS as NOTATION
-from cepbook.magics.events import Observer, check, observed
+from cepbook.magics.events import Observer, check, check_written, observed
 from cepbook.magics.host import Command, Host
 from cepbook.magics.judged import compared, different, judged, side_by_side
 from cepbook.magics.options import Options
@@ -70,6 +70,13 @@ def run_cell(host: Host, line: str, cell: str) -> None:
             raise different(wrong)
     if options.save is not None:
         host.show(add_case(options.save, twin, options.title or "scenario"))
+
+
+def problems(host: Host, line: str, cell: str) -> None:
+    """What is wrong with a cell that is written: raises EventsError, or UsageError where it is the options."""
+    workbench = host.workbench
+    observed(OPTIONS.parse(line).only, workbench)
+    check_written(workbench, read(cell, workbench.start.units, workbench.runtime.config.second), cell)
 
 
 def _expected(results: Sequence[StepResult]) -> str:

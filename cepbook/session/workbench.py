@@ -295,6 +295,11 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """The time of the engine."""
         return ClockTime(self.runtime.now, self._config.second)
 
+    @property
+    def start(self) -> ClockTime:
+        """Where the clock began, and begins again after `rewind` and `reset`."""
+        return ClockTime(self._start, self._config.second)
+
     def _moment(self, value: object) -> int:
         """A point in time in clock units, within the clock's range."""
         second = self._config.second

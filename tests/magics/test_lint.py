@@ -58,7 +58,60 @@ def test_python_values_options_and_other_magics(notebook: Notebook) -> None:
     assert marked(notebook, "%%epl --nosuch\nselect * from Tick")[0][0] == " --nosuch"
     assert marked(notebook, "%%query\nselect * frm Tick")[0][0] == "frm"
     assert marked(notebook, "%%apama out\nfrom t in all Tick() selec t")[0][0] == "selec"
-    assert marked(notebook, "%%events\nnonsense") == marked(notebook, "x = (") == marked(notebook, "%%epl\n") == []
+    assert marked(notebook, "x = (") == marked(notebook, "%%epl\n") == marked(notebook, "%%events\n") == []
+
+
+EVENTS = """t = "2024-01-01 08:00:00.000"
+Tick = {symbol = 'A', price = 1.0}
+t = t.plus(1 hour)
+query select * from q
+"""
+
+
+@pytest.mark.parametrize("magic", ["events", "scenario"])
+@pytest.mark.parametrize(
+    ("line", "wrong", "message"),
+    [
+        ("Tik = {price = 1.0}", "Tik", "there is no event type `Tik`"),
+        ("Tick = {prise = 1.0}", "prise", "event type `Tick` has no property `prise`"),
+        ("Tick = {price = 'x'}", "price", "property `price` of event type `Tick`"),
+        ("Tick = {price = 1.0", "0", "the closing brace is missing"),
+        ("Tick price=x", "Tick price=x", ""),
+        ("Tick = {}\n    nosuch + price=1.0", "nosuch", "there is no statement `nosuch`"),
+        ('t = "2023-01-01 08:00:00.000"', 't = "2023-01-01 08:00:00.000"', "is before the clock"),
+        ("t = t.plus(1 our)", "1 our", "is no time period"),
+        ("iterate nosuch", "iterate nosuch", "there is no statement `nosuch`"),
+        ("set least = 'x'", "set least = 'x'", ""),
+        ("query select symbl frm q", "q", ""),
+    ],
+)
+def test_cells_of_events(notebook: Notebook, magic: str, line: str, wrong: str, message: str) -> None:
+    notebook.run(SCHEMA + ";\n@name('q') select * from Tick#keepall; create variable double least = 1")
+    head = f"%%{magic} --only q\n"
+    assert marked(notebook, f"{head}{EVENTS}") == []
+    (found,) = marked(notebook, f"{head}{EVENTS}// \U0001f600\n{line}\n")
+    assert found[0] == wrong and message in found[1]
+
+
+def test_a_cell_of_events_that_has_run_is_not_wrong(notebook: Notebook) -> None:
+    """Its times lie in the past then; and nothing is sent, and no query answered, for looking at it."""
+    notebook.run(SCHEMA + ";\ncreate window W#keepall as Tick; @name('q') select * from Tick")
+    cell = f"%%events\n{EVENTS}query delete from W\n"
+    notebook.run(cell.replace("query delete from W\n", ""))
+    counts, clock = dict(notebook.cep.event_counts()), notebook.cep.clock
+    assert marked(notebook, cell) == []
+    assert (dict(notebook.cep.event_counts()), notebook.cep.clock) == (counts, clock)
+
+
+def test_what_a_cell_expects(notebook: Notebook) -> None:
+    notebook.run(SCHEMA + ";\n@name('quotes') select * from Tick")
+    assert marked(notebook, "%%expect\n// of all\nquotes + price=1.0\nquotes (none)") == []
+    assert marked(notebook, "%%expect\n// nothing yet") == []
+    assert marked(notebook, "%%expect\nquots (none)") == [
+        ("quots (none)", "there is no statement `quots`", "did you mean `quotes`?")
+    ]
+    assert marked(notebook, "%%expect\nTick = {}")[0][0] == "Tick = {}"
+    assert marked(notebook, "%%events --only nosuch\nTick = {}")[0][0] == " --only nosuch"
 
 
 def test_a_file_is_a_module_of_its_own(notebook: Notebook) -> None:
