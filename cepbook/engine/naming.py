@@ -10,27 +10,49 @@ from typing import TypeVar
 from cepbook.errors import ParseError, UsageError, hint_line
 from cepbook.lang import ast
 from cepbook.lang.bind.call import BUILT_IN
+from cepbook.lang.catalog import Catalog
 from cepbook.lang.reading import parse
 
 _Kept = TypeVar("_Kept")
 
 SHOWN = 10  # names that a message lists
+_MADE_UP = re.compile(r"stmt_\d+")
 
 
-def known(what: str, name: str, among: Mapping[str, _Kept]) -> _Kept:
-    """What has this name; `what` is the word for it. Errors: UsageError with the nearest known name."""
+def known(what: str, name: str, among: Mapping[str, _Kept], catalog: Catalog | None = None) -> _Kept:
+    """What has this name; `what` is the word for it. Errors: UsageError with the nearest known name.
+
+    Of a name that the `catalog` has for something else it says that, and which names there are.
+    """
     found = among.get(name)
     if found is None:
+        other = None if catalog is None else _other(name, catalog)
+        if other is not None:
+            raise UsageError(f"there is no {what} `{name}`: it is {other}{listed(what, list(among))}")
         raise UsageError(f"there is no {what} `{name}`{hint_line(name, among) or listed(what, list(among))}")
     return found
 
 
+def _other(name: str, catalog: Catalog) -> str | None:
+    """What has the name that is no statement; None: nothing."""
+    if name in catalog.event_types:
+        return "an event type"
+    if name in catalog.contexts:
+        return "a context"
+    return "a variable" if name in catalog.variables else None
+
+
+def is_made_up(name: str) -> bool:
+    """Whether a statement has the name because nobody gave it one."""
+    return _MADE_UP.fullmatch(name) is not None
+
+
 def listed(what: str, names: Sequence[str]) -> str:
-    """The hint that says which there are."""
+    """The hint that says which there are, made-up names last."""
     if not names:
         return ""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    shown = ", ".join(f"`{name}`" for name in names[:SHOWN])
+    shown = ", ".join(f"`{name}`" for name in sorted(names, key=is_made_up)[:SHOWN])
     return f"\n  hint: {'the ' + what + ' is' if len(names) == 1 else 'there are'} {shown}{more}"
 
 

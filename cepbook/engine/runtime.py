@@ -178,7 +178,7 @@ class Runtime:
     def statement(self, name: str) -> Statement:
         """The running statement `name`. Errors: UsageError with the nearest known name."""
         self.entered()
-        return known("statement", name, self._statements)
+        return known("statement", name, self._statements, self.catalog)
 
     def compile(self, epl: str) -> ModulePlan:
         """Parse, bind and rewrite a module against the present catalogue. Errors: ParseError, BindError."""

@@ -69,6 +69,11 @@ class Host:
             )
         return found
 
+    def shown_statements(self) -> list[str]:
+        """The names of the statements that have rows to show: not of those that create variables."""
+        statements = self.workbench.runtime.statements
+        return [name for name, each in statements.items() if each.kind != "create variable"]
+
     def adopt(self) -> Workbench:
         """Reuse the workbench that is there, or put a new one into the namespace."""
         found = self.shell.user_ns.get(WORKBENCH)

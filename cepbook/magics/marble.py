@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cepbook.engine.delta import Row
-from cepbook.errors import UsageError
 from cepbook.magics.host import Host
-from cepbook.magics.options import Options, whole
+from cepbook.magics.options import Options, one, whole
 from cepbook.magics.show import table, text
 from cepbook.session.marble import Marble
 from cepbook.shown import counted
@@ -30,9 +29,8 @@ OPTIONS = (
 def draw(host: Host, rest: list[str]) -> object:
     """Arrivals, window contents, insert and remove stream of one statement on one time axis, as a chart."""
     options = OPTIONS.parse_words(rest)
-    if len(options.names) != 1:
-        raise UsageError("%epl marble takes the name of one statement, as in `%epl marble delays`")
-    marble = host.workbench.marble(options.names[0], events=options.events, label=options.label)
+    name = one("%epl marble", options.names, "statement", host.shown_statements())
+    marble = host.workbench.marble(name, events=options.events, label=options.label)
     if not options.rows:
         return marble
     host.show(marble)

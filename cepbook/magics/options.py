@@ -7,10 +7,11 @@ import keyword
 import math
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from cepbook import errors
+from cepbook.engine.naming import listed
 from cepbook.errors import UsageError
 from cepbook.magics.host import WORKBENCH
 
@@ -121,6 +122,14 @@ def not_empty(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("it cannot be empty")
     return text
+
+
+def one(magic: str, given: Sequence[str], what: str, known: Sequence[str]) -> str:
+    """The one name that is given, of a `what`. Errors: UsageError, which says which of them there are."""
+    if len(given) == 1:
+        return given[0]
+    among = listed(what, known) or f"\n  hint: there is no {what} yet"
+    raise UsageError(f"{magic} takes the name of one {what}{among}")
 
 
 def clean(line: str) -> str:

@@ -6,9 +6,9 @@ import pandas as pd
 
 from cepbook.errors import UsageError
 from cepbook.magics.host import Host
-from cepbook.magics.options import Options, whole
+from cepbook.magics.options import Options, one, whole
 from cepbook.magics.show import table, text
-from cepbook.session.partials import partials_of
+from cepbook.session.partials import partials_of, tags_of
 from cepbook.session.partitions import SIZES, key_names
 from cepbook.session.validate import is_missing
 from cepbook.shown import counted
@@ -35,16 +35,15 @@ def list_partitions(host: Host, rest: list[str]) -> Frozen:
     """The live partitions of a context with their properties and sizes; without a name, all contexts."""
     if not rest:
         return list_contexts(host)
-    if len(rest) != 1:
-        raise UsageError("%epl partitions takes the name of one context, as in `%epl partitions PerSymbol`")
     workbench = host.workbench
-    frame = workbench.partitions(rest[0])
-    users = [s.name for s in workbench.runtime.statements.values() if s.steps.context == rest[0]]
+    context = one("%epl partitions", rest, "context", list(workbench.runtime.catalog.contexts))
+    frame = workbench.partitions(context)
+    users = [s.name for s in workbench.runtime.statements.values() if s.steps.context == context]
     used = f"used by {', '.join(users)}" if users else "no statement uses it"
-    title = f"{rest[0]}: {counted(len(frame), 'partition')}, {used}"
+    title = f"{context}: {counted(len(frame), 'partition')}, {used}"
     statements, *sizes = frame.columns[-1 - len(SIZES) :]  # maybe with other names: built-in properties come first
     empty = [size for size in sizes if frame[size].isna().all()]
-    names = key_names(workbench.runtime, rest[0])
+    names = key_names(workbench.runtime, context)
     rows = _records(frame.drop(columns=[statements, *empty]).rename(columns=names))
     columns = partition_columns(rows) if rows else ()
     cells = [[_cell(row.get(column.name), column) for column in columns] for row in rows]
@@ -82,9 +81,8 @@ def end(host: Host, rest: list[str]) -> Frozen:
 def draw_timeline(host: Host, rest: list[str]) -> object:
     """Births and deaths of a context's partitions, as a chart."""
     options = TIMELINE_OPTIONS.parse_words(rest)
-    if len(options.names) != 1:
-        raise UsageError("%epl timeline takes the name of one context, as in `%epl timeline PerSymbol`")
-    timeline = host.workbench.timeline(options.names[0], partitions=options.partitions)
+    context = one("%epl timeline", options.names, "context", list(host.workbench.runtime.catalog.contexts))
+    timeline = host.workbench.timeline(context, partitions=options.partitions)
     if not options.rows:
         return timeline
     host.show(timeline)
@@ -99,10 +97,10 @@ def draw_timeline(host: Host, rest: list[str]) -> object:
 def list_partials(host: Host, rest: list[str]) -> Frozen:
     """What a pattern is waiting for, since when, with which events."""
     options = PARTIALS_OPTIONS.parse_words(rest)
-    if len(options.names) != 1:
-        raise UsageError("%epl partials takes the name of one statement with a pattern, as in `%epl partials missed`")
-    name = options.names[0]
-    found = partials_of(host.workbench.runtime, name, options.partition)
+    runtime = host.workbench.runtime
+    with_pattern = [name for name in runtime.statements if tags_of(runtime, name) is not None]
+    name = one("%epl partials", options.names, "statement with a pattern", with_pattern)
+    found = partials_of(runtime, name, options.partition)
     columns, rows, _ = partial_rows(found)
     # In a table that stands still there is room for the events as they are.
     events = [" ".join(event_lines(partial.events)) for partial in found.rows]

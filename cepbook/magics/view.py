@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from cepbook.errors import UsageError
 from cepbook.magics.host import Command, Host
-from cepbook.magics.options import Options, clean
+from cepbook.magics.options import Options, clean, one
 from cepbook.widgets.following import FollowingChart
 from cepbook.widgets.view import view
 
@@ -21,11 +20,10 @@ def run_line(host: Host, line: str) -> object:
     ``--chart`` shows the numbers of its insert stream over time instead.
     """
     options = OPTIONS.parse(clean(line))
-    if len(options.names) != 1:
-        raise UsageError("%view takes the name of one statement, as in `%view delays`")
+    name = one("%view", options.names, "statement", host.shown_statements())
     if not options.chart:
-        return view(host.workbench, options.names[0])
-    host.show(FollowingChart(host.workbench, options.names[0]))
+        return view(host.workbench, name)
+    host.show(FollowingChart(host.workbench, name))
     return None
 
 

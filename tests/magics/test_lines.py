@@ -75,8 +75,26 @@ def test_view(trades: Notebook) -> None:
     trades.run("widget = %view all")
     assert isinstance(trades.shell.user_ns["widget"], StatementView)
     trades.run("widget = %view all  # live")
-    assert "takes the name of one statement" in trades.error("%view")
-    assert "al" in trades.error("%view al")
+    assert trades.error("%view") == "%view takes the name of one statement\n  hint: the statement is `all`"
+    assert "did you mean `all`?" in trades.error("%view al")
+
+
+def test_which_names_could_be_meant(notebook: Notebook) -> None:
+    """A name that is missing, or of something else, is told with those that there are: of what can be shown."""
+    assert notebook.error("%view").endswith("hint: there is no statement yet")
+    notebook.run(
+        "%%epl\ncreate schema Trade(symbol string, price double);\ncreate variable int least = 1;\n"
+        "create context PerSymbol partition by symbol from Trade;\ncreate window Kept#keepall as Trade;\n"
+        "@name('all') select * from Trade;\n@name('rise') select a.price as p from pattern [every a=Trade]"
+    )
+    for line in ("%view", "%view all rise", "%view --chart", "%epl marble"):
+        assert notebook.error(line).endswith("hint: there are `Kept`, `all`, `rise`")
+    for name, what in (("Trade", "an event type"), ("PerSymbol", "a context"), ("least", "a variable")):
+        told = notebook.error(f"%view {name}")
+        assert told.startswith(f"there is no statement `{name}`: it is {what}\n  hint: there are `Kept`, `all`")
+    assert notebook.error("%epl partials").endswith("hint: the statement with a pattern is `rise`")
+    assert notebook.error("%epl timeline").endswith("hint: the context is `PerSymbol`")
+    assert notebook.error("%epl partitions a b").endswith("hint: the context is `PerSymbol`")
 
 
 def test_a_comment_may_follow(trades: Notebook) -> None:
