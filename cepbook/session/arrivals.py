@@ -114,17 +114,19 @@ class Arrivals:
         self._forgotten: Place | None = None
         self._read: dict[frozenset[str], list[Happening]] | None = None  # while it is read several times
         self.counts: Counter[str] = Counter()  # of all events by type, kept or not
+        self.by_hand: Counter[str] = Counter()  # of those that were sent, not replayed
 
     # ---- writing
 
     def recorder(self, type_name: str) -> Recorder:
         """The function that notes an event of the type, sent at a time. The dict is kept, not copied."""
         append = self._sent.setdefault(type_name, deque(maxlen=KEPT)).append
-        number, counts = self._number, self.counts
+        number, counts, by_hand = self._number, self.counts, self.by_hand
 
         def record(time: int, event: Event, place: Place | None = None, /) -> None:
             append(((number(), 0) if place is None else place, time, event, place is not None))
             counts[type_name] += 1
+            by_hand[type_name] += 1
 
         return record
 

@@ -165,6 +165,11 @@ class Inspection:
         with self._lock:
             return graph_of(self._stage.runtime)
 
+    @property
+    def by_hand(self) -> Mapping[str, int]:
+        """Events by type that were sent (`send`, ``%%events``) since the workbench began, and not replayed."""
+        return dict(self._stage.arrivals.by_hand)
+
     def event_counts(self) -> dict[str, int]:
         """Events by type since the workbench began: sent, replayed, and inserted by statements."""
         return self._stage.event_counts()

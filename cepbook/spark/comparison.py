@@ -24,7 +24,7 @@ from cepbook.arguments import checked
 from cepbook.errors import UsageError
 from cepbook.shown import Table, captioned, time_text
 from cepbook.spark.match import Difference, Rules, Tally
-from cepbook.spark.rows import Rows, failures_of, feeders_of, queries_of, rows_of, second_of, statements_of
+from cepbook.spark.rows import Rows, by_hand_of, failures_of, feeders_of, queries_of, rows_of, second_of, statements_of
 from cepbook.spark.shift import unshifted
 
 _SIGNS = {"equal": "✓ equal", "incomplete": "? incomplete", "different": "✗ different"}
@@ -86,10 +86,14 @@ class UnequalError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What `compare` found; prints as a report. Nobody asked for the statements `left_out`, which only one side has."""
+    """What `compare` found; prints as a report. Nobody asked for the statements `left_out`, which only one side has.
+
+    Where there are differences `by_hand` counts the events by type that the interactive side was sent beside replays.
+    """
 
     statements: Mapping[str, Verdict]
     left_out: tuple[str, ...] = ()
+    by_hand: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -142,7 +146,7 @@ class Comparison:
             lines.append(f"  {v.statement:<{width}}  {_summary(v)}")
             lines += [f"  {'':<{width}}  {note}" for note in v.notes]
             lines += [f"  {'':<{width}}    {sentence}" for sentence in _sentences(v)]
-        return "\n".join([*lines, *_left_out(self)])
+        return "\n".join([*lines, *(f"  {aside}" for aside in _asides(self))])
 
     __repr__ = __str__
 
@@ -152,7 +156,7 @@ class Comparison:
             more = (*v.notes, *_sentences(v))
             rows.append((v.statement, _SIGNS[v.verdict], "\n".join((_summary(v), *more))))
         table = Table(("statement", "verdict", "rows"), (False,) * 3, tuple(rows))
-        return captioned(_headline(self), table, tuple(map(str.strip, _left_out(self))))
+        return captioned(_headline(self), table, tuple(_asides(self)))
 
 
 @checked
@@ -200,7 +204,10 @@ def compare(
         feeders = dict.fromkeys((*feeders_of(interactive, name), *feeders_of(batch, name)))
         fed = {each: both[each] for each in feeders if each in both and each not in sides}
         found[name] = _judge(name, mine, theirs, rules, both.get(name, (0, 0)), fed)
-    return Comparison(found, tuple(left_out))
+    compared = Comparison(found, tuple(left_out))
+    if compared.verdict == "equal" or hasattr(batch, "feed"):
+        return compared
+    return replace(compared, by_hand=by_hand_of(interactive, found))
 
 
 def _judge(
@@ -311,9 +318,15 @@ def _headline(comparison: Comparison) -> str:
     return ", ".join(found)
 
 
-def _left_out(comparison: Comparison) -> list[str]:
-    names = ", ".join(comparison.left_out)
-    return [f"  not compared: {names} (only here)"] if names else []
+def _asides(comparison: Comparison) -> list[str]:
+    """What is to be known beside the statements."""
+    found = []
+    if comparison.left_out:
+        found.append(f"not compared: {', '.join(comparison.left_out)} (only here)")
+    if comparison.by_hand:
+        kinds = ", ".join(f"{count:,} of {name}" for name, count in comparison.by_hand.items())
+        found.append(f"sent by hand here: {kinds}; what they led to is only here unless the frames have these events, too")
+    return found
 
 
 def _many(number: int, what: str) -> str:

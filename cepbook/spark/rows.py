@@ -177,6 +177,16 @@ def feeders_of(source: Any, name: str) -> Sequence[str]:
     return pipeline(name, plans, runtime.catalog, ()).feeders
 
 
+def by_hand_of(source: Any, names: Iterable[str]) -> Mapping[str, int]:
+    """Of the events that were sent to `source` by hand those that statements of these names read, by type."""
+    if isinstance(source, Mapping) or hasattr(source, "to_arrow"):
+        return {}
+    runtime, sent = source.runtime, source.by_hand
+    plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
+    read = {each for name in names for each in pipeline(name, plans, runtime.catalog, sent).inputs}
+    return {name: count for name, count in sent.items() if name in read}
+
+
 def rows_of(source: Any, name: str, second: int = 1000) -> Rows:
     """The rows of statement `name` in `source`, with times in units of a clock of which a `second` has so many."""
     if isinstance(source, Mapping):

@@ -232,7 +232,7 @@ def bench(feed: Feed, failures: int = 0) -> Any:
     output_type = EventType("q", {"s": STRING, "x": DOUBLE})
     statements = {"q": SimpleNamespace(output_type=output_type)}
     runtime = SimpleNamespace(statements=statements, deployments={}, catalog=Catalog(), config=Config())
-    return SimpleNamespace(feed=lambda name: feed, runtime=runtime, failed={"q": failures})
+    return SimpleNamespace(feed=lambda name: feed, runtime=runtime, failed={"q": failures}, by_hand={})
 
 
 def fill(feed: Feed, events: int) -> pd.DataFrame:
@@ -290,6 +290,26 @@ def test_what_only_one_side_has_is_named() -> None:
     assert found.verdict == "equal" and str(found).splitlines()[-1] == "  not compared: new (only here)"
     assert "not compared: new (only here)" in found._repr_html_()
     assert "not compared" not in str(compare({"q": BASE, "new": BASE}, {"q": BASE}, statements=["q"]))
+
+
+def test_events_that_were_sent_by_hand_are_told_where_there_are_differences() -> None:
+    """They are in no frame, mostly; those that the compared statements do not read are not told of."""
+    ticks = pd.DataFrame({"at": [0, 1000], "n": [1, 2]})
+    cep = Workbench()
+    cep.define("T", ticks, time="at")
+    cep.run("create schema Other(n long); @name('q') select n from T; @name('others') select n from Other")
+    cep.replay({"T": ticks}).run()
+    both = {"q": cep.changes("q")}
+    assert "by hand" not in str(compare(cep, both))
+    cep.send("T", at=1000, n=3)
+    cep.send("Other", n=4)
+    found = compare(cep, both)
+    told = "sent by hand here: 1 of T; what they led to is only here unless the frames have these events, too"
+    assert (found.verdict, found.by_hand) == ("different", {"T": 1})
+    assert str(found).splitlines()[-1] == f"  {told}" and told in found._repr_html_()
+    assert "by hand" not in str(compare(cep, {"q": cep.changes("q")})), "they are on both sides: nothing is to be told"
+    cep.rewind()
+    assert compare(cep, both).by_hand == {}
 
 
 def failing(x: int) -> int:
