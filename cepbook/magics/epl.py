@@ -86,6 +86,7 @@ def run_cell(host: Host, line: str, cell: str) -> object:
             raise defining(error, options) from None
         found = run_on_spark(rehearsal, [s.name for s in tried.statements if s.kind == "select"])
     result = host.workbench.run(cell, cell=key, parameters=host.shell.user_ns)
+    host.ran(key)
     if not options.quiet:
         host.show(shown_result(result, host))
     return kept(host, options, found) if options.on is not None else None

@@ -54,6 +54,9 @@ class Host:
         self.shell = shell
         self.commands = commands
         self.since = Since()
+        self.defined_in: dict[str, int] = {}  # event types that `Workbench.define` defined: the number of the cell
+        self._numbers: dict[str, int] = {}  # of the cells that deployed something, by the key that the workbench has
+        self._ran: list[str] = []  # keys of the running cell, whose number is known behind it
         self._cell_id: str | None = None
 
     @property
@@ -101,6 +104,17 @@ class Host:
         """The id of the notebook cell that is running, when it is one of statements and the front end sent one."""
         return self._cell_id
 
+    def ran(self, key: str | None) -> None:
+        """The running cell deployed something under this key."""
+        if key is not None:
+            self._ran.append(key)
+
+    def label_of(self, deployment: str) -> str | None:
+        """The cell that a deployment came from, as the notebook numbers it: ``[3]``; None where that is not known."""
+        key = self.workbench.cell_of(deployment)
+        number = None if key is None else self._numbers.get(key)
+        return None if number is None else f"[{number}]"
+
     def before_cell(self, info: ExecutionInfo) -> None:
         """`pre_run_cell` callback. A Python cell may run several ``%%epl`` magics, so its id is not used."""
         first = (info.raw_cell or "").split(maxsplit=1)[:1]
@@ -120,3 +134,9 @@ class Host:
     def after_cell(self, result: object = None) -> None:
         """`post_run_cell` callback."""
         self._cell_id = None
+        workbench, number = self.shell.user_ns.get(WORKBENCH), getattr(result, "execution_count", None)
+        if number is not None:
+            self._numbers.update(dict.fromkeys(self._ran, int(number)))
+            defined = workbench.defined if isinstance(workbench, Workbench) else ()
+            self.defined_in.update(dict.fromkeys(defined, int(number)))
+        self._ran.clear()

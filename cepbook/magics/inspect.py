@@ -13,17 +13,18 @@ from typing import Any
 
 from cepbook.errors import UsageError
 from cepbook.lang.aggregates import AGGREGATES
-from cepbook.lang.catalog import EventType
 from cepbook.lang.clauses import OF_WORD
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.methods import named
 from cepbook.lang.windows import WINDOWS
 from cepbook.magics import complete_dialects, topics
+from cepbook.magics.declared import Names
 from cepbook.magics.host import Host
 from cepbook.magics.scope import Scope, place
 
 _BEFORE = re.compile(r"(?P<path>(?:[\w$]+\.)*)(?P<word>[\w$]*)\Z")
 _AFTER = re.compile(r"[\w$]*")
+_TIME = ", its event time"
 
 
 def make_inspect(host: Host, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,20 +74,11 @@ def _about(host: Host, scope: Scope, path: str, word: str, is_window: bool) -> I
         yield from (topics.function_doc(row) for name, row in FUNCTIONS.items() if name.endswith(f".{word}"))
         yield from (topics.method_doc(row) for row in named(word))
         return
-    if word in scope.event_types:
-        yield _event_type(scope.event_types[word])
-    elif word in scope.aliases:
-        yield f"{word}: " + _event_type(scope.aliases[word])
+    yield from Names(host, scope).about(word)
     properties = scope.properties()
     if word in properties:
-        yield _property(word, *properties[word])
-    if word in scope.variables:
-        yield f"variable {word} {scope.variables[word]}"
-    if word in scope.contexts:
-        context = scope.contexts[word]
-        yield f"context {word}: {context.kind}, over {', '.join(context.event_types)}"
-    if word in scope.statements:
-        yield f"statement {word}\n{scope.statements[word].epl.strip()}"
+        of, owner = properties[word]
+        yield _property(word, of, owner) + (_TIME if scope.event_types[owner].time_property == word else "")
     yield from _documented(host, word)
 
 
@@ -107,13 +99,3 @@ def _documented(host: Host, word: str) -> Iterator[str]:
 
 def _property(name: str, of: object, owner: str) -> str:
     return f"{name} {of}\n  property of {owner}"
-
-
-def _event_type(event_type: EventType) -> str:
-    above = f" inherits {', '.join(event_type.supertypes)}" if event_type.supertypes else ""
-    lines = [f"event type {event_type.name}{above}"]
-    width = max((len(name) for name in event_type.properties), default=0)
-    lines += [f"  {name.ljust(width)}  {of}" for name, of in event_type.properties.items()]
-    if event_type.time_property is not None:
-        lines.append(f"  event time: {event_type.time_property}")
-    return "\n".join(lines)

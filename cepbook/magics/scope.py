@@ -32,6 +32,7 @@ _SOURCE = re.compile(
     r"(?:\s+(?:as\s+)?(?P<alias>(?!(?:from|join|into|on|update)\b)[\w$]+))?",  # not where another source begins
     re.IGNORECASE,
 )
+_SENT = re.compile(r"\s*`?(?P<type>[\w.$]+)`?(?:\s*=\s*\{|\s)")  # the line of an event
 _TAG = re.compile(r"(?P<alias>[\w$]+)\s*=\s*(?P<type>[\w.$]+)")
 _SCHEMA = re.compile(
     r"create\s+(?:\w+\s+)?schema\s+(?P<name>[\w.$]+)\s*(?:as\s*)?\((?P<columns>[^)]*)\)", re.IGNORECASE
@@ -129,6 +130,9 @@ class Scope:
         self.event_types: dict[str, EventType] = {**_schemas(at.cell), **runtime.catalog.event_types}
         statement = blanked(at.statement)
         self.aliases = self._aliases(statement)
+        sent = _SENT.match(statement) if at.kind == "events" else None
+        if sent is not None and sent["type"] in self.event_types:
+            self.aliases[sent["type"]] = self.event_types[sent["type"]]
         within = _WITHIN.search(statement)
         self.context = self._context(within["name"]) if within is not None else None
 

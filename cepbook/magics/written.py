@@ -52,6 +52,7 @@ def run_cell(dialect: Dialect, host: Host, line: str, cell: str) -> object:
     settings = settings_of(dialect, host, line)
     quiet = settings.pop("quiet")
     result = host.workbench.run(cell, cell=host.cell_id, dialect=dialect.name, **settings)
+    host.ran(host.cell_id)
     if not quiet:
         host.show(epl.shown_result(result, host))
     return None

@@ -36,6 +36,11 @@ class Inspection:
         """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
         return statements_of(self._stage.runtime, self._stage.feed)
 
+    def cell_of(self, deployment: str) -> str | None:
+        """The `cell` of the `Workbench.run` that made a deployment; None: none was given."""
+        owned = self._owned.get(deployment)
+        return None if owned is None else owned.cell
+
     def stores(self) -> pd.DataFrame:
         """All named windows and tables: kind, context, keys, indexes and sizes, rows, columns (`session.stores`)."""
         with self._lock:

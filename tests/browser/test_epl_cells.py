@@ -24,6 +24,21 @@ _COLOURS = """i => Object.fromEntries(
     [...window.cepbookPanel.content.widgets[i].node.querySelectorAll('.cm-line span')]
         .map(span => [span.textContent, getComputedStyle(span).color]))"""
 
+# Where a word of a cell is on the page: the last time that it occurs, as [x, y].
+_WORD = """([i, word]) => {
+    const nodes = document.createTreeWalker(
+        window.cepbookPanel.content.widgets[i].node.querySelector('.cm-content'), NodeFilter.SHOW_TEXT);
+    let found = null;
+    for (let node = nodes.nextNode(); node; node = nodes.nextNode()) {
+        if (node.data.includes(word)) found = node;
+    }
+    const range = document.createRange();
+    range.setStart(found, found.data.lastIndexOf(word));
+    range.setEnd(found, found.data.lastIndexOf(word) + word.length);
+    const {x, y, width, height} = range.getBoundingClientRect();
+    return [x + width / 2, y + height / 2];
+}"""
+
 _LANGUAGES = "() => window.cepbookPanel.content.widgets.map(w => w.model.getMetadata('magics_language') ?? null)"
 
 
@@ -79,6 +94,30 @@ def check_advice(page: NotebookPage) -> None:
     help_.wait_for()
     assert "select" in (help_.text_content() or "")
     page.page.mouse.move(0, 0)
+    help_.wait_for(state="detached")
+    page.page.mouse.move(*page.page.evaluate(_WORD, [1, "Trade"]))
+    help_.wait_for()
+    told = help_.text_content() or ""
+    assert told.startswith("event type Trade\n  symbol  string\n  price   double\n  created in cell [2]"), told
+    page.page.mouse.move(0, 0)
+
+
+def check_events(page: NotebookPage) -> None:
+    """Cells of events are underlined and explained likewise."""
+    page.cell(TYPED).locator(".cm-content").click()
+    page.page.keyboard.type("%%events\nTrade = {symbol = 'A', prise = 1.0}")
+    mark = page.cell(TYPED).locator(".cm-lintRange-error")
+    mark.wait_for()
+    assert mark.text_content() == "prise"
+    mark.hover()
+    told = page.page.locator(".cm-tooltip-lint")
+    told.wait_for()
+    assert "event type `Trade` has no property `prise`" in (told.text_content() or "")
+    assert "did you mean `price`?" in (told.text_content() or "")
+    page.page.mouse.move(*page.page.evaluate(_WORD, [TYPED, "Trade"]))
+    expect(page.page.locator(".cepbook-help")).to_contain_text("event type Trade")
+    page.page.mouse.move(0, 0)
+    page.page.evaluate("i => window.cepbookPanel.content.widgets[i].model.sharedModel.setSource('')", TYPED)
 
 
 def check_places(page: NotebookPage) -> None:
@@ -124,6 +163,7 @@ def test_epl_cells(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path)
         page.page.wait_for_function("() => window.cepbookPanel.content.widgets[2].model.executionCount !== null")
         check_typing(page)
         check_advice(page)
+        check_events(page)
         check_names(page)
         page.page.evaluate(RUN_CELL, WRONG)
         check_places(page)

@@ -127,6 +127,66 @@ def test_inspection(typed: Notebook, code: str, expected: str) -> None:
     assert expected in (describe(host, code.replace("|", "", 1), cursor) or "")
 
 
+DECLARED = """%%epl
+create schema Base(at long) starttimestamp at;
+create schema Trade(symbol string, price double) inherits Base;
+create variable int least = 2;
+create context PerSymbol partition by symbol from Trade;
+create table Sums(symbol string primary key, n count(*));
+create window Kept#keepall as Trade;
+create index kept_by on Kept(symbol);
+create expression twice {x => x * 2};
+insert into Kept select * from Trade;
+@name('mean') context PerSymbol insert into Means select symbol, avg(price) as mean from Trade#length(3)"""
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (
+            "%%epl\nselect * from Trad|e",
+            "event type Trade inherits Base\n  at      long\n  symbol  string\n  price   double\n  event time: at\n"
+            "  created in cell [2]\n  read by stmt_7, mean\n  1 event until now",
+        ),
+        (
+            "%%epl\nselect * from Bas|e",
+            "event type Base\n  at  long\n  event time: at\n  inherited by Trade\n  created in cell [2]\n"
+            "  0 events until now",
+        ),
+        (
+            "%%epl\nselect * from Means|",
+            "event type Means\n  symbol  string\n  mean    double\n  created in cell [2]\n  filled by mean\n"
+            "  1 event until now",
+        ),
+        ("%%epl\nselect * from Fligh|t", "event type Flight\n  x  double\n  defined from Python in cell [3]\n  0 events until now"),
+        ("%%epl\ncreate schema New(a int); select * from N|ew", "event type New\n  a  int\n  created in this cell, which has not run"),
+        (
+            "%%epl\nselect * from Kept|",
+            "named window Kept\n  at      long\n  symbol  string\n  price   double\n  holds 1 row\n"
+            "  index kept_by hash(symbol): 1 key\n  created in cell [2]\n  filled by stmt_7",
+        ),
+        ("%%epl\nselect Sum|s['a'].n from Trade", "table Sums\n  symbol  string\n  n       long\n  holds 0 rows"),
+        ("%%epl\nselect * from Trade(price > leas|t)", "variable least int\n  now 2\n  created in cell [2]"),
+        (
+            "%%epl\ncontext PerSymbo|l select * from Trade",
+            "context PerSymbol: keyed, over Trade\n  context.name  string\n  context.id    int\n  context.key1  string\n"
+            "  1 live partition\n  created in cell [2]\n  used by mean",
+        ),
+        ("%%epl\nselect twic|e(price) from Trade", "expression twice\ncreate expression twice {x => x * 2}\n  created in cell [2]"),
+        ("%%epl\nselect 1 as x from Kept_by, kept_b|y", "index kept_by of Kept\ncreate index kept_by on Kept(symbol)"),
+        ("%%events\nTrade = {pric|e = 1.0}", "price double\n  property of Trade"),
+        ("%%epl\nselect t.symbol, a|t from Trade as t", "at long\n  property of Trade, its event time"),
+    ],
+)
+def test_what_a_name_stands_for(notebook: Notebook, code: str, expected: str) -> None:
+    """Its properties, its supertypes, the cell that made it, who fills and reads it."""
+    for number, cell in enumerate(("1", DECLARED, "cep.define('Flight', {'x': float})", "%%events\nTrade = {symbol='A'}")):
+        notebook.shell.run_cell(cell, cell_id=f"c{number}", store_history=True).raise_error()
+    host = getattr(notebook.shell, _ATTRIBUTE)._host
+    found = describe(host, code.replace("|", "", 1), code.index("|")) or ""
+    assert found.startswith(expected)
+
+
 def test_a_word_that_is_the_name_of_a_magic_too_is_that_of_epl(typed: Notebook) -> None:
     host = getattr(typed.shell, _ATTRIBUTE)._host
     code = "%%epl\nselect * from Trade output every 5 events"
