@@ -83,7 +83,8 @@ class Names:
         store = runtime.stores[name]
         states = store.owner.states()
         lines = [f"{KINDS[store.type.kind]} {name}", *columns(runtime.catalog.event_types[name].properties)]
-        lines += [] if store.type.context is None else [f"  in context {store.type.context}: {len(states):,} partitions"]
+        if store.type.context is not None:
+            lines.append(f"  in context {store.type.context}: {counted(len(states), 'partition')}")
         lines += [f"  holds {counted(sum(len(store.contents(state)) for _, state in states), 'row')}"]
         lines += [f"  index {index}" for index in indexes_of(runtime, store)]
         lines += self._origin(name)

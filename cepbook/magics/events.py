@@ -117,9 +117,9 @@ def check(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
 
 
 def check_written(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
-    """The same of a cell while it is written: nothing is asked of the engine, and the clock may be another once it runs.
+    """The same of a cell that is written: nothing is asked of the engine, and the clock may be another once it runs.
 
-    A cell that has run would otherwise be wrong from then on, as its times lie in the past.
+    The times of a cell that has run lie in the past: it would be wrong from then on.
     """
     wrong = _wrong(workbench, parts, cell, None)
     if wrong:

@@ -325,7 +325,8 @@ def _asides(comparison: Comparison) -> list[str]:
         found.append(f"not compared: {', '.join(comparison.left_out)} (only here)")
     if comparison.by_hand:
         kinds = ", ".join(f"{count:,} of {name}" for name, count in comparison.by_hand.items())
-        found.append(f"sent by hand here: {kinds}; what they led to is only here unless the frames have these events, too")
+        unless = "what they led to is only here unless the frames have these events, too"
+        found.append(f"sent by hand here: {kinds}; {unless}")
     return found
 
 

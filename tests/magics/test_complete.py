@@ -158,8 +158,14 @@ insert into Kept select * from Trade;
             "event type Means\n  symbol  string\n  mean    double\n  created in cell [2]\n  filled by mean\n"
             "  1 event until now",
         ),
-        ("%%epl\nselect * from Fligh|t", "event type Flight\n  x  double\n  defined from Python in cell [3]\n  0 events until now"),
-        ("%%epl\ncreate schema New(a int); select * from N|ew", "event type New\n  a  int\n  created in this cell, which has not run"),
+        (
+            "%%epl\nselect * from Fligh|t",
+            "event type Flight\n  x  double\n  defined from Python in cell [3]\n  0 events until now",
+        ),
+        (
+            "%%epl\ncreate schema New(a int); select * from N|ew",
+            "event type New\n  a  int\n  created in this cell, which has not run",
+        ),
         (
             "%%epl\nselect * from Kept|",
             "named window Kept\n  at      long\n  symbol  string\n  price   double\n  holds 1 row\n"
@@ -169,10 +175,13 @@ insert into Kept select * from Trade;
         ("%%epl\nselect * from Trade(price > leas|t)", "variable least int\n  now 2\n  created in cell [2]"),
         (
             "%%epl\ncontext PerSymbo|l select * from Trade",
-            "context PerSymbol: keyed, over Trade\n  context.name  string\n  context.id    int\n  context.key1  string\n"
-            "  1 live partition\n  created in cell [2]\n  used by mean",
+            "context PerSymbol: keyed, over Trade\n"
+            "  context.name  string\n  context.id    int\n  context.key1  string\n  1 live partition\n  created in cell [2]\n  used by mean",
         ),
-        ("%%epl\nselect twic|e(price) from Trade", "expression twice\ncreate expression twice {x => x * 2}\n  created in cell [2]"),
+        (
+            "%%epl\nselect twic|e(price) from Trade",
+            "expression twice\ncreate expression twice {x => x * 2}\n  created in cell [2]",
+        ),
         ("%%epl\nselect 1 as x from Kept_by, kept_b|y", "index kept_by of Kept\ncreate index kept_by on Kept(symbol)"),
         ("%%events\nTrade = {pric|e = 1.0}", "price double\n  property of Trade"),
         ("%%epl\nselect t.symbol, a|t from Trade as t", "at long\n  property of Trade, its event time"),
@@ -180,7 +189,8 @@ insert into Kept select * from Trade;
 )
 def test_what_a_name_stands_for(notebook: Notebook, code: str, expected: str) -> None:
     """Its properties, its supertypes, the cell that made it, who fills and reads it."""
-    for number, cell in enumerate(("1", DECLARED, "cep.define('Flight', {'x': float})", "%%events\nTrade = {symbol='A'}")):
+    cells = ("1", DECLARED, "cep.define('Flight', {'x': float})", "%%events\nTrade = {symbol='A'}")
+    for number, cell in enumerate(cells):
         notebook.shell.run_cell(cell, cell_id=f"c{number}", store_history=True).raise_error()
     host = getattr(notebook.shell, _ATTRIBUTE)._host
     found = describe(host, code.replace("|", "", 1), code.index("|")) or ""
