@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
+import pandas as pd
+
 from cepbook.cli.command import Command, pair, read_text, value_of
 from cepbook.cli.pipes import PIPE, Piped, events_of
 from cepbook.errors import CompileError, UsageError, hint_line
@@ -18,8 +20,10 @@ from cepbook.lang.dialects.parameters import uses
 from cepbook.session import ReplayResult, Workbench
 from cepbook.session.clock import show, whole_or_text
 from cepbook.session.files import PARQUET, parquet_head, read_file
+from cepbook.session.pieces import head_of, is_large
 from cepbook.session.replay import Replay
 from cepbook.session.sinks import FileSink, partial_name
+from cepbook.session.sources import LARGE, PIECE, SIZE
 from cepbook.session.writers import SQLITE, check_kind
 from cepbook.shown import counted, progress_line, terminal
 
@@ -89,6 +93,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("nothing to replay\n  hint: --in TYPE=FILE names the events, as in --in Tick=ticks.parquet")
     workbench, piped = Workbench(start=_moment(options.start) or 0, feed_capacity=1), Piped()
     given = _deployed(workbench, options, sources, piped)
+    if not options.quiet:
+        progress_line("reading the events …")  # of large files twice: all is checked before the first one is sent
     replay = workbench.replay(
         given,
         time=_times(options.time),
@@ -98,6 +104,7 @@ def run(options: argparse.Namespace) -> int:
         late=options.late,
         stepping=options.stepping,
     )
+    progress_line(None)
     sinks: list[FileSink] = []
     interrupted = _replayed(workbench, replay, options, piped, sinks)
     _tell(workbench, replay.result, options, piped, sinks)
@@ -268,13 +275,20 @@ def _given(
         elif name in names:
             given[name] = path
         else:
-            parquet = path.lower().endswith(PARQUET)  # which says itself of what kinds its columns are
-            frame = None if parquet else read_file(path)
-            columns = parquet_head(path).column_names if frame is None else frame.columns
+            head = _head(path)
+            frame = read_file(path) if head is None else head
+            columns = frame.columns if isinstance(frame, pd.DataFrame) else frame.column_names
             column = times.get(name) if isinstance(times, dict) else times
-            workbench.define(name, path if frame is None else frame, time=column if column in columns else None)
-            given[name] = path if frame is None else frame
+            workbench.define(name, frame, time=column if column in columns else None)
+            given[name] = frame if head is None else path
     return given
+
+
+def _head(path: str) -> Any:
+    """The columns of a file without its rows, where these need not be read at once; None: they are to be."""
+    if path.lower().endswith(PARQUET):  # which says itself of what kinds its columns are
+        return parquet_head(path)
+    return head_of(path, PIECE) if is_large(path, LARGE, SIZE) else None
 
 
 def _deploy(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping[str, Any]) -> None:

@@ -16,6 +16,8 @@ import gzip
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -104,6 +106,23 @@ def parquet_head(path: str) -> Any:
         raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
 
 
+def pieces(path: str, columns: Columns | None, rows: int) -> Iterator[pd.DataFrame]:
+    """The rows of a file as `read_file` has them, so many at a time; columns have the dtypes of their piece.
+
+    Of JSON lines each piece has all of `columns` (None: those of its lines), null where no line has them.
+    """
+    lower = path.lower()
+    if lower.endswith(PARQUET):
+        yield from parquet_pieces(path, columns or {}, rows)
+    elif lower.endswith(CSV):
+        with _csv_errors(path), _csv_reader(path, columns, chunksize=rows) as reader:
+            yield from reader
+    else:
+        lines = _objects(path)
+        while some := list(islice(lines, rows)):
+            yield frame_of_objects(some, _names(some) if columns is None else columns)
+
+
 def _reader() -> Any:
     try:
         from pyarrow import parquet  # optional: only Parquet files need it
@@ -113,12 +132,22 @@ def _reader() -> Any:
 
 
 def _csv(path: str, columns: Columns | None) -> pd.DataFrame:
-    wanted = columns or {}
-    text: Any = {name: "str" for name, as_text in wanted.items() if as_text}
+    with _csv_errors(path):
+        found: pd.DataFrame = _csv_reader(path, columns)
+    return found
+
+
+def _csv_reader(path: str, columns: Columns | None, **settings: Any) -> Any:
+    if columns is None:
+        return pd.read_csv(path, **settings)
+    text: Any = {name: "str" for name, as_text in columns.items() if as_text}
+    return pd.read_csv(path, usecols=lambda c: c in columns, dtype=text, **settings)
+
+
+@contextmanager
+def _csv_errors(path: str) -> Iterator[None]:
     try:
-        if columns is None:
-            return pd.read_csv(path)
-        return pd.read_csv(path, usecols=lambda c: c in wanted, dtype=text)
+        yield
     except (ValueError, OSError, EOFError) as error:  # the errors of pandas' parser are ValueErrors
         raise EventError(f"{path!r} cannot be read as a CSV file: {error}") from error
 
@@ -154,8 +183,17 @@ def _line(path: str, row: int) -> str:
 
 
 def _json_lines(path: str, columns: Columns | None) -> pd.DataFrame:
-    rows: list[dict[str, Any]] = []
-    names: dict[str, None] = {}
+    rows = list(_objects(path))
+    return frame_of_objects(rows, [name for name in _names(rows) if columns is None or name in columns])
+
+
+def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The properties of objects, in the order in which they come."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _objects(path: str) -> Iterator[dict[str, Any]]:
+    """The objects of a file of JSON lines. Raises EventError, of a line with its number."""
     try:
         opened: Any = gzip.open if path.lower().endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8") as file:
@@ -165,11 +203,9 @@ def _json_lines(path: str, columns: Columns | None) -> pd.DataFrame:
                         row = json_object(line)
                     except ValueError as error:
                         raise EventError(f"{path!r}, line {number}: {error}") from None
-                    rows.append(row)
-                    names.update(dict.fromkeys(row))
+                    yield row
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise EventError(f"{path!r} cannot be read as JSON lines: {error}") from error
-    return frame_of_objects(rows, [name for name in names if columns is None or name in columns])
 
 
 def json_object(line: str) -> dict[str, Any]:

@@ -30,13 +30,24 @@ from cepbook.lang.types import LONG
 from cepbook.session.clock import in_range, show, to_time
 from cepbook.session.columns import Read, Values, at_hand, column_reader, event_times, row_name
 from cepbook.session.define import check_columns
-from cepbook.session.files import CSV, Columns, check_numbers, columns_of, parquet_pieces, parquet_rows, read_file
+from cepbook.session.files import (
+    CSV,
+    JSON_LINES,
+    PARQUET,
+    Columns,
+    check_numbers,
+    columns_of,
+    pieces,
+    read_file,
+)
 from cepbook.session.frames import as_pandas
+from cepbook.session.pieces import Kinds, is_large
 from cepbook.session.validate import EventCheck, EventTypes, as_mapping, find_type, is_missing
 
 Late = Literal["error", "drop"]
 FRAME_CHUNK = 8_192  # rows, the most that a replay hands over at once: each slice has its fixed costs
-LARGE = 500_000  # rows of a Parquet file that is read in pieces, where its rows are in order
+LARGE = 500_000  # rows of a Parquet file that is read in pieces, where its rows are in order,
+SIZE = 32_000_000  # and bytes of another file
 PIECE = 65_536  # rows of a piece
 EVENT_CHUNK = 256  # events that are read ahead of a generator
 
@@ -118,7 +129,7 @@ def open_source(given: object, wanted: Wanted) -> Source:
     if isinstance(given, str | os.PathLike):
         path = os.fspath(given)
         columns = columns_of(wanted.event_type, wanted.time, wanted.sequence)
-        large = _in_pieces(path, columns, replace(wanted, path=path)) if parquet_rows(path) >= LARGE else None
+        large = _in_pieces(path, columns, replace(wanted, path=path)) if is_large(path, LARGE, SIZE) else None
         if large is not None:
             return large
         given = read_file(path, columns)
@@ -297,8 +308,8 @@ class FrameSource:
         return found
 
 
-class ParquetSource:
-    """A large Parquet file whose rows are in the order of time, read a piece at a time. It was checked completely."""
+class PiecedSource:
+    """A large file whose rows are in the order of time, read a piece at a time. It was checked completely."""
 
     def __init__(self, path: str, columns: Columns, wanted: Wanted, total: int, first_time: int) -> None:
         self.type_name = wanted.event_type.name
@@ -309,7 +320,7 @@ class ParquetSource:
 
     def chunks(self) -> Iterator[Chunk]:
         left = self.total
-        for frame in parquet_pieces(self._path, self._columns, PIECE):
+        for frame in pieces(self._path, self._columns, PIECE):
             piece = FrameSource(frame, self._wanted)
             yield from piece.chunks()
             left -= piece.total
@@ -317,18 +328,20 @@ class ParquetSource:
                 return
 
 
-def _in_pieces(path: str, columns: Columns, wanted: Wanted) -> ParquetSource | None:
+def _in_pieces(path: str, columns: Columns, wanted: Wanted) -> PiecedSource | None:
     """The source of a file that is in order; None where it must be sorted, or has a mistake, which reading it all
-    tells.
+    tells, or where pieces would be read otherwise than the whole.
     """
     if wanted.sequence is not None:
         return None
     total, first, last = 0, None, None
+    kinds = Kinds()
     asked = replace(wanted, sort=False, late="error", until=None)
     try:
-        for frame in parquet_pieces(path, columns, PIECE):
+        for frame in pieces(path, columns, PIECE):
             if frame.empty:
                 continue
+            kinds.take(frame)
             piece = FrameSource(frame, asked)
             begin, end = piece.ends
             if last is not None and begin < last:
@@ -337,7 +350,11 @@ def _in_pieces(path: str, columns: Columns, wanted: Wanted) -> ParquetSource | N
             total += piece.before(wanted.until)
     except EventError:
         return None
-    return None if first is None else ParquetSource(path, columns, wanted, total, first)
+    if not path.lower().endswith(PARQUET) and not kinds.agree(wanted.event_type, {wanted.time}):
+        return None
+    if path.lower().endswith(JSON_LINES) and kinds.empty():
+        return None  # whether there is a property that no line has a value of, only the whole tells
+    return None if first is None else PiecedSource(path, columns, wanted, total, first)
 
 
 def _undefined(wanted: Wanted, time: int, number: int) -> EventError:

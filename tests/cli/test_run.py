@@ -19,9 +19,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cepbook.cli import main
+from cepbook.cli import main, replaying
 from cepbook.cli.replaying import Progress
-from cepbook.session import Workbench
+from cepbook.session import Workbench, sources
 from tests.waiting import until
 
 EPL = """create schema Tick(ts long, symbol string, price double);
@@ -64,6 +64,30 @@ def test_files_in_and_out(source: str, capsys: pytest.CaptureFixture[str]) -> No
     assert table[:3] == WRITTEN and len(table) == 6
     parquet = pd.read_parquet("out.parquet")
     assert len(parquet) == 6 and parquet["mean"].tolist()[:3] == [1.0, 2.5, 3.0]
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl"])
+@pytest.mark.parametrize("module", [EPL, "@name('q') select symbol, avg(price) as mean from Tick#length(5)"])
+def test_large_files_are_never_read_at_once(
+    kind: str, module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where their columns say what the events are; the rows are those of the whole file."""
+    Path("m.epl").write_text(module)
+    symbols = ["A", "B", None, "007"]
+    ticks = pd.DataFrame({"ts": range(0, 4000, 10), "symbol": symbols * 100, "price": [1.0, None, 2.5, 4.0] * 100})
+    if kind == "jsonl":
+        ticks.to_json("large.jsonl", orient="records", lines=True)
+    else:
+        ticks.to_csv(f"large.{kind}", index=False)
+    command = ["run", "m.epl", "--in", f"Tick=large.{kind}", "--time", "ts"]
+    assert main([*command, "--out", "q=whole.csv"]) == 0
+    for part in (sources, replaying):
+        monkeypatch.setattr(part, "SIZE", 1)
+        monkeypatch.setattr(part, "PIECE", 8)
+        monkeypatch.setattr(part, "read_file", lambda *_: pytest.fail("the file is read at once"))
+    assert main([*command, "--out", "q=pieces.csv"]) == 0
+    assert "400 events finished" in capsys.readouterr().out
+    assert Path("pieces.csv").read_text() == Path("whole.csv").read_text() != ""
 
 
 def test_variables_and_parameters(capsys: pytest.CaptureFixture[str]) -> None:

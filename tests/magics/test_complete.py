@@ -176,7 +176,8 @@ insert into Kept select * from Trade;
         (
             "%%epl\ncontext PerSymbo|l select * from Trade",
             "context PerSymbol: keyed, over Trade\n"
-            "  context.name  string\n  context.id    int\n  context.key1  string\n  1 live partition\n  created in cell [2]\n  used by mean",
+            "  context.name  string\n  context.id    int\n  context.key1  string\n"
+            "  1 live partition\n  created in cell [2]\n  used by mean",
         ),
         (
             "%%epl\nselect twic|e(price) from Trade",

@@ -1,4 +1,4 @@
-"""Parquet files of many rows are read in pieces, and give what the same rows give as a DataFrame."""
+"""Files of many rows are read in pieces, and give what the same rows give as a DataFrame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from cepbook.errors import EventError
 from cepbook.session import Workbench, sources
-from cepbook.session.sources import ParquetSource, Source, Wanted, open_source
+from cepbook.session.sources import PiecedSource, Source, Wanted, open_source
 
 EPL = """create schema A(t long, k string, x int, d double);
 @name('s') select irstream k, x, d from A#length(5);
@@ -22,6 +22,7 @@ EPL = """create schema A(t long, k string, x int, d double);
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sources, "LARGE", 100)
     monkeypatch.setattr(sources, "PIECE", 64)
+    monkeypatch.setattr(sources, "SIZE", 1_000)
     monkeypatch.chdir(tmp_path)
 
 
@@ -50,7 +51,7 @@ def test_the_same_as_a_frame(until: int | None, group: int) -> None:
     frame().to_parquet("a.parquet", row_group_size=group)
     pieces, whole = bench(), bench()
     opened = source(pieces, "a.parquet", until=until)
-    assert isinstance(opened, ParquetSource)
+    assert isinstance(opened, PiecedSource)
     assert (opened.total, opened.first_time) == (len(frame()) if until is None else sum(frame()["t"] <= until), 0)
     replay = pieces.replay("a.parquet", type="A", time="t", until=until)
     whole.replay(frame(), type="A", time="t", until=until).run()
@@ -74,7 +75,7 @@ def test_rows_that_are_not_in_order_are_sorted() -> None:
     given.loc[200, "t"] = 5
     given.to_parquet("a.parquet")
     cep, whole = bench(), bench()
-    assert not isinstance(source(cep, "a.parquet"), ParquetSource)
+    assert not isinstance(source(cep, "a.parquet"), PiecedSource)
     cep.replay("a.parquet", type="A", time="t").run()
     whole.replay(given, type="A", time="t").run()
     pd.testing.assert_frame_equal(cep.changes("s"), whole.changes("s"))
@@ -112,3 +113,99 @@ def test_pieces_go_when_they_are_done() -> None:
         assert sum(isinstance(each, sources.FrameSource) for each in gc.get_objects()) == before
     finally:
         gc.enable()
+
+
+def written(given: pd.DataFrame, path: str) -> str:
+    """Into a file of the kind that its name says."""
+    if ".csv" in path:
+        given.to_csv(path, index=False)
+    else:
+        given.to_json(path, orient="records", lines=True)
+    return path
+
+
+@pytest.mark.parametrize("path", ["a.csv", "a.csv.gz", "a.jsonl", "a.ndjson.gz"])
+@pytest.mark.parametrize("until", [None, 639, 5000])
+def test_texts_the_same_as_read_at_once(path: str, until: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces have whole numbers, with gaps or not, where the whole has numbers with a fraction."""
+    written(frame(900), path)
+    monkeypatch.setattr(sources, "SIZE", 1)
+    pieces, whole = bench(), bench()
+    assert isinstance(source(pieces, path, until=until), PiecedSource)
+    replay = pieces.replay(path, type="A", time="t", until=until)
+    replay.run()
+    monkeypatch.setattr(sources, "SIZE", 10**9)
+    assert not isinstance(source(whole, path), PiecedSource)
+    whole.replay(path, type="A", time="t", until=until).run()
+    assert replay.progress.events == replay.progress.total
+    for name in ("s", "u"):
+        pd.testing.assert_frame_equal(pieces.changes(name), whole.changes(name))
+
+
+ODD = "create schema A(t long, k string, x int, d double, flag boolean, thing Object); @name('s') select * from A"
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("column", "values", "in_pieces"),
+    [
+        ("flag", lambda i: [True, False, None][i % 3] if i > 100 else i % 2 == 0, True),
+        ("x", lambda i: None if i > 200 else i, True),
+        ("d", lambda i: i if i < 100 else i / 4, True),
+        ("thing", lambda i: i if i < 100 else i / 4, False),  # 1 in a piece, 1.0 in the whole
+        ("thing", lambda i: "text" if i < 100 else i, False),
+        ("thing", lambda i: "text", True),
+        ("k", lambda i: i if i < 100 else "a", None),
+        ("d", lambda i: None, None),
+    ],
+)
+def test_pieces_are_read_where_they_are_what_the_whole_is(
+    kind: str, column: str, values: Any, in_pieces: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = frame().drop(columns="other").assign(flag=True, thing="a").astype(object)
+    given[column] = pd.Series([values(i) for i in range(len(given))], dtype=object)
+    path = written(given, f"a.{kind}")
+
+    def replayed(size: int) -> pd.DataFrame | str:
+        monkeypatch.setattr(sources, "SIZE", size)
+        cep = Workbench()
+        cep.run(ODD)
+        if size == 1 and in_pieces is not None:
+            assert isinstance(source(cep, path), PiecedSource) is in_pieces
+        try:
+            cep.replay(path, type="A", time="t").run()
+        except EventError as error:
+            return str(error)
+        return cep.changes("s")
+
+    pieces, whole = replayed(1), replayed(10**9)
+    if isinstance(whole, str):
+        assert pieces == whole
+    else:
+        pd.testing.assert_frame_equal(pieces, whole)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_mistakes_in_texts_are_told_as_of_the_whole_before_any_event(kind: str) -> None:
+    cep = bench()
+    given = frame().drop(columns="other").astype(object)
+    given.loc[290, "x"] = "many"
+    path = written(given, f"a.{kind}")
+    told = r"'a.csv', line 292, column `x`: 'many' is no int" if kind == "csv" else "column `x` of `A`, row 290: "
+    with pytest.raises(EventError, match=told):
+        cep.replay(path, type="A", time="t")
+    with Path(path).open("a") as file:
+        file.write('{"broken\n')
+    with pytest.raises(EventError, match=r"cannot be read as a CSV|line 301: this is no JSON|line 292"):
+        cep.replay(path, type="A", time="t")
+    short = written(frame().drop(columns="d"), f"b.{kind}")
+    with pytest.raises(EventError, match="lacks the column `d`"):
+        cep.replay(short, type="A", time="t")
+    mixed = frame().drop(columns="other").astype({"t": object})
+    mixed.loc[200:, "t"] = [f"1970-01-01T00:00:0{i // 100}.{i % 100:02d}0" for i in range(200, 300)]
+    cep.replay(written(frame().iloc[::-1], f"c.{kind}"), type="A", time="t").run()  # is sorted
+    assert cep.feed("s").deliveries == len(frame())
+    again = bench()
+    with pytest.raises(EventError):
+        again.replay(written(mixed, f"d.{kind}"), type="A", time="t")
+    assert again.feed("s").deliveries == 0
