@@ -69,7 +69,7 @@ class Intake:
         self.rejected: deque[tuple[str, Malformed]] = deque(maxlen=KEPT)
         self.errors = 0
         self._waiting: deque[tuple[str, object, int]] = deque()
-        self._portions = Portions(self._second)
+        self._portions = Portions(self._second, lambda: self._stage.calls_out)
         self._readings: dict[str, _Reading] = {}
         self._feed: Callable[[Sequence[Part], bool], None] = lambda *_: None
         self._fed: dict[str, EventType] = {}

@@ -50,6 +50,10 @@ class Target(Protocol):
     def now(self) -> int: ...
     @property
     def next_due(self) -> int | None: ...
+    @property
+    def calls_out(self) -> bool:
+        """Whether code of the user is called while events come."""
+
     def due_after(self, time: int) -> int | None: ...
     def advance_to(self, time: int) -> None: ...
     def halt(self, on: bool) -> None:
@@ -115,7 +119,7 @@ class Replay:
         self._hold = paused
         self._stop = False
         self._steps = 0
-        self._portions = Portions(stage.second)
+        self._portions = Portions(stage.second, lambda: stage.calls_out)
         self._inside = False
         self.interrupted = False
         self._stopped_at: int | None = None  # the clock, when no event has come since

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import Protocol
 
+from cepbook.engine.asking import functions_in
 from cepbook.engine.batch import Slice
 from cepbook.engine.contexts.notices import Notice, PartitionListener
 from cepbook.engine.delta import Listener, Sink
@@ -15,6 +16,7 @@ from cepbook.engine.runtime import Runtime, Statement
 from cepbook.errors import StatementError, UsageError
 from cepbook.feeds import LOG, Feed
 from cepbook.lang.catalog import EventType
+from cepbook.lang.reads import expressions
 from cepbook.session.arrivals import Arrivals, Deed
 from cepbook.session.lives import Lives
 from cepbook.session.merge import Part
@@ -43,6 +45,15 @@ class Undisturbed(Interruptions):
         super().__exit__(kind, failure, at)
 
 
+def _calls_out(runtime: Runtime) -> bool:
+    if any(each.listened for each in runtime.statements.values()):
+        return True
+    if any(each.kind == "window" for each in runtime.catalog.functions.values()):
+        return True
+    plans = tuple(statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements)
+    return bool(runtime.functions) and any(functions_in(each) for each in expressions(plans))
+
+
 class Stage:
     """Holds a `Runtime`. Feeds and listeners belong to statement names and follow a statement that is deployed anew."""
 
@@ -64,6 +75,7 @@ class Stage:
         self.readers: list[Reader] = []
         self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
+        self._calls_out: tuple[object, bool] = (None, False)  # of which runtime in which version that is
         self._attend(runtime)
 
     # ---- what a replay needs
@@ -82,6 +94,13 @@ class Stage:
     def next_due(self) -> int | None:
         """When the next timer is due."""
         return self.runtime.next_due
+
+    @property
+    def calls_out(self) -> bool:
+        """Whether code of the user is called while events come: functions in statements, listeners."""
+        if self._calls_out[0] != (self.runtime, self.runtime.version):
+            self._calls_out = (self.runtime, self.runtime.version), _calls_out(self.runtime)
+        return self._calls_out[1]
 
     def halt(self, on: bool) -> None:
         """Ask the loops of the engine to stop at the next place where nothing is lost; or no more."""

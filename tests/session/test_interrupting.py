@@ -144,6 +144,37 @@ def test_a_replay_is_interrupted_inside_one_gap_and_goes_on(cep: Workbench, opti
         replay.stop()
 
 
+@pytest.mark.parametrize(("slow", "takes", "soon"), [(0, 0.05, SOON), (30_000, 0.0005, 1.5)])
+def test_a_function_that_takes_long_does_not_hold_it_up(cep: Workbench, slow: int, takes: float, soon: float) -> None:
+    """What comes with one call of the engine is done as a whole: with functions that is not much. Nothing is lost.
+
+    `slow` is the first event of which the function takes so long: from the beginning, or all of a sudden.
+    """
+    count, heard = 32_000, 0.0
+
+    def same(n: int) -> int:
+        nonlocal heard
+        if n == slow and not heard:
+            heard = time.perf_counter()
+            press()
+        if n >= slow:
+            time.sleep(takes)
+        return n
+
+    cep.register_function("same", same, returns="int")
+    cep.run("@name('out') select same(x) as x from E")
+    frame = pd.DataFrame({"time": range(count), "x": range(count)})
+    replay = cep.replay(frame, type="E", time="time")
+    with pytest.raises(Interrupted, match="paused at"):
+        replay.run()
+    assert time.perf_counter() - heard < soon
+    assert replay.state == "paused" and slow < replay.progress.events < count
+    assert len(cep.changes("out")) == replay.progress.events
+    slow = count
+    replay.run()
+    assert cep.changes("out")["x"].tolist() == list(range(count))
+
+
 def test_a_second_ctrl_c_breaks_in_and_the_workbench_says_so(cep: Workbench) -> None:
     cep.run("@name('a') select x from E; @name('b') select x from E")
     cep.on("a", lambda delta: time.sleep(5))

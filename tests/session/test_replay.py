@@ -40,6 +40,7 @@ class FakeEngine:
         self.due = list(due)
         self.calls: list[int] = []  # how many events came with each
         self.on_event: Any = None
+        self.calls_out = False
 
     @property
     def next_due(self) -> int | None:
