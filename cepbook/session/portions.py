@@ -14,8 +14,8 @@ class Portions:
     """Most `events` of a call, and most `span` of event time (clock units), so that it takes up to `SLICE`.
 
     The span matters where the clock stops whenever something is due: how often is not known before. A call that has
-    begun goes on to its end (nobody hears of Ctrl-C before), so both begin small and grow by steps, and `LONGEST` is for
-    timers that are set within it. One call that took long is enough to know how many events would not have. With
+    begun goes on to its end (nobody hears of Ctrl-C before), so both begin small and grow by steps, and `LONGEST` is
+    for timers that are set within it. One call that took long is enough to know how many events would not have. With
     `called()` code of the user takes part: then it begins with one event, and a call has at most `CALLED`.
     """
 
