@@ -8,7 +8,7 @@ scenario files: per stimulus, in order, for the statements that the cell names.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +22,7 @@ from cepbook.magics.options import Options
 from cepbook.magics.scenario_cell import EventsError, Part, read
 from cepbook.magics.show import clock_text, row_text, table, text, together
 from cepbook.session import Workbench
+from cepbook.session.times import Times
 from cepbook.session.validate import Mismatch, converter, is_missing
 from cepbook.shown import counted, time_text
 from cepbook.testing.runner import StepResult
@@ -41,7 +42,7 @@ from cepbook.testing.trace import (
     Stimulus,
 )
 from cepbook.testing.values import coerce_row
-from cepbook.widgets.encode import text_of
+from cepbook.widgets.encode import property_text, text_of
 from cepbook.widgets.render import Frozen
 
 WIDE = 8  # with more columns than this over all statements, a row is one text
@@ -340,7 +341,7 @@ def _shown(
     deliveries = [c for c in caused if isinstance(c.reaction, Delivery)]
     head = f"{counted(sent, 'event')}, clock {clock_text(workbench.runtime.now, workbench.runtime.config.second)}, "
     head += counted(len(deliveries), "delivery", "deliveries")
-    shown = [_deliveries(head, deliveries, workbench.runtime.config.second)]
+    shown = [_deliveries(head, deliveries, workbench)]
     by_line = {part.step.line: part.step.text for part in parts}
     for c in caused:
         if isinstance(c.reaction, Rows):
@@ -353,8 +354,11 @@ def _shown(
     return together(shown)
 
 
-def _deliveries(head: str, caused: Sequence[Caused], second: int) -> Frozen:
+def _deliveries(head: str, caused: Sequence[Caused], workbench: Workbench) -> Frozen:
     """One row per event of a delivery; the clock and the statement stand on the first row of each delivery."""
+    known, second = Times(workbench.runtime), workbench.runtime.config.second
+    statements = {c.reaction.statement for c in caused if isinstance(c.reaction, Delivery)}
+    times = {name: known.of_statement(name) for name in statements}
     names = list(dict.fromkeys(name for _, _, row in _signed(caused) for name in row))
     wide = len(names) > WIDE
     rows, signs = [], []
@@ -362,13 +366,18 @@ def _deliveries(head: str, caused: Sequence[Caused], second: int) -> Frozen:
     for c, sign, row in _signed(caused):
         assert isinstance(c.reaction, Delivery)
         lead = ("", "") if c is previous else (time_text(c.time, second=second), c.reaction.statement)
-        cells = (row_text(row),) if wide else tuple(text_of(row[n]) if n in row else "" for n in names)
+        own = times[c.reaction.statement]
+        cells = (row_text(row, own, second),) if wide else tuple(_text(n, row, own, second) for n in names)
         rows.append((*lead, sign, *cells))
         signs.append(sign)
         previous = c
-    numeric = _numeric(names, [row for _, _, row in _signed(caused)])
+    numeric = _numeric(names, [row for _, _, row in _signed(caused)]) - frozenset[str]().union(*times.values())
     headings = ("time", "statement", "±", *(("columns",) if wide else names))
     return table(head, headings, rows, signs=signs, right=numeric)
+
+
+def _text(name: str, row: Mapping[str, Any], times: Collection[str], second: int) -> str:
+    return property_text(name, row[name], times, second) if name in row else ""
 
 
 def _signed(caused: Sequence[Caused]) -> Iterator[tuple[Caused, str, dict[str, Any]]]:

@@ -10,6 +10,7 @@ from cepbook.magics.options import Options, one, whole
 from cepbook.magics.show import table, text
 from cepbook.session.partials import partials_of, tags_of
 from cepbook.session.partitions import SIZES, key_names
+from cepbook.session.times import Times
 from cepbook.session.validate import is_missing
 from cepbook.shown import counted
 from cepbook.widgets.encode import TIME, Column
@@ -101,9 +102,10 @@ def list_partials(host: Host, rest: list[str]) -> Frozen:
     with_pattern = [name for name in runtime.statements if tags_of(runtime, name) is not None]
     name = one("%epl partials", options.names, "statement with a pattern", with_pattern)
     found = partials_of(runtime, name, options.partition)
-    columns, rows, _ = partial_rows(found)
+    times = Times(runtime, ms=True).of_events(name)
+    columns, rows, _ = partial_rows(found, times)
     # In a table that stands still there is room for the events as they are.
-    events = [" ".join(event_lines(partial.events)) for partial in found.rows]
+    events = [" ".join(event_lines(partial.events, times)) for partial in found.rows]
     cells = [
         [_cell(row.get(c.name), c) if c.name != "events so far" else line for c in columns]
         for row, line in zip(rows, events, strict=True)

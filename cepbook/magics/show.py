@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -10,7 +10,7 @@ from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects.epl_lexer import RESERVED
 from cepbook.session.clock import unit
 from cepbook.shown import Table, counted, heading_html, prose, table_html, table_text, time_text
-from cepbook.widgets.encode import text_of
+from cepbook.widgets.encode import property_text
 from cepbook.widgets.render import Frozen
 
 ROWS_SHOWN = 200  # a longer table says how many rows it leaves out
@@ -75,9 +75,9 @@ def together(parts: Sequence[Frozen]) -> Frozen:
     return Frozen("".join(part.html for part in parts), "\n".join(part.text for part in parts))
 
 
-def row_text(row: dict[str, Any]) -> str:
-    """``symbol=A  price=10.0``."""
-    return "  ".join(f"{name}={text_of(value)}" for name, value in row.items())
+def row_text(row: dict[str, Any], times: Collection[str] = (), second: int = 1000) -> str:
+    """``symbol=A  price=10.0``; columns of `times` hold times, in units of which a `second` has so many."""
+    return "  ".join(f"{name}={property_text(name, value, times, second)}" for name, value in row.items())
 
 
 def clock_text(time: int, second: int) -> str:

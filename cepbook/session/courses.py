@@ -15,7 +15,8 @@ ROWS = 20  # delivered rows that are told
 @dataclass(frozen=True, slots=True)
 class Course:
     """What became of the event at one statement: `delivered`, `kept` (it is held, or counts, and nothing is delivered),
-    ``fell out`` or ``not known``. `rows` are the first `ROWS` of those delivered: (``+`` or ``−``, row).
+    ``fell out`` or ``not known``. `rows` are the first `ROWS` of those delivered: (``+`` or ``−``, row); of its columns
+    `times` hold times in units of the clock.
     """
 
     statement: str
@@ -23,6 +24,7 @@ class Course:
     stages: tuple[Stage, ...]
     rows: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     notes: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
 
     @property
     def fell_at(self) -> Stage | None:
@@ -33,12 +35,13 @@ class Course:
 @dataclass(frozen=True, slots=True)
 class Judged:
     """What became of `event`: one course for each statement that reads events of its type. `supposed`: it was not sent,
-    but handed in, and would come now."""
+    but handed in, and would come now. `times` are the properties of its type that hold times in units of the clock."""
 
     event: Piece
     courses: tuple[Course, ...]
     supposed: bool = False
     second: int = 1000
+    times: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

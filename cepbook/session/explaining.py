@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, overload
 
@@ -14,6 +15,7 @@ from cepbook.session.clock import Moment
 from cepbook.session.courses import Judged
 from cepbook.session.fallen import known_events, readers_of, supposed_event, why_not
 from cepbook.session.stage import Stage
+from cepbook.session.times import Times
 from cepbook.session.validate import EventCheck, find_type
 from cepbook.session.watched import Place
 from cepbook.session.why import Fired, place_of, why_fired
@@ -90,7 +92,8 @@ class Explaining:
 
     def _fired(self, name: str, place: Place, *, calls: bool = False) -> Fired:
         runtime, record = self._stage.runtime, self._stage.arrivals
-        return why_fired(runtime, record, self._replay, name, place, calls=calls)
+        found, times = why_fired(runtime, record, self._replay, name, place, calls=calls), Times(runtime)
+        return replace(found, times=tuple(times.of_all(name)), row_times=tuple(times.of_statement(name)))
 
     def why_row(self, name: str, delivery: int, behind: int, *, insert: bool) -> Fired:
         """As `why` of a row, by its delivery: `behind` it so many insert, or remove, rows of that follow."""

@@ -30,6 +30,7 @@ from cepbook.session.courses import ROWS, Course, Judged
 from cepbook.session.inside import taken_out, where_of_each
 from cepbook.session.made import Piece, stream_name
 from cepbook.session.partials import Partial, partials_of, tags_of
+from cepbook.session.times import Times
 from cepbook.session.unmatched import left_out, no_row, values_of
 from cepbook.session.watched import EVENT, PARTITION, Watched, leaves_of
 from cepbook.session.why import called, described_partition, written
@@ -56,7 +57,9 @@ def why_not(
                 happened += size
             found.append(course)
     piece = Piece("", copied(event.event), event.time, event.type_name)
-    return Judged(piece, tuple(found), supposed, runtime.config.second)
+    times = Times(runtime)
+    timed = tuple(replace(each, times=tuple(times.of_statement(each.statement))) for each in found)
+    return Judged(piece, timed, supposed, runtime.config.second, tuple(times.of_type(piece.type_name or "")))
 
 
 def readers_of(runtime: Runtime, type_name: str) -> list[str]:

@@ -50,7 +50,8 @@ class Fired:
     `cause` says in words what set it off, `stimulus` is the event if one did. `partition` and `group` are None without
     a context and without group by. `made` are the events that made the row, the last `SHOWN` of `made_total`; None
     where that is not known. `windows` are those after the stimulus, of a remove row those before. `waiting` is what a
-    pattern waited for then. `basis` tells how it is known: the statement was ``run again`` over all events, by a
+    pattern waited for then. `times` are the properties of events that hold times in units of the clock, `row_times` the
+    columns of the row. `basis` tells how it is known: the statement was ``run again`` over all events, by a
     ``snapshot`` of the replay, or only by what there is ``now``.
     """
 
@@ -70,6 +71,8 @@ class Fired:
     waiting: tuple[str, ...]
     notes: tuple[str, ...]
     second: int = 1000
+    times: tuple[str, ...] = ()
+    row_times: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

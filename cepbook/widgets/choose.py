@@ -4,9 +4,11 @@ but of those that somebody sees."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from cepbook.shown import time_text
 
 Row = Mapping[str, object]
 
@@ -50,12 +52,15 @@ class Choice:
     def __bool__(self) -> bool:
         return bool(self.words) or self.by is not None
 
-    def found(self, sheet: Sheet, columns: Iterable[str]) -> Sequence[int]:
-        """The places of the rows that contain all words, each of them in one of these columns."""
+    def found(self, sheet: Sheet, columns: Iterable[str], timed: Collection[str] = ()) -> Sequence[int]:
+        """The places of the rows that contain all words, each of them in one of these columns.
+
+        Those of `timed` hold times in ms: people see, and look for, what `cepbook.shown` makes of them.
+        """
         places: Sequence[int] = range(len(sheet))
         if not self.words:
             return places
-        values = [sheet.column(name) for name in columns]
+        values = [_written(sheet.column(name)) if name in timed else sheet.column(name) for name in columns]
         kinds = [set(map(type, each)) - {_NONE} for each in values]
         for word in self.words:
             hits = [_with(word, *each, places) for each in zip(values, kinds, strict=True)]
@@ -72,6 +77,12 @@ class Choice:
         if self.by is None:
             return places[:most]
         return first_of(sheet.column(self.by), places, most, down=self.down)
+
+
+def _written(times: Sequence[object]) -> Sequence[object]:
+    """Times in ms as texts; what is none stays as it is."""
+    known = {each: time_text(each) for each in set(times) if type(each) is int}
+    return [known.get(each, each) for each in times]  # type: ignore[call-overload]
 
 
 def first_of(values: Sequence[Any], places: Sequence[int], most: int, *, down: bool) -> list[int]:

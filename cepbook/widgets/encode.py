@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from cepbook.errors import printable
 from cepbook.lang.types import INTEGRAL, NUMERIC
+from cepbook.shown import time_text
 
 EXACT = 2**53  # beyond this, a float64 does not hold every integer
 TEXT_LIMIT = 300
@@ -35,15 +36,17 @@ _NONE = type(None)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One output column of a statement: its name and the name of its EPL type (``double``, ``string``)."""
+    """One output column of a statement: its name, the name of its EPL type (``double``, ``string``), and whether it
+    holds times in ms."""
 
     name: str
     type: str = "object"
+    timed: bool = False
 
     @property
     def kind(self) -> str:
-        """How it is shown: ``int``, ``float``, ``bool``, ``text``, or ``time`` (of the type `TIME`: engine time)."""
-        if self.type == TIME:
+        """How it is shown: ``int``, ``float``, ``bool``, ``text``, or ``time`` (`timed`, or of the type `TIME`)."""
+        if self.timed or self.type == TIME:
             return "time"
         if self.type in _INTEGRAL_NAMES:
             return "int"
@@ -122,8 +125,11 @@ def _printable(text: str) -> str:
     return printable(text)  # also: a lone surrogate is a legal Python string but no legal JSON message
 
 
-def text_of(value: object) -> str:
-    """A value as short text: nested events as ``{a=1, b=x}``, arrays as ``[1, 2]``, null as ``null``."""
+def text_of(value: object, times: Collection[str] = ()) -> str:
+    """A value as short text: nested events as ``{a=1, b=x}``, arrays as ``[1, 2]``, null as ``null``.
+
+    Properties of events that are called as one of `times` hold ms.
+    """
     match value:
         case None:
             return "null"
@@ -134,10 +140,11 @@ def text_of(value: object) -> str:
         case float():
             return number_text(value, None)
         case dict():
-            inner = ", ".join(f"{name}={text_of(item)}" for name, item in list(value.items())[:ITEM_LIMIT])
+            items = list(value.items())[:ITEM_LIMIT]
+            inner = ", ".join(f"{name}={property_text(name, item, times)}" for name, item in items)
             return _printable("{" + inner + (", …}" if len(value) > ITEM_LIMIT else "}"))
         case list() | tuple():
-            inner = ", ".join(text_of(item) for item in value[:ITEM_LIMIT])
+            inner = ", ".join(text_of(item, times) for item in value[:ITEM_LIMIT])
             return _printable("[" + inner + (", …]" if len(value) > ITEM_LIMIT else "]"))
         case dt.datetime():
             return value.isoformat(sep=" ")
@@ -146,6 +153,11 @@ def text_of(value: object) -> str:
     text = str(value)
     # The default repr holds an address, which would differ from run to run.
     return f"<{type(value).__name__}>" if " at 0x" in text else _printable(text)
+
+
+def property_text(name: object, value: object, times: Collection[str], second: int = 1000) -> str:
+    """The value of a property or a column as short text; a time where it is called as one of `times`."""
+    return time_text(value, second=second) if name in times and type(value) is int else text_of(value, times)
 
 
 def decimals_of(values: Iterable[object], limit: int = 4) -> int:

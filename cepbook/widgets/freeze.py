@@ -71,14 +71,15 @@ def _sections(
             sections.append(("Window", NO_ROWS, None))
         if source.results is not None:
             total, names, rows = source.events(STATIC_ROWS)
-            sections.append(_rows_section("Window", "event", Latest(total, list(rows)), columns_of(names, rows)))
+            events = columns_of(names, rows, source.times)
+            sections.append(_rows_section("Window", "event", Latest(total, list(rows)), events))
         partitions = source.partitions(STATIC_ROWS) if source.partitioned else None
     except CepbookError as error:
         return [*sections, ("Window", str(error), None)]
     if partitions is not None:
         sections.append(_partitions_section(partitions, tuple(source.levels)))
     if source.tags is not None:
-        sections.append(_waiting_section(source.partials()))
+        sections.append(_waiting_section(source.partials(), source.times))
     return sections
 
 
@@ -92,8 +93,8 @@ def _partitions_section(partitions: Listed, levels: tuple[str, ...]) -> tuple[st
     return "Partitions", note, table_of(*tree_rows(rows, columns, levels)) if levels else table_of(rows, columns)
 
 
-def _waiting_section(found: Partials) -> tuple[str, str, Table | None]:
-    columns, rows, _ = partial_rows(found)
+def _waiting_section(found: Partials, times: frozenset[str]) -> tuple[str, str, Table | None]:
+    columns, rows, _ = partial_rows(found, times)
     if not rows:
         return "Waiting", "for nothing", None
     note = counted(found.total, "partial match", "partial matches")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 import time as wall
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from html import escape
 from itertools import islice
 from typing import Any, get_args
@@ -26,6 +26,7 @@ from cepbook.session.clock import show
 from cepbook.session.metrics import events_in, held_by
 from cepbook.session.overview import SECTIONS, Item, Section, items_of, value_text, written_value
 from cepbook.session.partitions import described, key_names
+from cepbook.session.times import Times
 from cepbook.shown import Table, captioned, counted, table_html, table_text, time_text
 from cepbook.widgets.encode import text_of
 from cepbook.widgets.flow import FlowMap
@@ -287,7 +288,7 @@ def _details(workbench: Workbench, section: Section, name: str) -> Iterator[str]
     elif section == "stores":
         owner = workbench.runtime.statement(workbench.runtime.stores[name].owner.name)
         yield _code(owner.epl)
-        yield from _rows("last rows", latest(owner, ROWS).rows)
+        yield from _rows("last rows", latest(owner, ROWS).rows, Times(workbench.runtime, ms=True).of_type(name))
     elif section == "errors":
         found = [error for error in workbench.errors if error.statement == name]
         for error in found[-3:]:
@@ -315,7 +316,8 @@ def _of_statement(workbench: Workbench, name: str) -> Iterator[str]:
     if last:
         rows = [("+", row) for row in (last[-1].insert or [])] + [("−", row) for row in (last[-1].remove or [])]
         title = f"last delivery, {time_text(last[-1].time, second=second)}"
-        yield from _rows(title, [row for _, row in rows[:ROWS]], tuple(sign for sign, _ in rows[:ROWS]), len(rows))
+        times, signs = Times(runtime, ms=True).of_statement(name), tuple(sign for sign, _ in rows[:ROWS])
+        yield from _rows(title, [row for _, row in rows[:ROWS]], times, signs, len(rows))
     else:
         yield _note("nothing was delivered yet")
 
@@ -340,12 +342,14 @@ def _of_context(workbench: Workbench, name: str) -> Iterator[str]:
         yield _note("no statement uses it: it has no partitions")
 
 
-def _rows(title: str, rows: Sequence[Any], signs: Sequence[str] = (), total: int | None = None) -> Iterator[str]:
+def _rows(
+    title: str, rows: Sequence[Any], times: Collection[str] = (), signs: Sequence[str] = (), total: int | None = None
+) -> Iterator[str]:
     if not rows:
         yield _note(f"{title}: none")
         return
     names = tuple(dict.fromkeys(str(name) for row in rows for name in row))
-    table = table_of(rows, columns_of(names, rows))
+    table = table_of(rows, columns_of(names, rows, times))
     more = [] if total is None or total <= len(rows) else [f"… {counted(total - len(rows), 'more row')}"]
     yield f'<div class="cc-wide">{captioned(title, _signed(table, signs), more)}</div>'
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cepbook.session.partials import Partial, Partials
 from cepbook.session.partitions import TIMES
@@ -28,9 +28,9 @@ def line_columns(names: Iterable[str]) -> tuple[Column, ...]:
     return tuple(Column(name, known.get(name, "long")) for name in names)
 
 
-def columns_of(names: Sequence[str], rows: Sequence[Row]) -> tuple[Column, ...]:
-    """Columns typed by their values."""
-    return tuple(Column(name, _type(name, [row.get(name) for row in rows])) for name in names)
+def columns_of(names: Sequence[str], rows: Sequence[Row], times: Collection[str] = ()) -> tuple[Column, ...]:
+    """Columns typed by their values; those of `times` hold ms."""
+    return tuple(Column(name, _type(name, [row.get(name) for row in rows]), name in times) for name in names)
 
 
 def _type(name: str, values: Sequence[object]) -> str:
@@ -74,8 +74,10 @@ def shown(value: object, kind: str) -> str:
     return time_text(value) if kind == "time" and isinstance(value, int) else text_of(value)
 
 
-def partial_rows(found: Partials) -> tuple[tuple[Column, ...], list[Row], list[list[str]]]:
-    """The columns and rows of partial matches, and for each row its events, a line each."""
+def partial_rows(
+    found: Partials, times: Collection[str] = ()
+) -> tuple[tuple[Column, ...], list[Row], list[list[str]]]:
+    """The columns and rows of partial matches, and for each row its events, a line each; of these `times` hold ms."""
     partitioned = any(each.partition is not None for each in found.rows)
     timed = any(each.until is not None for each in found.rows)
     columns = [Column("since", TIME), Column("waiting for", "string"), Column("events so far", "string")]
@@ -83,26 +85,30 @@ def partial_rows(found: Partials) -> tuple[tuple[Column, ...], list[Row], list[l
         columns.insert(2, Column("until", "string"))
     if partitioned:
         columns.insert(1, Column("partition", "int"))
-    rows, lines = [_partial_row(each) for each in found.rows], [event_lines(each.events) for each in found.rows]
+    rows = [_partial_row(each, times) for each in found.rows]
+    lines = [event_lines(each.events, times) for each in found.rows]
     return tuple(columns), rows, lines
 
 
-def _partial_row(partial: Partial) -> Row:
+def _partial_row(partial: Partial, times: Collection[str]) -> Row:
     return {
         "since": partial.since,
         "partition": partial.partition,
         "waiting for": partial.waiting_for,
         "until": "" if partial.until is None else time_text(partial.until),
-        "events so far": ", ".join(f"{tag}={text_of(event)}" for tag, event in partial.events.items()),
+        "events so far": ", ".join(f"{tag}={text_of(event, times)}" for tag, event in partial.events.items()),
     }
 
 
-def event_lines(match: Mapping[str, object]) -> list[str]:
-    """The tagged events of a match, a line each: ``a = {id=1}``, of a repeated tag ``b[0] = {id=2}``."""
+def event_lines(match: Mapping[str, object], times: Collection[str] = ()) -> list[str]:
+    """The tagged events of a match, a line each: ``a = {id=1}``, of a repeated tag ``b[0] = {id=2}``.
+
+    What is called as one of `times` holds ms.
+    """
     lines = []
     for tag, value in match.items():
         if isinstance(value, list):
-            lines += [f"{tag}[{i}] = {text_of(event)}" for i, event in enumerate(value)]
+            lines += [f"{tag}[{i}] = {text_of(event, times)}" for i, event in enumerate(value)]
         elif value is not None:
-            lines.append(f"{tag} = {text_of(value)}")
+            lines.append(f"{tag} = {text_of(value, times)}")
     return lines

@@ -15,6 +15,7 @@ from cepbook.session.partials import Partials, partials_of, tags_of
 from cepbook.session.partitions import key_names, levels_of
 from cepbook.session.sinks import changed_columns, rows_of_feed
 from cepbook.session.stores import users_of
+from cepbook.session.times import Times
 from cepbook.widgets.choose import Choice, Sheet
 from cepbook.widgets.encode import Column
 from cepbook.widgets.listing import Figures, PartitionSheet
@@ -55,6 +56,10 @@ class ViewSource(Protocol):
     @property
     def columns(self) -> Sequence[Column]:
         """The output columns in order."""
+
+    @property
+    def times(self) -> frozenset[str]:
+        """The properties of the events of its window that hold times in ms."""
 
     @property
     def feed(self) -> Feed:
@@ -174,6 +179,7 @@ class WorkbenchSource:
         self._counts_all = True  # no partition lived when it began
         self._was: tuple[Workbench, Feed] | None = None
         self._outline = Outline()
+        self._timed: tuple[object, tuple[frozenset[str], frozenset[str]]] | None = None
         self._runtime.statement(name)
 
     @property
@@ -198,7 +204,22 @@ class WorkbenchSource:
     @property
     def columns(self) -> Sequence[Column]:
         properties = self._runtime.statement(self._statement).output_type.properties
-        return tuple(Column(name, str(kind)) for name, kind in properties.items())
+        times = self._known_times[0]
+        return tuple(Column(name, str(kind), name in times) for name, kind in properties.items())
+
+    @property
+    def times(self) -> frozenset[str]:
+        return self._known_times[1]
+
+    @property
+    def _known_times(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Of its columns, and of the properties of the events that it reads, those that hold times in ms."""
+        runtime = self._runtime
+        if self._timed is None or self._timed[0] != (runtime, runtime.version):
+            times = Times(runtime, ms=True)
+            found = times.of_statement(self._statement), times.of_events(self._statement)
+            self._timed = (runtime, runtime.version), found
+        return self._timed[1]
 
     @property
     def feed(self) -> Feed:

@@ -378,7 +378,7 @@ class StatementView(LiveWidget):
             "delivery": number,
             "rows": len(matches) == len(rows),
             "total": len(matches) if made is None else made.total,
-            "matches": [event_lines(match) for match in matches],
+            "matches": [event_lines(match, self._source.times) for match in matches],
             "nothing": "Not known: which events made a row is kept while a view of the statement is open."
             if made is None
             else "No events: time or a changed window made this row.",
@@ -389,7 +389,7 @@ class StatementView(LiveWidget):
             frame["partitions"] = self._listed(buffers) if self._source.partitioned else None
         if "waiting" in panes:
             waiting = self._source.partials(self._partition)
-            columns, shown, lines = partial_rows(waiting)
+            columns, shown, lines = partial_rows(waiting, self._source.times)
             frame["waiting"] = {
                 "total": waiting.total,
                 "count": len(shown),
@@ -409,22 +409,24 @@ class StatementView(LiveWidget):
             total, kept = self._source.latest(WINDOW_ROWS, self._partition, self._places)
             return self._part(total, None, kept, columns, buffers)
         sheet = self._source.every(self._partition)
-        found, chosen = self._chosen(sheet, [column.name for column in columns])
+        found, chosen = self._chosen(sheet, columns)
         return self._part(len(sheet), found, chosen, columns, buffers)
 
     def _held(self, buffers: Buffers) -> dict[str, object]:
         """The events of the window, likewise."""
         if not self._choice:
             total, names, rows = self._source.events(WINDOW_ROWS, self._partition, self._places)
-            columns = columns_of(names, rows)
+            columns = columns_of(names, rows, self._source.times)
             return {"names": [c.describe() for c in columns], **self._part(total, None, rows, columns, buffers)}
         sheet = self._source.every_event(self._partition)
-        found, kept = self._chosen(sheet, sheet.names)
-        columns = columns_of(sheet.names, kept or sheet.rows(range(min(1, len(sheet)))))
+        times = self._source.times
+        found, kept = self._chosen(sheet, columns_of(sheet.names, (), times))
+        columns = columns_of(sheet.names, kept or sheet.rows(range(min(1, len(sheet)))), times)
         return {"names": [c.describe() for c in columns], **self._part(len(sheet), found, kept, columns, buffers)}
 
-    def _chosen(self, sheet: Sheet, columns: Sequence[str]) -> tuple[int, Rows]:
-        found = self._choice.found(sheet, columns)
+    def _chosen(self, sheet: Sheet, columns: Sequence[Column]) -> tuple[int, Rows]:
+        timed = {column.name for column in columns if column.kind == "time"}
+        found = self._choice.found(sheet, [column.name for column in columns], timed)
         last = min(WINDOW_ROWS, self._places.stop)  # behind these nobody sees the order
         kept = found[-WINDOW_ROWS:] if self._choice.by is None else self._choice.first(sheet, found, last)
         return len(found), sheet.rows(kept[self._places.start : self._places.stop])

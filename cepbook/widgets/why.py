@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from cepbook.session.acting import Stage
 from cepbook.session.courses import Course, Judged
 from cepbook.session.made import Piece
 from cepbook.session.why import Fired
 from cepbook.shown import Table, counted, heading_html, prose, table_html, table_text, time_text
-from cepbook.widgets.encode import text_of
+from cepbook.widgets.encode import property_text
 from cepbook.widgets.render import Frozen
 
 ROWS = 20  # of a table
@@ -27,9 +27,18 @@ def shown(found: Fired | Judged) -> Frozen:
     return _fired(found) if isinstance(found, Fired) else _judged(found)
 
 
-def row_words(row: Mapping[str, Any]) -> str:
-    """``symbol=A  price=10.0``."""
-    return "  ".join(f"{name}={text_of(value)}" for name, value in row.items())
+class _Words(NamedTuple):
+    """How values are written: properties and columns of `times` are times, of whose clock a second has `second`."""
+
+    times: Collection[str]
+    second: int
+
+    def of(self, name: str, value: object) -> str:
+        return property_text(name, value, self.times, self.second)
+
+    def row(self, row: Mapping[str, Any]) -> str:
+        """``symbol=A  price=10.0``."""
+        return "  ".join(f"{name}={self.of(name, value)}" for name, value in row.items())
 
 
 class _Page:
@@ -61,22 +70,23 @@ def _fired(found: Fired) -> Frozen:
     def at(time: int) -> str:
         return time_text(time, second=found.second)
 
+    events, rows = _Words(found.times, found.second), _Words(found.row_times, found.second)
     page = _Page(
         f"why {found.statement} delivered {'+' if found.insert else '−'} at {at(found.time)}", _BASIS[found.basis]
     )
     stimulus = found.stimulus
-    cause = found.cause if stimulus is None else f"{stimulus.type_name}  {row_words(stimulus.event)}"
+    cause = found.cause if stimulus is None else f"{stimulus.type_name}  {events.row(stimulus.event)}"
     if stimulus is not None and stimulus.time is not None and stimulus.time != found.time:
         cause = f"{found.cause}, before {cause}"
-    facts = [("row", row_words(found.row)), ("set off by", cause)]
-    facts += [("partition", row_words(found.partition))] if found.partition is not None else []
-    facts += [("group", row_words(found.group))] if found.group is not None else []
+    facts = [("row", rows.row(found.row)), ("set off by", cause)]
+    facts += [("partition", events.row(found.partition))] if found.partition is not None else []
+    facts += [("group", events.row(found.group))] if found.group is not None else []
     facts += [("then waits for", wait) for wait in found.waiting[:ROWS]]
     page.facts(facts)
     if found.made is not None:
         title = f"made of {counted(found.made_total, 'event')}"
         if found.made:
-            page.table(title + _last(found.made_total, len(found.made)), _pieces(found.made[-ROWS:], at))
+            page.table(title + _last(found.made_total, len(found.made)), _pieces(found.made[-ROWS:], at, events))
         else:
             page.notes([title])
     for contents in found.windows:
@@ -84,7 +94,7 @@ def _fired(found: Fired) -> Frozen:
         noun = "held before" if found.basis == "run again" and not found.insert else noun
         title = f"{contents.name}: {counted(contents.total, 'event')} {noun}"
         if contents.events:
-            page.table(title + _last(contents.total, len(contents.events)), _rows(contents.events[-ROWS:]))
+            page.table(title + _last(contents.total, len(contents.events)), _rows(contents.events[-ROWS:], events))
         else:
             page.notes([title])
     page.notes(found.notes)
@@ -96,22 +106,22 @@ def _last(total: int, known: int) -> str:
     return f", the last {shown_rows}" if total > shown_rows else ""
 
 
-def _pieces(pieces: Sequence[Piece], at: Any) -> Table:
+def _pieces(pieces: Sequence[Piece], at: Any, words: _Words) -> Table:
     rows = [
         {"": piece.tag, "time": "" if piece.time is None else at(piece.time), **_free(piece.event)} for piece in pieces
     ]
-    return _rows(rows)
+    return _rows(rows, words)
 
 
 def _free(event: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{name} " if name == "time" else name: value for name, value in event.items()}
 
 
-def _rows(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _rows(rows: Sequence[Mapping[str, Any]], words: _Words) -> Table:
     names = list(dict.fromkeys(name for row in rows for name in row))
     values = [[row.get(name) if name in row else "" for name in names] for row in rows]
-    right = tuple(all(_number(line[i]) for line in values) for i in range(len(names)))
-    return Table(tuple(names), right, tuple(tuple(map(text_of, line)) for line in values))
+    right = tuple(n not in words.times and all(_number(line[i]) for line in values) for i, n in enumerate(names))
+    return Table(tuple(names), right, tuple(tuple(map(words.of, names, line)) for line in values))
 
 
 def _number(value: object) -> bool:
@@ -122,52 +132,56 @@ def _judged(found: Judged) -> Frozen:
     at = "" if found.event.time is None else time_text(found.event.time, second=found.second)
     what = "what would become of" if found.supposed else "what became of"
     page = _Page(f"{what} {found.event.type_name} at {at}")
-    page.facts([("event", row_words(found.event.event))])
+    words = _Words(found.times, found.second)
+    page.facts([("event", words.row(found.event.event))])
     if not found.courses:
         page.notes(["no statement reads events of this type"])
     elif len(found.courses) == 1:
-        page.table(f"{found.courses[0].statement}: {_outcome(found.courses[0])}", _stages(found.courses[0].stages))
-        page.notes(found.courses[0].notes)
+        only = found.courses[0]
+        page.table(f"{only.statement}: {_outcome(only, found.second)}", _stages(only.stages, words))
+        page.notes(only.notes)
     else:
-        page.table(f"at {counted(len(found.courses), 'statement')}", _summary(found.courses))
+        page.table(f"at {counted(len(found.courses), 'statement')}", _summary(found.courses, words))
     return page.frozen()
 
 
-def _outcome(course: Course) -> str:
-    rows = [f"{sign} {row_words(row)}" for sign, row in course.rows[:3]]
+def _outcome(course: Course, second: int) -> str:
+    rows = [f"{sign} {_Words(course.times, second).row(row)}" for sign, row in course.rows[:3]]
     more = f", and {len(course.rows) - 3} more" if len(course.rows) > 3 else ""
     said = course.outcome if course.outcome == "delivered" else f"{course.outcome}; delivered were"
     return f"{said}: {'; '.join(rows)}{more}" if rows else course.outcome
 
 
-def _values(stage: Stage) -> str:
-    return ", ".join(f"{name} = {text_of(value)}" for name, value in stage.values)
+def _values(stage: Stage, words: _Words) -> str:
+    return ", ".join(f"{name} = {words.of(name, value)}" for name, value in stage.values)
 
 
-def _stages(stages: Sequence[Stage]) -> Table:
-    cells = tuple((s.name, SIGNS[s.passed], s.text, _values(s), s.note) for s in stages)
+def _stages(stages: Sequence[Stage], words: _Words) -> Table:
+    cells = tuple((s.name, SIGNS[s.passed], s.text, _values(s, words), s.note) for s in stages)
     signs = tuple({True: "+", False: "−"}.get(s.passed, "") if s.passed is not None else "" for s in stages)
     headings = ("stage", "", "condition", "values", "note")
     return Table(headings, (False,) * 5, cells, signs, prose=(False,) * 4 + (True,))
 
 
-def _summary(courses: Sequence[Course]) -> Table:
+def _summary(courses: Sequence[Course], words: _Words) -> Table:
     signs = {"delivered": "+", "fell out": "−"}
     return Table(
         ("statement", "", "at", "condition", "values", "note"),
         (False,) * 6,
-        tuple(tuple(_line(course)) for course in courses),
+        tuple(tuple(_line(course, words)) for course in courses),
         tuple(signs.get(course.outcome, "") for course in courses),
         prose=(False,) * 5 + (True,),
     )
 
 
-def _line(course: Course) -> Iterator[str]:
+def _line(course: Course, words: _Words) -> Iterator[str]:
     stage = None if course.outcome == "delivered" else course.fell_at
     if stage is None and course.outcome == "not known":
         stage = next((each for each in course.stages if each.passed is None), None)
     yield course.statement
     yield course.outcome
     yield from ("", "") if stage is None else (stage.name, stage.text)
-    yield "; ".join(f"{sign} {row_words(row)}" for sign, row in course.rows[:2]) if stage is None else _values(stage)
+    rows = _Words(course.times, words.second)
+    made = "; ".join(f"{sign} {rows.row(row)}" for sign, row in course.rows[:2])
+    yield made if stage is None else _values(stage, words)
     yield "; ".join(filter(None, ["" if stage is None else stage.note, *course.notes]))

@@ -114,6 +114,18 @@ def test_a_batch_window_delivers_both_streams(trades: Notebook) -> None:
     assert "✓ 2 reactions as expected" in trades.run("%%events\n" + first + second)
 
 
+def test_times_of_events_are_shown_as_times(notebook: Notebook) -> None:
+    """Where the type of the events says what is one; what is expected is written, and compared, as it is."""
+    notebook.run(
+        "%%epl\ncreate schema T(at long, other long) starttimestamp at;\n@name('a') select at, other, at - 5 as before from T"
+    )
+    cell = "%%events\nT = {at = 1357034400000, other = 1357034400000}\n"
+    assert notebook.run(cell).splitlines()[-1].split("  ")[-3:] == [
+        "2013-01-01 10:00:00", "1357034400000", "1357034399995"
+    ]  # fmt: skip
+    assert "✓" in notebook.run(f"{cell}    a + at=1357034400000 other=1357034400000 before=1357034399995\n")
+
+
 def test_output_repeats_exactly(trades: Notebook) -> None:
     first = trades.run(START)
     trades.run("%epl reset")

@@ -66,6 +66,7 @@ class FakeStatement:
     made_by: dict[int, Made] = field(default_factory=dict)
     counted: bool = False
     results: str | None = None
+    times: frozenset[str] = frozenset()
     held: list[Row] = field(default_factory=list)
 
     @property

@@ -1,0 +1,116 @@
+"""Which columns and properties hold times of events, and that people see them as such."""
+
+from __future__ import annotations
+
+import pytest
+
+from cepbook import Workbench
+from cepbook.engine.runtime import Config
+from cepbook.session.partials import partials_of
+from cepbook.session.times import Times
+from cepbook.widgets.choose import Choice
+from cepbook.widgets.freeze import freeze
+from cepbook.widgets.partitions import event_lines
+from cepbook.widgets.source import WorkbenchSource
+from cepbook.widgets.why import shown
+
+SCHEMAS = """create schema T(at long, ended long, x double, k string, other long)
+starttimestamp at endtimestamp ended;
+create schema U(at long, since long) starttimestamp since;
+"""
+
+
+def bench(epl: str = "", **settings: bool) -> Workbench:
+    cep = Workbench(config=Config(**settings)) if settings else Workbench()
+    cep.run(SCHEMAS + epl)
+    return cep
+
+
+@pytest.mark.parametrize(
+    ("epl", "columns"),
+    [
+        ("select * from T", {"at", "ended"}),
+        ("select at as t, ended - at as took, other, x from T", {"t"}),
+        ("select min(at) as a, max(ended) as b, last(at) as c, count(at) as d, sum(at) as e from T group by k", "abc"),
+        ("select current_timestamp as now, prev(1, at) as before, prior(1, at) as prior from T#length(3)",
+         {"now", "before", "prior"}),
+        ("select at, count(*) as n from T group by at", {"at"}),
+        ("select a.at as a, b.since as b, b.at as c from pattern [every a=T -> b=U]", "ab"),
+        ("select l.at as a, r.at as b, r.since as c from T#lastevent as l, U#lastevent as r", "ac"),
+        ("select count(*) as at from T", set()),
+        ("select * from T match_recognize (measures A.at as at, A.x as x pattern (A) define A as A.x > 0)", set()),
+        ("select (select max(at) from T) as a from U", set()),  # not followed into subqueries
+    ],
+)  # fmt: skip
+def test_columns(epl: str, columns: set[str]) -> None:
+    cep = bench(f"@name('q') {epl}")
+    assert Times(cep.runtime).of_statement("q") == set(columns)
+
+
+def test_streams_and_stores_that_statements_fill() -> None:
+    cep = bench(
+        "insert into S select at as moment, x from T; create window W#keepall as T; insert into W select * from T;"
+        "insert into Mixed select at as a from T; insert into Mixed select other as a from T;"
+        "insert into Loop select at from T; insert into Loop select at from Loop(at < 0);"
+        "@name('s') select moment from S; @name('w') select * from W; @name('m') select a from Mixed"
+    )
+    times = Times(cep.runtime)
+    assert [times.of_type(name) for name in ("T", "S", "W", "Mixed")] == [
+        {"at", "ended"}, {"moment"}, {"at", "ended"}, set(),
+    ]  # fmt: skip
+    assert [times.of_statement(name) for name in "swm"] == [{"moment"}, {"at", "ended"}, set()]
+
+
+def test_of_several_types_what_is_a_time_in_all() -> None:
+    cep = bench("@name('j') select l.x from T#lastevent as l, U#lastevent as r")
+    assert Times(cep.runtime).of_events("j") == {"ended", "since"}, "`at` is none in U"
+
+
+DAY = 1_357_034_400_000
+ASKED = "@name('q') select irstream at, x from T(x > 0)#length(1)"
+
+
+def test_why_shows_times() -> None:
+    cep = bench(ASKED)
+    for n in range(2):
+        cep.advance(DAY + 1000 * n)
+        cep.send("T", at=DAY + 1000 * n, ended=DAY + 5000, x=1.0, k="a", other=DAY)
+    told = shown(cep.why("q")).text
+    assert "at=2013-01-01 10:00:00  x=1.0" in told, "the row that left"
+    assert f"ended=2013-01-01 10:00:05  x=1.0  k=a  other={DAY}" in told, "the event"
+    assert "2013-01-01 10:00:00  2013-01-01 10:00:00  2013-01-01 10:00:05" in told, "what it was made of, in a table"
+    judged = shown(cep.why("q", {"at": DAY, "x": -1.0, "k": "a", "ended": DAY, "other": 5})).text
+    assert "at=2013-01-01 10:00:00" in judged and "other=5" in judged
+    assert "at" in cep.why("q").to_dict()["row_times"]
+
+
+def test_views_show_times_and_find_them_as_they_are_shown() -> None:
+    cep = bench("@name('q') select at, x from T#keepall; @name('n') select max(at) as last from T#length(9)")
+    for n in range(3):
+        cep.send("T", at=DAY + 60_000 * n, ended=None, x=float(n), k="a", other=DAY)
+    source = WorkbenchSource(cep, "q")
+    assert [(column.name, column.kind) for column in source.columns] == [("at", "time"), ("x", "float")]
+    assert source.times == {"at", "ended"}
+    told = freeze(source).text
+    assert told.count("2013-01-01 10:02:00") == 2 and str(DAY) not in told, "in the stream and the window"
+    assert freeze(WorkbenchSource(cep, "n")).text.count("2013-01-01 10:02:00") == 3, "in the events of the window, too"
+    sheet = source.every()
+    assert list(Choice(("10:01",)).found(sheet, ("at", "x"), {"at"})) == [1]
+    assert list(Choice(("2013-01-01", "1.0")).found(sheet, ("at", "x"), {"at"})) == [1]
+    assert list(Choice(by="at", down=True).first(sheet, range(3), 9)) == [2, 1, 0]
+
+
+def test_partial_matches_show_times() -> None:
+    cep = bench("@name('p') select a.x as x from pattern [every a=T -> b=T(x > 5)]")
+    cep.send("T", at=DAY, ended=None, x=1.0, k="a", other=DAY)
+    assert f"a = {{at=2013-01-01 10:00:00, ended=null, x=1.0, k=a, other={DAY}}}" in event_lines(
+        partials_of(cep.runtime, "p").rows[0].events, WorkbenchSource(cep, "p").times
+    )
+
+
+def test_why_with_a_clock_that_counts_microseconds() -> None:
+    cep = bench(ASKED, microseconds=True)
+    cep.advance(DAY * 1000 + 5)
+    cep.send("T", at=DAY * 1000 + 5, x=1.0)
+    assert "at=2013-01-01 10:00:00.000005" in shown(cep.why("q")).text
+    assert {c.name: c.kind for c in WorkbenchSource(cep, "q").columns} == {"at": "int", "x": "float"}
