@@ -117,7 +117,8 @@ def test_a_batch_window_delivers_both_streams(trades: Notebook) -> None:
 def test_times_of_events_are_shown_as_times(notebook: Notebook) -> None:
     """Where the type of the events says what is one; what is expected is written, and compared, as it is."""
     notebook.run(
-        "%%epl\ncreate schema T(at long, other long) starttimestamp at;\n@name('a') select at, other, at - 5 as before from T"
+        "%%epl\ncreate schema T(at long, other long) starttimestamp at;\n"
+        "@name('a') select at, other, at - 5 as before from T"
     )
     cell = "%%events\nT = {at = 1357034400000, other = 1357034400000}\n"
     assert notebook.run(cell).splitlines()[-1].split("  ")[-3:] == [

@@ -104,7 +104,7 @@ def test_partial_matches_show_times() -> None:
     cep = bench("@name('p') select a.x as x from pattern [every a=T -> b=T(x > 5)]")
     cep.send("T", at=DAY, ended=None, x=1.0, k="a", other=DAY)
     assert f"a = {{at=2013-01-01 10:00:00, ended=null, x=1.0, k=a, other={DAY}}}" in event_lines(
-        partials_of(cep.runtime, "p").rows[0].events, WorkbenchSource(cep, "p").times
+        partials_of(cep.runtime, "p").rows[-1].events, WorkbenchSource(cep, "p").times
     )
 
 
