@@ -106,6 +106,7 @@ class Watched(Relived):
     """`told` is what came of the last stimulus. `sent` are the events that were sent, by identity.
 
     `select` is the target where it is one, `windows` its shadows by stream; behind the streams come the subqueries.
+    In place of the stimulus of number `leap`, a stop of the clock, it stops whenever something is due until then.
     """
 
     target: plan.Reader | plan.CreateVariableStatement
@@ -117,6 +118,7 @@ class Watched(Relived):
         target: plan.Reader | plan.CreateVariableStatement,
         *,
         shadows: bool,
+        leap: int | None = None,
     ) -> None:
         super().__init__(runtime, record, target)
         self.select = target if isinstance(target, plan.SelectStatement) else None
@@ -139,6 +141,7 @@ class Watched(Relived):
         self.derived = next((n for n in nodes if isinstance(n, plan.Derived)), None)
         self.conditions = x.conjuncts(None if self.having is None else self.having.predicate)
         self._shadows = shadows
+        self._leap = leap
 
     @property
     def calls(self) -> tuple[str, ...]:
@@ -156,6 +159,28 @@ class Watched(Relived):
                 yield [Happening((0, 0), stop)]
                 due = self.runtime.due_after(stop)
             yield happenings
+
+    def course(self) -> Iterator[list[Happening]]:
+        """The stimuli, and the clock as it stands now."""
+        for number, happenings in enumerate(self._to_now()):
+            if number == self._leap:
+                due = self.runtime.next_due
+                while due is not None and due < happenings[0].time:
+                    stop = max(due, self.runtime.now)
+                    yield [Happening((0, 0), stop)]
+                    due = self.runtime.due_after(stop)
+            yield happenings
+
+    def _to_now(self) -> Iterator[list[Happening]]:
+        yield from self.stimuli()
+        if self._origin.now > self.runtime.now:
+            yield [Happening((0, 0), self._origin.now)]
+
+    def leaps(self, happenings: list[Happening]) -> bool:
+        """Whether this is the clock, which goes beyond a time at which something is due."""
+        first, due = happenings[0], self.runtime.next_due
+        alone = first.type_name is None and first.variable is None and first.deed is None and not first.stepping
+        return alone and due is not None and due < first.time
 
     def let(self, happenings: list[Happening]) -> None:
         self._number += 1

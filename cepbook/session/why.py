@@ -7,9 +7,10 @@ the answer says so (`basis`). Python functions are called only on request, becau
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cepbook.engine.delta import Delta, Row
 from cepbook.engine.looking import held, holds_events, latest
@@ -139,30 +140,115 @@ def _again(
         what = "not all events are known any more" if first.lost else "running it again gives other rows"
         notes.append(f"{what}, so that the row cannot be made again")
         return None
-    run, before, cause = _run_to(runtime, record, target, stimulus)
+    leap = _leap(runtime, record, target, stimulus, at)
+    if leap is None:
+        return _made_by(runtime, record, target, stimulus, None, at)
+    if leap.stop is None:
+        found = _made_by(runtime, record, target, stimulus, None, at)
+        note = "the clock leapt over several times at which something was due: windows are those at its end"
+        return replace(found, notes=(*found.notes, note))
+    found = _made_by(runtime, record, target, leap.stop, stimulus, at._replace(time=leap.due))
+    if leap.due == at.time:
+        return found
+    second = at_second(runtime)
+    cause = f"{cause_of((), at.time, second)} in one leap: this was due at {show(leap.due, second)}"
+    return replace(found, time=at.time, cause=cause)
+
+
+def _made_by(
+    runtime: Runtime,
+    record: Arrivals,
+    target: plan.Reader | plan.CreateVariableStatement,
+    stimulus: int,
+    leap: int | None,
+    at: Place,
+) -> Fired:
+    """The explanation of a row that the stimulus delivers; numbers of stimuli are those with a `leap` (`Watched`)."""
+    run, before, cause = _run_to(runtime, record, target, stimulus, leap)
     shadow = shadow_row(run, run.told.rows, at)
     origin = run.made_before(at, shadow)
     if origin is None:
         return _explained(runtime, run, at, at.time, cause, before, shadow)
-    run, before, _ = _run_to(runtime, record, target, origin.number)  # then the row was made, and held back until now
+    run, before, _ = _run_to(runtime, record, target, origin.number, leap)  # then it was made, and held back until now
     shadow = shadow_row(run, run.told.unlimited, at._replace(time=origin.time)) or shadow
     return _explained(runtime, run, at, origin.time, cause, before, shadow, held_back=True)
 
 
 def _run_to(
-    runtime: Runtime, record: Arrivals, target: plan.Reader | plan.CreateVariableStatement, stimulus: int
+    runtime: Runtime,
+    record: Arrivals,
+    target: plan.Reader | plan.CreateVariableStatement,
+    stimulus: int,
+    leap: int | None,
 ) -> tuple[Watched, Held, Sequence[Happening]]:
     """The statement after a stimulus, what was held before it, and the stimulus."""
-    run = Watched(runtime, record, target, shadows=True)
-    for number, happenings in enumerate(run.stimuli()):
+    run = Watched(runtime, record, target, shadows=True, leap=leap)
+    happenings: Sequence[Happening] = ()
+    for number, happenings in enumerate(run.course()):
         if number == stimulus:
             before, run.look = held_by(run), held_by
             run.let(happenings)
             return run, before, happenings
         run.pass_by(happenings)
-    before, run.look = held_by(run), held_by
-    run.catch_up()
-    return run, before, ()
+    raise AssertionError("the stimulus was found among these")
+
+
+class _Leap(NamedTuple):
+    """The clock went beyond times at which something was due. `stop` is the number of the stimulus that delivers a row
+    if it stops at each of them, `due` the time of that; None: they deliver other rows."""
+
+    stop: int | None
+    due: int
+
+
+def _leap(
+    runtime: Runtime,
+    record: Arrivals,
+    target: plan.Reader | plan.CreateVariableStatement,
+    stimulus: int,
+    at: Place,
+) -> _Leap | None:
+    """When a row was due that a leap of the clock delivers; None: it was none, or all of it comes at its end.
+
+    All that is due happens in one call then: what was held when the row was made has gone by the end. Where the clock
+    stops on its way it can be seen. That comes to the same if the statement delivers the same rows up to this one.
+    """
+    whole = Watched(runtime, record, target, shadows=False)
+    fits: Delta | None = None
+    for number, happenings in enumerate(whole.course()):
+        if number < stimulus:
+            whole.pass_by(happenings)
+            continue
+        if not whole.leaps(happenings):
+            return None
+        first = whole.count
+        whole.let(happenings)
+        fits = _delivery(whole.told, first, at, by_number=not whole.lost)
+        break
+    wanted = deque(whole.told.delivered)
+    split = Watched(runtime, record, target, shadows=False, leap=stimulus)
+    for number, happenings in enumerate(split.course()):
+        if number < stimulus:
+            split.pass_by(happenings)
+            continue
+        split.let(happenings)
+        for delta in split.told.delivered:
+            if not wanted or not _alike(delta, wanted[0]):
+                wanted.clear()
+            elif wanted.popleft() is fits:
+                return _Leap(number, delta.time)
+        if not wanted or split.runtime.now >= whole.runtime.now:
+            break
+    limited = whole.select is not None and whole.select.output is not None
+    return _Leap(None, at.time) if limited or len(whole.told.delivered) > 1 else None
+
+
+def _alike(one: Delta, other: Delta) -> bool:
+    """Whether deliveries have the same rows, whatever their times."""
+    return all(
+        len(mine) == len(theirs) and all(map(is_like, mine, theirs))
+        for mine, theirs in ((one.insert or [], other.insert or []), (one.remove or [], other.remove or []))
+    )
 
 
 def called(functions: Sequence[str]) -> str:
@@ -172,10 +258,9 @@ def called(functions: Sequence[str]) -> str:
 
 
 def _stimulus(run: Watched, at: Place) -> int | None:
-    """The number of the stimulus that leads to the delivery; -1: the clock as it stands now. None: none does so."""
+    """The number of the stimulus that leads to the delivery. None: none does so."""
     fits: list[int] = []
-    number = -1
-    for number, happenings in enumerate(run.stimuli()):
+    for number, happenings in enumerate(run.course()):
         before = run.count
         if not run.runtime.now <= at.time <= happenings[-1].time:  # no delivery of this can be of that time
             run.pass_by(happenings)
@@ -183,10 +268,6 @@ def _stimulus(run: Watched, at: Place) -> int | None:
         run.let(happenings)
         if run.count > before and _delivery(run.told, before, at, by_number=not run.lost) is not None:
             fits.append(number)
-    before = run.count
-    run.catch_up()
-    if run.count > before and _delivery(run.told, before, at, by_number=not run.lost) is not None:
-        fits.append(number + 1)
     return fits[-1] if fits else None
 
 
