@@ -13,7 +13,7 @@ from tests.browser.test_themes import change_theme
 CELLS = [
     "%load_ext cepbook",
     "%%epl\n"
-    "create schema Sale(item string, shop string, amount double);\n"
+    "create schema Sale(item string, shop string, amount double, at long) starttimestamp at;\n"
     "create schema Price(item string, price double);\n"
     "create table Totals(item string primary key, n count(*), total sum(double));\n"
     "into table Totals select count(*) as n, sum(amount) as total from Sale group by item;\n"
@@ -23,11 +23,12 @@ CELLS = [
     "from Sale as s unidirectional, Price#unique(item) as p where s.item = p.item",
     'cep.send("Price", item="tea", price=2.0)\n'
     "for i in range(1500):\n"
-    '    cep.send("Sale", item=["jam", "oil"][i % 2] if i != 3 else "rare", shop=f"shop {i % 7}", amount=float(i))',
+    '    item = ["jam", "oil"][i % 2] if i != 3 else "rare"\n'
+    '    cep.send("Sale", item=item, shop=f"shop {i % 7}", amount=float(i), at=1357034400000 + 60_000 * i)',
     "%view Totals",
     "%view Sales",
     "%view priced",
-    'cep.send("Sale", item="tea", shop="shop 1", amount=5.0)',
+    'cep.send("Sale", item="tea", shop="shop 1", amount=5.0, at=1357034400000)',
     "%epl list",
 ]
 _RUN_CELL = """i => {
@@ -57,6 +58,11 @@ def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, s
         found = sales.get_by_role("tabpanel", name="Window").locator(".cv-row").filter(visible=True)
         expect(found).to_have_count(1)
         expect(sales.locator(".cv-footer")).to_contain_text("1 of 1,500 rows")
+        when = found.locator(".cv-cell", has_text="2013-01-01 10:03:00")  # the time of the event, as all times are shown
+        expect(when).to_have_attribute("title", "1357034580000")
+        sales.locator(".cv-filter").fill("01-01 10:07:00")  # and found as it is shown
+        expect(found).to_have_count(1)
+        expect(found).to_contain_text("2013-01-01 10:07:00")
 
         page.evaluate(_RUN_CELL, 6)
         made = priced.get_by_role("tabpanel", name="Stream").locator(".cv-insert").filter(visible=True)
@@ -64,6 +70,7 @@ def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, s
         made.click()
         details = priced.get_by_role("tabpanel", name="Stream").locator(".cv-detail").filter(visible=True)
         expect(details).to_have_count(2)
+        expect(details.nth(0)).to_contain_text("at=2013-01-01 10:00:00")
         expect(details.nth(1)).to_contain_text("price=2.0")
         expect(priced.get_by_role("tab", name="Waiting")).to_have_count(0)
 
