@@ -60,6 +60,11 @@ class AggregateRow:
     column: str = ""
     supported: bool = True
 
+    @property
+    def picks(self) -> bool:
+        """Whether the value is one of those that it is of."""
+        return self.result is _same and not self.sorts
+
 
 def _long(_: Type | None) -> Type:
     return t.LONG

@@ -51,9 +51,7 @@ class Target(Protocol):
     @property
     def next_due(self) -> int | None: ...
     @property
-    def calls_out(self) -> bool:
-        """Whether code of the user is called while events come."""
-
+    def calls_out(self) -> bool: ...  # whether code of the user is called while events come
     def due_after(self, time: int) -> int | None: ...
     def advance_to(self, time: int) -> None: ...
     def halt(self, on: bool) -> None:

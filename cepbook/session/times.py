@@ -13,11 +13,9 @@ from typing import Any
 from cepbook.engine.runtime import Runtime
 from cepbook.lang import expr as x
 from cepbook.lang import plan
+from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.reads import stores_in, types_read
 from cepbook.lang.types import LONG
-
-KEEPING = frozenset(("min", "max", "first", "last", "firstever", "lastever", "minever", "maxever", "nth"))
-"""Aggregates whose value is one of the values that they are of."""
 
 
 class Times:
@@ -103,7 +101,8 @@ class Times:
                 return self._is_time(aggregation.keys[index], sources, aggregation)
             case x.AggregateRef(index=index) if aggregation is not None:
                 call = aggregation.calls[index]
-                return call.name in KEEPING and bool(call.args) and self._is_time(call.args[0], sources, None)
+                picks = call.name in AGGREGATES and AGGREGATES[call.name].picks
+                return picks and bool(call.args) and self._is_time(call.args[0], sources, None)
         return False
 
 

@@ -58,7 +58,7 @@ def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, s
         found = sales.get_by_role("tabpanel", name="Window").locator(".cv-row").filter(visible=True)
         expect(found).to_have_count(1)
         expect(sales.locator(".cv-footer")).to_contain_text("1 of 1,500 rows")
-        when = found.locator(".cv-cell", has_text="2013-01-01 10:03:00")  # the time of the event, as all times are shown
+        when = found.locator(".cv-cell", has_text="2013-01-01 10:03:00")  # as all times are shown
         expect(when).to_have_attribute("title", "1357034580000")
         sales.locator(".cv-filter").fill("01-01 10:07:00")  # and found as it is shown
         expect(found).to_have_count(1)

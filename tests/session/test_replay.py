@@ -189,7 +189,6 @@ def test_pause_by_a_listener_stops_between_events_of_a_call(monkeypatch: pytest.
     monkeypatch.setattr(portions, "PIECES", (10, 10))
     engine = FakeEngine()
     replay = Replay(engine, [source(*range(1000))])
-    replay._portions.events = 10
     engine.on_event = lambda: replay.pause() if len(engine.numbers) == 15 else None
     assert replay.run() is None
     assert (replay.state, engine.numbers) == ("paused", list(range(20)))
@@ -223,7 +222,6 @@ def test_keyboard_interrupt_pauses_between_calls(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(portions, "PIECES", (10, 10))
     engine = FakeEngine()
     replay = Replay(engine, [source(*range(1000))])
-    replay._portions.events = 10
     engine.on_event = lambda: os.kill(os.getpid(), signal.SIGINT) if len(engine.numbers) == 15 else None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
     try:
