@@ -19,7 +19,7 @@ CELLS = [
     "into table Totals select count(*) as n, sum(amount) as total from Sale group by item;\n"
     "create window Sales#keepall as Sale;\n"
     "insert into Sales select * from Sale;\n"
-    "@name('priced') select s.item as item, s.amount * p.price as worth\n"
+    "@name('priced') select s.item as item, s.amount * p.price as worth, s.at as sold\n"
     "from Sale as s unidirectional, Price#unique(item) as p where s.item = p.item",
     'cep.send("Price", item="tea", price=2.0)\n'
     "for i in range(1500):\n"
