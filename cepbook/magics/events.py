@@ -19,7 +19,7 @@ from cepbook.lang.catalog import EventType
 from cepbook.magics.host import Command, Host
 from cepbook.magics.judged import compared, different, judged, side_by_side
 from cepbook.magics.options import Options
-from cepbook.magics.scenario_cell import EventsError, Part, read
+from cepbook.magics.scenario_cell import EventsError, Part, parts_of, read
 from cepbook.magics.show import clock_text, row_text, table, text, together
 from cepbook.session import Workbench
 from cepbook.session.times import Times
@@ -117,21 +117,22 @@ def check(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
         raise EventsError(tuple(wrong), cell)
 
 
-def check_written(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
-    """The same of a cell that is written: nothing is asked of the engine, and the clock may be another once it runs.
+def check_written(workbench: Workbench, cell: str, parts: Sequence[Part], wrong: Sequence[Diagnostic] = ()) -> None:
+    """The same of a cell that is written, with what is `wrong` already: nothing is asked of the engine.
 
-    The times of a cell that has run lie in the past: it would be wrong from then on.
+    The clock may be another once it runs; and the times of a cell that has run lie in the past, which would make it
+    wrong from then on.
     """
-    wrong = _wrong(workbench, parts, cell, None)
-    if wrong:
-        raise EventsError(tuple(wrong), cell)
+    found = (*wrong, *_wrong(workbench, parts, cell, None))
+    if found:
+        raise EventsError(found, cell)
 
 
 def problems(host: Host, line: str, cell: str) -> None:
     """What is wrong with a cell that is written: raises EventsError, or UsageError where it is the options."""
     workbench = host.workbench
     observed(OPTIONS.parse(line).only, workbench)
-    check_written(workbench, read(cell, workbench.runtime.now, workbench.runtime.config.second), cell)
+    check_written(workbench, cell, *parts_of(cell, workbench.runtime.now, workbench.runtime.config.second))
 
 
 def _wrong(workbench: Workbench, parts: Sequence[Part], cell: str, now: int | None) -> list[Diagnostic]:

@@ -86,7 +86,7 @@ def problems(host: Host, line: str, cell: str) -> None:
     """What is wrong with a cell that is written: raises EventsError, or UsageError where it is the options."""
     OPTIONS.parse(line)
     expected, parts = _read(cell)
-    check_written(host.workbench, parts, cell)
+    check_written(host.workbench, cell, parts)
     _check(expected, host.workbench, cell)
 
 

@@ -15,7 +15,7 @@ from cepbook.magics.events import Observer, check, check_written, observed
 from cepbook.magics.host import Command, Host
 from cepbook.magics.judged import compared, different, judged, side_by_side
 from cepbook.magics.options import Options
-from cepbook.magics.scenario_cell import read
+from cepbook.magics.scenario_cell import parts_of, read
 from cepbook.magics.show import row_text, table
 from cepbook.magics.stories import add_case, cases_of
 from cepbook.shown import counted
@@ -76,7 +76,7 @@ def problems(host: Host, line: str, cell: str) -> None:
     """What is wrong with a cell that is written: raises EventsError, or UsageError where it is the options."""
     workbench = host.workbench
     observed(OPTIONS.parse(line).only, workbench)
-    check_written(workbench, read(cell, workbench.start.units, workbench.runtime.config.second), cell)
+    check_written(workbench, cell, *parts_of(cell, workbench.start.units, workbench.runtime.config.second))
 
 
 def _expected(results: Sequence[StepResult]) -> str:

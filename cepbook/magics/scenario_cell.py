@@ -47,11 +47,17 @@ def read(cell: str, now: int, second: int = 1000) -> tuple[Part, ...]:
 
     Raises EventsError with everything that is wrong.
     """
+    parts, wrong = parts_of(cell, now, second)
+    if wrong:
+        raise EventsError(wrong, cell)
+    return parts
+
+
+def parts_of(cell: str, now: int, second: int = 1000) -> tuple[tuple[Part, ...], tuple[Diagnostic, ...]]:
+    """The parts of a cell that can be read, and what is wrong with the others."""
     reader = _Reader(cell, now, second)
     parts = tuple(reader.parts())
-    if reader.wrong:
-        raise EventsError(tuple(reader.wrong), cell)
-    return parts
+    return parts, tuple(reader.wrong)
 
 
 class _Reader:

@@ -93,6 +93,12 @@ def test_cells_of_events(notebook: Notebook, magic: str, line: str, wrong: str, 
     assert found[0] == wrong and message in found[1]
 
 
+def test_all_mistakes_of_a_cell_of_events_at_once(notebook: Notebook) -> None:
+    notebook.run(SCHEMA)
+    found = marked(notebook, "%%events\nTick = {prise = 1.0}\nt = t.plus(1 our)\nTik = {}")
+    assert [text for text, _, _ in found] == ["prise", "1 our", "Tik"]
+
+
 def test_a_cell_of_events_that_has_run_is_not_wrong(notebook: Notebook) -> None:
     """Its times lie in the past then; and nothing is sent, and no query answered, for looking at it."""
     notebook.run(SCHEMA + ";\ncreate window W#keepall as Tick; @name('q') select * from Tick")
