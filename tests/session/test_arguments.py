@@ -32,6 +32,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "aggregate": {"code": lambda prices: 1.0, "name": "agg"},
     "again": {"values": {"least": 4.0}},
     "answer": {"epl": "select * from W"},
+    "cell_of": {"deployment": "cell"},
     "changes": {"name": "out"},
     "compare": {"batch": {"out": TICKS.rename(columns={"at": "time"}).assign(kind="insert")}},
     "define": {"name": "New", "source": {"a": "int"}},
