@@ -15,13 +15,13 @@ from typing import Any
 
 from cepbook.engine.delta import Delta
 from cepbook.errors import CepbookError, CompileError, Diagnostic, Span, StatementError, UsageError, did_you_mean
-from cepbook.lang.catalog import EventType
 from cepbook.magics.host import Command, Host
 from cepbook.magics.judged import compared, different, judged, side_by_side
 from cepbook.magics.options import Options
 from cepbook.magics.scenario_cell import EventsError, Part, parts_of, read
 from cepbook.magics.show import clock_text, row_text, table, text, together
 from cepbook.session import Workbench
+from cepbook.session.clock import to_time
 from cepbook.session.times import Times
 from cepbook.session.validate import Mismatch, converter, is_missing
 from cepbook.shown import counted, time_text
@@ -149,14 +149,15 @@ def _wrong(workbench: Workbench, parts: Sequence[Part], cell: str, now: int | No
                     wrong.append(Diagnostic("time-going-backwards", message, part.span, "`%epl reset` starts anew"))
                 before = time if before is None else max(before, time)
             case Send():
-                wrong += _check_event(stimulus, part, workbench.runtime.catalog.event_types)
+                wrong += _check_event(stimulus, part, workbench)
             case _:
                 wrong += _check_name(stimulus, part, workbench, asked=now is not None)
         wrong += _check_reactions(part, workbench, cell)
     return wrong
 
 
-def _check_event(send: Send, part: Part, types: Mapping[str, EventType]) -> Iterator[Diagnostic]:
+def _check_event(send: Send, part: Part, workbench: Workbench) -> Iterator[Diagnostic]:
+    types = workbench.runtime.catalog.event_types
     event_type = types.get(send.event_type)
     if event_type is None:
         hint = FORMS.get(send.event_type) or did_you_mean(send.event_type, types)
@@ -164,7 +165,7 @@ def _check_event(send: Send, part: Part, types: Mapping[str, EventType]) -> Iter
         yield Diagnostic("unknown-event-type", f"there is no event type `{send.event_type}`", span, hint)
         return
     properties = event_type.properties
-    fitted = _fitted(send, types)
+    fitted = _fitted(send, workbench)
     for name in send.event:
         where = _place(name, part)
         if name not in properties:
@@ -179,14 +180,21 @@ def _check_event(send: Send, part: Part, types: Mapping[str, EventType]) -> Iter
             yield Diagnostic("wrong-type", message, where)
 
 
-def _fitted(send: Send, types: Mapping[str, EventType]) -> dict[str, Any]:
-    """The event with its numbers in the types that are declared: 500 for a double is 500.0."""
+def _fitted(send: Send, workbench: Workbench) -> dict[str, Any]:
+    """The event with its numbers in the types that are declared: 500 for a double is 500.0. Its times may be texts."""
+    types = workbench.runtime.catalog.event_types
 
     def properties(name: str) -> Mapping[str, Any] | None:
         found = types.get(name)
         return None if found is None else found.properties
 
-    return coerce_row(send.event, types[send.event_type].properties, properties)
+    found = coerce_row(send.event, types[send.event_type].properties, properties)
+    texts = {name for name, value in found.items() if isinstance(value, str)}
+    if texts:
+        for name in texts & Times(workbench.runtime).of_type(send.event_type):
+            with suppress(UsageError):  # it is told as a text, where a whole number should be
+                found[name] = to_time(found[name], workbench.runtime.config.second)
+    return found
 
 
 def _place(name: str, part: Part) -> Span:
@@ -307,7 +315,7 @@ class Observer:
         runtime = self.workbench.runtime
         match stimulus:
             case Send(name):
-                event = _fitted(stimulus, runtime.catalog.event_types)
+                event = _fitted(stimulus, self.workbench)
                 with suppress(StatementError):  # noted by `_failed`; the event has reached all statements
                     self.workbench.send(name, event)
             case Advance(time, stepping):
@@ -404,7 +412,8 @@ DETAILS = """\
 Lines in two notations, mixed freely:
   t = "2024-01-01 08:00:00.000"          the clock, UTC; also t = 1500 (ms)
   t = t.plus(1 hour 30 seconds)
-  Tick = {symbol = 'A', price = 10.0}    an event; a property that is left out is null
+  Tick = {symbol = 'A', price = 10.0}    an event; a property that is left out is null, the time of the event may be a
+                                         date: {at = '2024-01-01 08:00'}
   Tick symbol="A" price=10.0             the same as a trace line; values are JSON
   @1500                                  the clock in ms; `@1500 stepping` stops at every due time
   iterate out                            the rows of a statement; also: partitions CONTEXT, query EPL
