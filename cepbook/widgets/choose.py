@@ -6,13 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from cepbook.shown import time_text
+import numpy as np
+
+from cepbook.shown import BELOW, time_text
 
 Row = Mapping[str, object]
 
 _OF_NUMBERS = frozenset("0123456789.+-einfa")  # in texts of numbers: 1.5, 1e-05, nan, inf
+_LAST = 253_402_300_800_000  # ms since 1970 of the end of the year 9999, behind which a time is no date
 _NONE = type(None)
 _LOOKED_AT = 500  # values by which a column is judged
 _EACH = 16  # of so many values one is asked where the first ones end
@@ -80,9 +83,18 @@ class Choice:
 
 
 def _written(times: Sequence[object]) -> Sequence[object]:
-    """Times in ms as texts; what is none stays as it is."""
-    known = {each: time_text(each) for each in set(times) if type(each) is int}
-    return [known.get(each, each) for each in times]  # type: ignore[call-overload]
+    """Times in ms as texts; what is none stays as it is. Dates, of which there are many, are written all at once."""
+    known = [each for each in set(times) if type(each) is int]
+    dated = [each for each in known if BELOW <= each < _LAST]
+    texts = {each: time_text(each) for each in known if not BELOW <= each < _LAST}
+    texts |= _dates([each for each in dated if each % 1000 == 0], "s")
+    texts |= _dates([each for each in dated if each % 1000], "ms")
+    return [texts.get(each, each) for each in times]  # type: ignore[call-overload]
+
+
+def _dates(times: Sequence[int], unit: Literal["s", "ms"]) -> dict[int, str]:
+    found = np.datetime_as_string(np.array(times, "datetime64[ms]"), unit=unit).tolist()
+    return {time: text.replace("T", " ") for time, text in zip(times, found, strict=True)}
 
 
 def first_of(values: Sequence[Any], places: Sequence[int], most: int, *, down: bool) -> list[int]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from cepbook import Workbench
 from cepbook.engine.runtime import Config
 from cepbook.session.partials import partials_of
 from cepbook.session.times import Times
+from cepbook.shown import time_text
 from cepbook.widgets.choose import Choice
+from cepbook.widgets.choose import _written as written
 from cepbook.widgets.freeze import freeze
 from cepbook.widgets.partitions import event_lines
 from cepbook.widgets.source import WorkbenchSource
@@ -98,6 +102,14 @@ def test_views_show_times_and_find_them_as_they_are_shown() -> None:
     assert list(Choice(("10:01",)).found(sheet, ("at", "x"), {"at"})) == [1]
     assert list(Choice(("2013-01-01", "1.0")).found(sheet, ("at", "x"), {"at"})) == [1]
     assert list(Choice(by="at", down=True).first(sheet, range(3), 9)) == [2, 1, 0]
+
+
+def test_many_times_are_written_as_each_of_them() -> None:
+    times = [0, -5, 999, DAY, DAY + 7, 86_400_000 * 365, 86_400_000 * 365 - 1, 253_402_300_799_999, 253_402_300_800_000]
+    draw = random.Random(1)
+    times += [draw.randrange(-(10**13), 3 * 10**14) // draw.choice((1, 100, 1000)) * 1000 for _ in range(500)]
+    times += [draw.randrange(10**12, 2 * 10**12) for _ in range(500)]
+    assert written([*times, None, "x"]) == [*map(time_text, times), None, "x"]
 
 
 def test_partial_matches_show_times() -> None:
