@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from typing import Any, Literal, Protocol
@@ -159,6 +159,7 @@ class Given:
     sort: bool
     late: Late
     second: int
+    checked: dict[str, PiecedSource] = field(default_factory=dict)  # of large files, which need not be checked again
 
     def open(self, until: int | None) -> list[Source]:
         """The sources, in order. Errors: EventError as `open_source`."""
@@ -170,7 +171,11 @@ class Given:
             if number is None and self.sequence is not None:
                 raise UsageError(f"sequence= names no column for `{name}`")
             wanted = Wanted(event_type, column, self.types, self.sort, self.late, until, self.second, number)
-            found.append(open_source(source, wanted))
+            known = self.checked.get(name)
+            opened = open_source(source, wanted) if known is None or not known.fits(wanted) else known.again(wanted)
+            if isinstance(opened, PiecedSource):
+                self.checked[name] = opened
+            found.append(opened)
         return found
 
     @property
@@ -311,21 +316,43 @@ class FrameSource:
 class PiecedSource:
     """A large file whose rows are in the order of time, read a piece at a time. It was checked completely."""
 
-    def __init__(self, path: str, columns: Columns, wanted: Wanted, total: int, first_time: int) -> None:
+    def __init__(
+        self, path: str, columns: Columns, wanted: Wanted, total: int | None, first_time: int, stamp: object
+    ) -> None:
         self.type_name = wanted.event_type.name
         self.total = total
         self.first_time = first_time
         self.late = 0
-        self._path, self._columns, self._wanted = path, columns, wanted
+        self._path, self._columns, self._wanted, self._stamp = path, columns, wanted, stamp
+
+    def fits(self, wanted: Wanted) -> bool:
+        """Whether the file is what it was when it was checked for the same events."""
+        mine = self._wanted
+        same = (mine.event_type, mine.time, mine.sequence) == (wanted.event_type, wanted.time, wanted.sequence)
+        return same and _stamp(self._path) == self._stamp
+
+    def again(self, wanted: Wanted) -> PiecedSource:
+        """The events up to another time, of which nobody has counted how many they are."""
+        wanted = replace(wanted, path=self._path)
+        return PiecedSource(self._path, self._columns, wanted, None, self.first_time, self._stamp)
 
     def chunks(self) -> Iterator[Chunk]:
         left = self.total
         for frame in pieces(self._path, self._columns, PIECE):
             piece = FrameSource(frame, self._wanted)
             yield from piece.chunks()
-            left -= piece.total
-            if left <= 0:
+            left = None if left is None else left - piece.total
+            if piece.total < len(frame) or (left is not None and left <= 0):
                 return
+
+
+def _stamp(path: str) -> object:
+    """What changes with a file; None where it is gone."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def _in_pieces(path: str, columns: Columns, wanted: Wanted) -> PiecedSource | None:
@@ -334,7 +361,7 @@ def _in_pieces(path: str, columns: Columns, wanted: Wanted) -> PiecedSource | No
     """
     if wanted.sequence is not None:
         return None
-    total, first, last = 0, None, None
+    total, first, last, stamp = 0, None, None, _stamp(path)
     kinds = Kinds()
     asked = replace(wanted, sort=False, late="error", until=None)
     try:
@@ -354,7 +381,7 @@ def _in_pieces(path: str, columns: Columns, wanted: Wanted) -> PiecedSource | No
         return None
     if path.lower().endswith(JSON_LINES) and kinds.empty():
         return None  # whether there is a property that no line has a value of, only the whole tells
-    return None if first is None else PiecedSource(path, columns, wanted, total, first)
+    return None if first is None else PiecedSource(path, columns, wanted, total, first, stamp)
 
 
 def _undefined(wanted: Wanted, time: int, number: int) -> EventError:

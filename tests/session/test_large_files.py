@@ -209,3 +209,30 @@ def test_mistakes_in_texts_are_told_as_of_the_whole_before_any_event(kind: str) 
     with pytest.raises(EventError):
         again.replay(written(mixed, f"d.{kind}"), type="A", time="t")
     assert again.feed("s").deliveries == 0
+
+
+@pytest.mark.parametrize("path", ["a.parquet", "a.csv", "a.jsonl"])
+def test_a_look_at_the_past_does_not_check_the_file_again(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads up to that instant; a file that has changed since is looked at anew."""
+    given = frame().drop(columns="other")
+    given.to_parquet(path) if path.endswith("parquet") else written(given, path)
+    cep, plain = bench(), bench()
+    replay = cep.replay(path, type="A", time="t", keep=50)
+    replay.run()
+    plain.replay(given, type="A", time="t", until=300).run()
+    read: list[int] = []
+    real = sources.pieces
+
+    def counting(*args: Any) -> Any:
+        for piece in real(*args):
+            read.append(len(piece))
+            yield piece
+
+    monkeypatch.setattr(sources, "pieces", counting)
+    assert replay.at(300).iterate("s") == plain.iterate("s")
+    assert sum(read) < len(given), "to be checked it would be read to its end"
+    assert replay.at(900).iterate("s") != plain.iterate("s")
+    more = pd.concat([given, given.iloc[-1:].assign(t=9_000)])
+    more.to_parquet(path) if path.endswith("parquet") else written(more, path)
+    read.clear()
+    assert replay.at(300).iterate("s") == plain.iterate("s") and sum(read) > len(given)
