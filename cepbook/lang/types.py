@@ -62,6 +62,7 @@ DATES = (*DATETIMES, LOCALDATE, LOCALTIME)
 NUMERIC = (BYTE, SHORT, INT, LONG, BIGINTEGER, FLOAT, DOUBLE, BIGDECIMAL)
 INTEGRAL = (BYTE, SHORT, INT, LONG, BIGINTEGER)
 BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
+SIZED = (*BITS, "float", "double")  # names of the types of numbers that have a size
 UNKEYED = frozenset(("array", "object", "map", "event", "struct"))  # whose values may change, or are any: no keys
 PLAIN = frozenset(("boolean", "string", "char", *BITS))  # names of types whose values equal themselves, in one form
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.catalog import EventType
-from cepbook.lang.plan import created
+from cepbook.lang.created import created
 from cepbook.lang.reads import types_read
 from cepbook.lang.types import Type
 from cepbook.magics.host import Host

@@ -21,6 +21,7 @@ from cepbook.errors import UsageError, hint_line
 from cepbook.feeds import Delivery, Feed
 from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
+from cepbook.lang.types import SIZED
 from cepbook.session.arrivals import Arrivals
 from cepbook.session.clock import show, span_text, unit
 from cepbook.session.rerun import Arrival, Bar, Rerun, Run, same_row
@@ -184,11 +185,8 @@ def _labels(event_type: EventType, wanted: str | Sequence[str] | None) -> tuple[
         return names
     times = (event_type.time_property, event_type.end_time_property)
     texts = [name for name, of in properties.items() if of.name in ("string", "char")]
-    numbers = [name for name, of in properties.items() if of.name in _NUMBERS and name not in times]
+    numbers = [name for name, of in properties.items() if of.name in SIZED and name not in times]
     return (*texts[:1], *numbers[:1]) or tuple(properties)[:1]
-
-
-_NUMBERS = ("byte", "short", "int", "long", "float", "double")
 
 
 # ---------------------------------------------------------------- what was delivered in fact

@@ -14,11 +14,12 @@ from typing import Any
 import pandas as pd
 
 from cepbook.lang.catalog import EventType
+from cepbook.lang.types import SIZED
 from cepbook.session.files import CSV, JSON_LINES, PARQUET, parquet_rows, pieces
 
 NUMBERS = frozenset(("int64", "float64", "Int64"))
 _ALIKE = {
-    **dict.fromkeys(("byte", "short", "int", "long", "float", "double"), NUMBERS),
+    **dict.fromkeys(SIZED, NUMBERS),
     "boolean": frozenset(("bool", "boolean", "object")),
 }  # by the type of a property: dtypes whose values are the same to it
 PLAIN = NUMBERS | {"bool", "boolean", "str", "string"}  # dtypes that tell all of their values
