@@ -405,9 +405,6 @@ def refused_in_partitions(
         return "its events are contained in others, whose properties are not theirs"
     if statement.source.nothing:
         return _A_ROW_EACH
-    found = (source.pattern for source in sources_of(statement))
-    if not all(patterns.begins_undecided(p.root) for p in found if isinstance(p, patterns.Pattern)):
-        return "its pattern may be true as soon as a partition begins, whatever the event is that begins it"
     if isinstance(statement, plan.SelectStatement):
         together = is_timed(statement) or not isinstance(context, plan.CreateContextStatement)
         if is_arranged(statement.root) and together:

@@ -71,6 +71,13 @@ PATTERNS = (
     "every a={T} while (a.x > 0) -> z={U}({keyed})",
     "every a={T} -> every z={U}({key}{w}) where timer:within({p})",
     "every a={T} -> z={U}({keyed}) -> timer:at(*, *, *, *, *, */5)",
+    "not {T}({w}) or a={T}({w})",
+    "a={T}({w}) or not {U}({w})",
+    "not {U}({w}) -> every a={T} -> z={U}({keyed})",
+    "every (a={T}({w}) and not {U}({w})) or not B({w})",
+    "timer:interval(0) -> a={T}({w}) -> z={U}({key}{w})",
+    "not {U}({w}) -> (timer:interval({p}) and not a={T}({w}))",
+    "[0:2] a={T}({w}) until z={U}({keyed})",
 )
 RECOGNIZED = (
     "pattern (p q+) define q as q.x > p.x",
@@ -230,11 +237,12 @@ class Modules(Statements):
     def _pattern(self) -> str:
         pattern = self.random.choice(PATTERNS)
         z = "z[0].x" if "] z=" in pattern or "until" in pattern else "z.x"
-        columns = f"a.k as k, a.x as ax{f', {z} as zx' if 'z=' in pattern else ''}"
+        a = "a[0]" if "] a=" in pattern else "a"
+        columns = f"{a}.k as k, {a}.x as ax{f', {z} as zx' if 'z=' in pattern else ''}"
         view = self.one("||#length(2)|#time({p})|#keepall")
         if view and self.chance(0.5):
-            columns = "a.k as k, count(*) as n, sum(a.x) as s"
-        return f"{{c}}select irstream {columns} from pattern [{pattern}]{view}{' group by a.k' * ('count(*)' in columns)}{self._clauses()}"
+            columns = f"{a}.k as k, count(*) as n, sum({a}.x) as s"
+        return f"{{c}}select irstream {columns} from pattern [{pattern}]{view}{f' group by {a}.k' * ('count(*)' in columns)}{self._clauses()}"
 
     def _recognize(self) -> str:
         by = (

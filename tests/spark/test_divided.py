@@ -40,6 +40,8 @@ BY_KEY = (
     "context {c} select irstream price from Tick#time_batch(2 sec)",
     "context {c} select count(*) as n, sum(price) as s from Tick output last every 2 sec",
     "context {c} select a.price as a, b.volume as b from pattern [every a=Tick(price > 5) -> b=Tick(volume > 5) where timer:within(3 sec)]",
+    "context {c} select a.price as a from pattern [not Tick(price > 7) -> every a=Tick(price < 3)]",
+    "context {c} select a.price as a from pattern [a=Tick(price > 5) or not Tick(price > 7)]#time(1 sec)",
     "context {c} select prev(1, price) as p, prior(2, volume) as q from Tick#length(4)",
     "context {c} create window W{c}#length(2) as Tick; context {c} insert into W{c} select * from Tick; context {c} select irstream symbol, sum(price) as s from W{c}",
     "context {c} select (select max(volume) from Tick#length(3)) as top, price from Tick",
