@@ -1,5 +1,8 @@
 """The state that a stream begins with: that of a batch at its end, divided as the stream is, or a saved workbench's.
 
+Without either, divisions that have categories of a context begin with these: categories are there before any event of
+theirs, and may deliver without one.
+
 For the batch's events each division is given the engine that the stream would have, had it seen them: the clock stops
 whenever something is due, up to the batch's end (`SparkRun.given.until`, or its last event), for all divisions the
 same. Of a saved state each division is given the partitions of its keys, where all that there is is in the partitions
@@ -22,7 +25,7 @@ from cepbook.engine.snapshot.whole import resume
 from cepbook.errors import SnapshotError, UsageError
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog
-from cepbook.lang.contexts import Keyed, KeyedContextSpec, KeyedStream
+from cepbook.lang.contexts import Category, Keyed, KeyedContextSpec, KeyedStream
 from cepbook.lang.expr import Prop
 from cepbook.spark.dealing import task_of
 from cepbook.spark.division import division_of
@@ -69,6 +72,18 @@ def _stream_of(context: Context, name: str, catalog: Catalog) -> KeyedStream | N
     """The stream of a keyed context that events of the input type `name` are of."""
     streams = division_of(context)
     return None if isinstance(streams, str) else next((s for s in streams if catalog.is_a(name, s.event_type)), None)
+
+
+def awake(program: Program, placement: Placement, divisions: int) -> list[tuple[Any, ...]]:
+    """The states of divisions in which something is due before any event has come to them.
+
+    `passed` is not known there: events at the very start are not late.
+    """
+    dealt_ = placement.parts
+    if dealt_ is None or not isinstance(dealt_.spec, Category):
+        return []
+    runtimes = ((number, load(program, number)[0]) for number in range(min(divisions, len(dealt_.spec.categories))))
+    return [(n, runtime.snapshot(), None, due, 0) for n, runtime in runtimes if (due := runtime.next_due) is not None]
 
 
 def states(initial: Initial, job: Job, runtime: Runtime, tagged: Tagged, session: SparkSession) -> DataFrame:

@@ -22,7 +22,7 @@ from cepbook.lang.reads import types_read
 from cepbook.spark.derived import Derived
 from cepbook.spark.execute import DIVISIONS, Job, planned, warn_of_order
 from cepbook.spark.hosted import output_schema
-from cepbook.spark.initial import Initial, placed, states, whole
+from cepbook.spark.initial import INITIAL, Initial, awake, placed, states, whole
 from cepbook.spark.inputs import check_delay
 from cepbook.spark.mark import mark_of
 from cepbook.spark.names import TASK, TIME
@@ -68,6 +68,8 @@ def stream(
         begin = None
         if initial is not None and job.placement.path != "native":
             begin = states(initial, job, runtime, tagged, session).groupBy(TASK)
+        elif waking := awake(job.program, job.placement, DIVISIONS):
+            begin = session.createDataFrame(waking, INITIAL).groupBy(TASK)
         made.append((job.program, _hosted(job, delay, sequence is not None, begin)))
     return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=False)
 

@@ -18,6 +18,7 @@ from cepbook.errors import EventError
 from cepbook.lang.plan import CycleStatement, SelectStatement
 from cepbook.spark.execute import _program, _read_by_any, _shares, _without_slices
 from cepbook.spark.hosted import Program
+from cepbook.spark.initial import INITIAL, awake
 from cepbook.spark.names import STOPS, TASK
 from cepbook.spark.pipeline import pipeline
 from cepbook.spark.placement import place
@@ -70,10 +71,18 @@ def delivered(taken: Iterator[Row]) -> list[dict[str, Any]]:
 
 
 def of_division(
-    program: Program, parts: list[tuple[int, pa.RecordBatch | None]], until: int, number: int = 0
+    program: Program,
+    parts: list[tuple[int, pa.RecordBatch | None]],
+    until: int,
+    number: int = 0,
+    begin: Row | None = None,
 ) -> list[dict[str, Any]]:
     """What is delivered of micro-batches, with the watermark before each, and of one at which it passes `until`."""
     store, before, rows = Store(), 0, []
+    if begin is not None:
+        processor = Hosted(program, True)
+        processor.init(store)  # type: ignore[arg-type]
+        processor.handleInitialState(number, begin, Watermark(0))
     for watermark, events in (*parts, (until, None)):
         processor = Hosted(program, True)
         processor.init(store)  # type: ignore[arg-type]
@@ -105,6 +114,8 @@ def differences(engine: Recorded, rng: Random, until: int) -> tuple[list[str], C
         if at.parts is not None:
             program = replace(program, shares=_shares(program, at.parts, TASKS))
         program = replace(program, others=line.feeders)
+        names = [each.split()[0] for each in INITIAL.split(", ")]
+        begins = {row[0]: Row(**dict(zip(names, row, strict=True))) for row in awake(program, at, TASKS)}
         found, failed = Counter[str](), Counter[str]()
         try:
             for number, numbers in enumerate(divided(program, at, engine)):
@@ -116,7 +127,7 @@ def differences(engine: Recorded, rng: Random, until: int) -> tuple[list[str], C
                     given = batch(program, at, engine, rng.sample(own, len(own))) if own else None
                     parts.append((watermark, None if given is None else given.drop_columns([STOPS, TASK])))
                     watermark = max(watermark, engine.events[here[-1]][1] - 1)  # or events of one time might be late
-                rows = of_division(program, parts, until, number)
+                rows = of_division(program, parts, until, number, begins.get(number))
                 found.update(repr((r["time"], r["kind"], tuple(r["s0"].values()))) for r in rows if not r["error"])
                 failed.update(r["statement"] for r in rows if r["error"])
             expected = shown(engine.rows[each.name], each.output_type, types)

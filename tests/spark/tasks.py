@@ -121,7 +121,8 @@ def divided(program: Program, at: Placement, engine: Recorded) -> list[list[int]
             own = tuple(str(event.get(p)) for p in keys.get(name, ()))
             places = [(crc32(repr(own).encode()) if at.path == "by key" else number) % len(found)]
             if at.parts is not None and isinstance(at.parts.spec, Category):
-                places = list(range(TASKS))  # which takes what is of its own categories
+                own_of = (at.parts.spec.categories[task::TASKS] for task in range(TASKS))
+                places = [i for i, own_ in enumerate(own_of) if any(passes(c, event) for _, c in own_)]
             elif at.parts is not None:
                 columns = [[event.get(p)] for p in hashed(at.parts, name)]
                 places = [buckets(at.parts, name, columns)[0] % TASKS]

@@ -131,6 +131,31 @@ def test_a_saved_workbench_is_divided_by_the_keys_of_its_context(spark: SparkSes
         assert sorted((row["time"], row["t"], row["s"]) for row in found) == sorted(rows), count
 
 
+def test_categories_are_there_before_their_first_event_also_when_the_stream_goes_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    cep = Workbench()
+    cep.run(
+        """create schema Trade(ts long, symbol string, venue long, price double, size int);
+        create context Venues group venue = 0 as first, group venue > 2 as none from Trade;
+        @name('counts') context Venues select context.label as label, count(*) as n
+        from Trade#time_batch(10 sec, 'FORCE_UPDATE, START_EAGER')"""
+    )
+    frame, folder = trades(7).assign(number=range(400)), tmp_path / "in"
+    folder.mkdir()
+    for part, rows in enumerate((frame[:150], frame[150:])):
+        pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), folder / f"{part}.parquet")
+        given = spark.readStream.schema(spark.read.parquet(str(folder)).schema).parquet(str(folder))
+        run = stream(runtime=cep.runtime, frames={"Trade": given}, time="ts", sequence="number")
+        writer = run.frame("counts").writeStream.option("checkpointLocation", str(tmp_path / "state"))
+        writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+    found = spark.read.parquet(str(tmp_path / "out")).toArrow().to_pylist()
+    cep.replay(frame, type="Trade", time="ts", sequence="number", stepping=True).run()
+    expected = cep.changes("counts")[["time", "label", "n"]].values.tolist()
+    assert sorted([row["time"], row["label"], row["n"]] for row in found) == sorted(expected)
+    assert sum(label == "none" for _, label, _ in expected) == 5
+
+
 @pytest.mark.filterwarnings("ignore::cepbook.spark.execute.OneTaskWarning")
 def test_what_a_stream_cannot_begin_with(spark: SparkSession, tmp_path: Path) -> None:
     cep = Workbench()

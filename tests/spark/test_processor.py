@@ -23,7 +23,8 @@ from cepbook.spark.pipeline import pipeline
 from cepbook.spark.placement import Placement, place
 from cepbook.spark.processor import Hosted, packed
 from cepbook.spark.result import caused
-from tests.spark.streams import Store, Watermark
+from tests.spark.streams import Store, Watermark, differences
+from tests.spark.tasks import Recorded
 
 pytestmark = pytest.mark.histories
 
@@ -338,6 +339,28 @@ def test_a_mark_is_of_all_partitions_that_are_dealt_out() -> None:
     assert own["divided"] != marked(categories.replace("high", "more"))["divided"]
     hashed = "coalesce by hash_code(s, n) from T granularity 5"
     assert marked(hashed)["divided"] == "32 parts, 5 hash buckets of C, T by hash_code(s, n)"
+
+
+EMPTY = (
+    "select count(*) as n from T#time_batch(2 sec, 'FORCE_UPDATE,START_EAGER')",
+    "select current_timestamp as at from pattern [every timer:interval(3 sec)]",
+)
+
+
+@pytest.mark.parametrize("epl", EMPTY)
+def test_categories_deliver_without_an_event_of_theirs(epl: str) -> None:
+    """Whose division Spark would not know of."""
+    engine = Recorded(0, {})
+    engine.deploy(SCHEMA + "create context C group n < 50 as low, group n > 90 as high, group n > 200 as none from T", "a")
+    engine.deploy(f"@name('q') context C {epl}", "b")
+    for tag, time, _, (ts, s, n) in history(3):
+        engine.advance(time, stepping=True)
+        engine.send("TQ"[tag], {"ts": ts, "s": s, "np"[tag]: n})
+    until = engine.runtime.now + 4000
+    engine.advance(until, stepping=True)
+    wrong, ran = differences(engine, random.Random(1), until)
+    assert not wrong and ran["by key"] == 1
+    assert len(engine.rows["q"]) > 30
 
 
 def test_the_state_of_another_mark_is_refused() -> None:
