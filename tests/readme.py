@@ -7,6 +7,7 @@ from pathlib import Path
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 SPARK = ".spark("
+KAFKA = '.format("kafka")'
 
 
 def fences() -> list[tuple[str, str]]:
@@ -16,7 +17,14 @@ def fences() -> list[tuple[str, str]]:
 
 
 def scripts() -> list[tuple[str, str]]:
-    """(Python, what it prints) of every Python block."""
+    """(Python, what it prints) of every Python block, but for that which needs a broker."""
     blocks = fences()
     after = [*blocks[1:], ("", "")]
-    return [(text, below) for (language, text), (_, below) in zip(blocks, after, strict=True) if language == "python"]
+    pairs = zip(blocks, after, strict=True)
+    return [(text, below) for (language, text), (_, below) in pairs if language == "python" and KAFKA not in text]
+
+
+def of_kafka() -> str:
+    """The Python block that needs a broker."""
+    (found,) = (text for language, text in fences() if language == "python" and KAFKA in text)
+    return found

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cepbook.spark.comparison import Comparison, compare
     from cepbook.spark.result import SparkRun
 
-__all__ = ["Comparison", "compare", "local_session", "register_sql", "run", "sql", "stream"]
+__all__ = ["Comparison", "compare", "from_kafka", "local_session", "register_sql", "run", "sql", "stream"]
 _ON_DEMAND = {"Comparison": "comparison", "compare": "comparison"}  # name -> the module that has it
 
 
@@ -134,7 +134,7 @@ def stream(
     time: str | Mapping[str, str] | None = None,
     sequence: str | Mapping[str, str] | None = None,
     statements: Sequence[str] | None = None,
-    start: int = 0,
+    start: int | None = None,
     delay: str = "0 seconds",
     initial: SparkRun | str | os.PathLike[str] | bytes | None = None,
     session: SparkSession | None = None,
@@ -145,8 +145,8 @@ def stream(
     ``writeStream`` in append mode, with a checkpoint. The watermark is `delay` (a text such as "10 minutes") behind the
     latest event. Events are replayed when it has passed their time, so those that come out of order by less are put in
     order; later ones are left out, and `SparkRun.failures` has a row that tells of them. The clock starts at `start`
-    (ms) and stops at the times of events and at all at which something is due. Without `sequence` events of one time
-    count by type, then as they come.
+    (ms; by default in 1970, with a warning for statements that deliver by the clock alone) and stops at the times of
+    events and at all at which something is due. Without `sequence` events of one time count by type, then as they come.
 
     What is known of events is kept by Spark's state store, as snapshots of the engine: after a restart from the
     checkpoint nothing is lost or repeated beyond what the sink itself guarantees. The state of other statements,
@@ -164,3 +164,20 @@ def stream(
     from cepbook.spark.streaming import stream as started
 
     return started(runtime, frames, time, sequence, statements, start, delay, session, initial)
+
+
+@checked
+def from_kafka(messages: Any, *, runtime: Runtime, event_type: str) -> DataFrame:
+    """The events of a type from messages in JSON, as Spark's connector for Kafka gives them, for `stream` (or `run`).
+
+    `messages` is what ``spark.readStream.format("kafka")….load()`` gives. The columns are the type's properties, by
+    their names in the JSON, ``kafka_timestamp`` (the message's own time) and ``kafka_order`` (partition, then offset: a
+    `sequence`). A message that is no JSON, or whose values do not fit the properties, is an event without values, also
+    of ``kafka_timestamp``: it has no time, so that a stream leaves it out and tells of it, unless a filter that Spark
+    itself runs drops it before. Errors: UsageError for an
+    unknown type, and for a frame without the columns of messages.
+    """
+    require_pyspark()
+    from cepbook.spark import messages as kafka
+
+    return kafka.from_kafka(messages, runtime.catalog.event_types, event_type)

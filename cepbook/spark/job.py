@@ -31,6 +31,7 @@ from cepbook.shown import progress_line, time_text
 from cepbook.spark.execute import execute
 from cepbook.spark.inputs import SEQUENCE, check_delay, loaded
 from cepbook.spark.mark import check
+from cepbook.spark.messages import ORDER, SCHEME, from_kafka, subscribed
 from cepbook.spark.module import runtime_of
 from cepbook.spark.result import SparkRun, acting, caused
 from cepbook.spark.session import local_session, quiet_pandas_warning, submitted
@@ -69,7 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("module", help="the file with the EPL")
     add("--in", dest="inputs", action="append", required=True, metavar="TYPE=PATH", type=_pair,
-        help="the events of a type: files or a directory; for a stream also TYPE=rate:ROWS_PER_SECOND")  # fmt: skip
+        help="the events of a type: files or a directory; for a stream also TYPE=rate:ROWS_PER_SECOND, or messages in "
+        "JSON, TYPE=kafka:SERVERS/TOPIC[?OPTION=VALUE&…] with options of Spark's connector")  # fmt: skip
     add("--time", action="append", default=[], type=_column, metavar="[TYPE=]COLUMN", help="where the events' time is")
     add("--sequence", action="append", default=[], type=_column, metavar="[TYPE=]COLUMN",
         help="what orders events of one time")  # fmt: skip
@@ -203,7 +205,7 @@ def _elsewhere() -> bool:
 
 
 def _is_local(path: str) -> bool:
-    return "://" not in path and not path.startswith("rate:")
+    return "://" not in path and not path.startswith(("rate:", SCHEME))
 
 
 def _has_files(path: str) -> bool:
@@ -218,15 +220,22 @@ def _opened(given: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str,
     except UnicodeDecodeError as wrong:
         byte = f"byte {wrong.start} is {wrong.object[wrong.start]:#x}"
         raise UsageError(f"{given.module!r} is no UTF-8 text: {byte}") from None
-    declared(epl)  # what is no EPL is told before Spark starts, which takes seconds
+    names = declared(epl)  # what is no EPL is told before Spark starts, which takes seconds
     time, sequence = _columns(given.time), _columns(given.sequence)
     _check_places(given)
+    for name, path in given.inputs:
+        if path.startswith(("rate:", SCHEME)) and not given.stream:
+            what = "a topic" if path.startswith(SCHEME) else "a rate"
+            raise UsageError(f"{name}={path}: {what} has no end, so it needs --stream")
+        if path.startswith(SCHEME) and name not in names:
+            wanted = f"say `create schema {name}(…)` in the module"
+            raise UsageError(f"{name}={path}: its messages do not say what columns they have; {wanted}")
     session = _session(given)
     frames = {}
     for name, path in given.inputs:
-        if path.startswith("rate:"):
-            if not given.stream:
-                raise UsageError(f"{name}={path}: a rate has no end, so it needs --stream")
+        if path.startswith(SCHEME):
+            frames[name] = subscribed(session, path)
+        elif path.startswith("rate:"):
             rate = session.readStream.format("rate").option("rowsPerSecond", path.removeprefix("rate:"))
             frames[name] = rate.load()
         elif given.stream:
@@ -236,6 +245,10 @@ def _opened(given: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str,
         else:
             frames[name] = _read(session, path, given)
     runtime = runtime_of(epl, {name: frame.schema for name, frame in frames.items()}, time)
+    messages = [name for name, path in given.inputs if path.startswith(SCHEME)]
+    frames |= {name: from_kafka(frames[name], runtime.catalog.event_types, name) for name in messages}
+    if sequence is None and len(messages) == len(frames):
+        sequence = ORDER
     known = list(runtime.statements)
     for name, _ in given.outputs:
         if name not in known:
@@ -290,7 +303,7 @@ def _stream(given: argparse.Namespace) -> int:
         raise UsageError("--start and --initial: the clock begins where the saved one was")
     session, runtime, frames, time, sequence = _opened(given)
     wanted = [name for name, _ in given.outputs]
-    run = stream(runtime, frames, time, sequence, wanted, given.start or 0, given.delay, session, given.initial)
+    run = stream(runtime, frames, time, sequence, wanted, given.start, given.delay, session, given.initial)
     if not run.certain:
         _warn_of_ties(run)
     for name in wanted:

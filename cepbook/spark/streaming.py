@@ -7,6 +7,7 @@ one task works at; `StreamRun.coverage` says of which and why.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,12 +17,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.timers import NEVER
 from cepbook.errors import UsageError
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import types_read
 from cepbook.spark.derived import Derived
 from cepbook.spark.execute import DIVISIONS, Job, planned, warn_of_order
-from cepbook.spark.hosted import output_schema
+from cepbook.spark.hosted import load, output_schema
 from cepbook.spark.initial import INITIAL, Initial, awake, placed, states, whole
 from cepbook.spark.inputs import check_delay
 from cepbook.spark.mark import mark_of
@@ -44,7 +46,7 @@ def stream(
     time: str | Mapping[str, str] | None,
     sequence: str | Mapping[str, str] | None,
     statements: Sequence[str] | None,
-    start: int,
+    start: int | None,
     delay: str,
     session: SparkSession | None,
     initial: Initial | None = None,
@@ -55,11 +57,13 @@ def stream(
     check_delay(delay)
     begun = partial(_placed, frames=frames, catalog=runtime.catalog, initial=initial)
     jobs, placements, tagged, session = planned(
-        runtime, frames, time, sequence, statements, start, None, session, begun
+        runtime, frames, time, sequence, statements, start or 0, None, session, begun
     )
     if session.conf.get(STORE, "") != ROCKSDB:  # the only one that has what stateful processors need
         session.conf.set(STORE, ROCKSDB)
     warn_of_order(placements)
+    if start is None and initial is None:
+        _warn_of_years(jobs)
     if isinstance(initial, str | bytes | os.PathLike):
         jobs = [replace(job, program=whole(job.program, runtime)) for job in jobs]
     jobs = [_marked(job) for job in jobs]
@@ -91,6 +95,26 @@ def _placed(
         f"`{line.target}` reads no events, and those that a statement reads move its clock in a stream: it would "
         "never deliver anything\n  hint: leave it out, or run it over a batch"
     )
+
+
+class EarlyWarning(UserWarning):
+    """A statement delivers by the clock alone, from 1970 on."""
+
+
+def _warn_of_years(jobs: Sequence[Job]) -> None:
+    """Say which statements have something due before any event, where nobody said when the clock starts."""
+    for job in jobs:
+        runtime, collected = load(job.program) if job.placement.path != "native" else (None, {})
+        if runtime is not None and any(each.timed.due < NEVER for each in runtime.statements.values()):
+            names = " and ".join(f"`{name}`" for name in collected)
+            deliver = "delivers" if len(collected) == 1 else "deliver"
+            warnings.warn(
+                f"{names} {deliver} by the clock alone, which starts in 1970 where nobody says when: what is due up to "
+                "the first event may be very much\n"
+                "  hint: say when the clock is to start: `start=`, of a job --start",
+                EarlyWarning,
+                stacklevel=5,
+            )
 
 
 def _marked(job: Job) -> Job:

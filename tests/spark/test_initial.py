@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from cepbook import Workbench
 from cepbook.errors import UsageError
 from cepbook.spark import stream
 from cepbook.spark.execute import OneTaskWarning
+from cepbook.spark.streaming import EarlyWarning
 
 from .histories import trades
 
@@ -146,7 +148,7 @@ def test_categories_are_there_before_their_first_event_also_when_the_stream_goes
     for part, rows in enumerate((frame[:150], frame[150:])):
         pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), folder / f"{part}.parquet")
         given = spark.readStream.schema(spark.read.parquet(str(folder)).schema).parquet(str(folder))
-        run = stream(runtime=cep.runtime, frames={"Trade": given}, time="ts", sequence="number")
+        run = stream(runtime=cep.runtime, frames={"Trade": given}, time="ts", sequence="number", start=0)
         writer = run.frame("counts").writeStream.option("checkpointLocation", str(tmp_path / "state"))
         writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
     found = spark.read.parquet(str(tmp_path / "out")).toArrow().to_pylist()
@@ -154,6 +156,34 @@ def test_categories_are_there_before_their_first_event_also_when_the_stream_goes
     expected = cep.changes("counts")[["time", "label", "n"]].values.tolist()
     assert sorted([row["time"], row["label"], row["n"]] for row in found) == sorted(expected)
     assert sum(label == "none" for _, label, _ in expected) == 5
+
+
+@pytest.mark.filterwarnings("error")
+def test_who_does_not_say_when_the_clock_starts_is_warned_of_what_is_due_since_1970(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    cep = Workbench()
+    cep.run(
+        """create schema Trade(ts long, symbol string, venue long, price double, size int);
+        create context Office start (0, 9, *, *, *) end (0, 17, *, *, *);
+        create context Each partition by symbol from Trade;
+        @name('due') context Each select * from pattern [every timer:interval(1 sec)];
+        @name('eager') select count(*) as n from Trade#time_batch(1 sec, 'START_EAGER');
+        @name('open') context Office select count(*) as n from Trade#time_batch(1 min)"""
+    )
+    source = written(trades(5).assign(number=range(400)), tmp_path / "in")
+    given = {"Trade": spark.readStream.schema(spark.read.parquet(source).schema).parquet(source)}
+
+    def begun(statement: str, **options: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OneTaskWarning)
+            stream(runtime=cep.runtime, frames=given, time="ts", statements=[statement], **options)
+
+    begun("due")
+    begun("open")
+    begun("eager", start=0)
+    with pytest.warns(EarlyWarning, match="`eager` delivers by the clock alone, which starts in 1970"):
+        begun("eager")
 
 
 @pytest.mark.filterwarnings("ignore::cepbook.spark.execute.OneTaskWarning")
