@@ -16,6 +16,7 @@ from cepbook.lang.catalog import EventType
 from cepbook.spark.schema import quote, shape_of
 
 SCHEME = "kafka:"
+CONNECTOR = "kafka"  # Spark's name of it
 TIMESTAMP, ORDER = "kafka_timestamp", "kafka_order"
 _EVENT, _WRONG = "__cepbook_event", "__cepbook_wrong"
 _PARTITION_BITS = 48  # of a place the partition stands above its offset
@@ -53,12 +54,12 @@ def subscribed(session: SparkSession, place: str) -> DataFrame:
     if not (servers and topic):
         raise UsageError(f"{place} is no topic: say {SCHEME}SERVERS/TOPIC, as in {SCHEME}localhost:9092/ticks")
     options: dict[str, Any] = dict(parse_qsl(given, keep_blank_values=True))
-    reader = session.readStream.format("kafka").options(**{"kafka.bootstrap.servers": servers, "subscribe": topic})
+    reader = session.readStream.format(CONNECTOR).options(**{"kafka.bootstrap.servers": servers, "subscribe": topic})
     try:
         found = reader.options(**options).load()
         found.schema  # noqa: B018  Spark Connect looks when asked
     except PySparkException as failed:
-        if "data source: kafka" not in str(failed):
+        if f"data source: {CONNECTOR}" not in str(failed):
             raise
         raise UsageError(
             f"{place}: Spark's connector for Kafka is missing\n  hint: spark-submit "
