@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 import os
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
@@ -155,6 +156,17 @@ def checked(method: _Called) -> _Called:
         return method(*args, **kwargs)
 
     return call  # type: ignore[return-value]
+
+
+def outside() -> int:
+    """The `stacklevel` for a warning of the caller's, which then stands where somebody else's code called ours."""
+    level, frame = 0, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cepbook":
+        level, found = level + 1, frame.f_back
+        if found is None:
+            break
+        frame = found
+    return level + 1
 
 
 def _names_of(signature: inspect.Signature) -> dict[str, None] | None:

@@ -64,11 +64,6 @@ def property_of(array: pa.Array, declared: Type, types: Mapping[str, EventType],
     array = plain(array)
     if _is_binary(array.type):
         raise EventError(f"{where} is {array.type}{BINARY}")
-    shape = shape_of(declared, types)
-    if shape.json and declared.of is None and declared.event is None:
-        if declared.name == "map" and not (pa.types.is_map(array.type) or pa.types.is_struct(array.type)):
-            raise _unfit(array.type, declared, where)
-        return array
     return _checked(array, declared, types, _Place(where), second)
 
 
@@ -99,10 +94,13 @@ def _unfit(found: pa.DataType, declared: Type, where: _Place | str) -> EventErro
 
 
 def _checked(array: pa.Array, declared: Type, types: Mapping[str, EventType], where: _Place, second: int) -> pa.Array:
-    found = array.type
-    wanted = shape_of(declared, types).arrow
+    found, shape = array.type, shape_of(declared, types)
+    wanted = shape.arrow
     if pa.types.is_null(found):
         return pa.nulls(len(array), wanted)
+    if shape.json and declared.of is None and declared.event is None:  # of no fixed shape
+        _require(declared.name != "map" or pa.types.is_map(found) or pa.types.is_struct(found), found, declared, where)
+        return array
     if declared.of is not None:
         if not (pa.types.is_list(found) or pa.types.is_large_list(found)):
             raise _unfit(found, declared, where)

@@ -505,14 +505,22 @@ def _need_of_windows(windows: Sequence[plan.WindowSpec], name: str, without_orde
     if grouping is not None:
         keys = plain(grouping.args)
         if not row.per_group:
-            return f"the window {row.name} is not known to run for each group by itself"
+            return f"the window {_called(rest)} is not known to run for each group by itself"
         return one(name, keys) if keys else "no groupwin key is a plain property"
     if row.alone:
         return ANYWHERE
     if row.divides:
         keys = plain(rest[0].args)
         return one(name, keys) if keys else "no unique criterion is a plain property"
-    return f"the window {row.name} holds events of all keys"
+    return f"the window {_called(rest)} holds events of all keys"
+
+
+def _called(windows: Sequence[plan.WindowSpec]) -> str:
+    """The name of the one window that keeps events, as people know it: those from Python have their own."""
+    if not windows:
+        return "keepall"
+    last = windows[0].args[-1] if windows[0].args else None
+    return last.name if isinstance(last, expr.UserClass) else windows[0].name
 
 
 def _expiry_has_no_order(statement: plan.SelectStatement, line: Pipeline) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cepbook.arguments import outside
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import expr, plan
@@ -124,10 +125,10 @@ def warn_of_order(placements: Mapping[str, Placement]) -> None:
     """Say which statements run in one task, why, and what would change that; and which have nothing to read."""
     for name, placement in placements.items():
         if placement.reason == UNFED:
-            warnings.warn(f"`{name}`: {UNFED}", UnfedWarning, stacklevel=4)
+            warnings.warn(f"`{name}`: {UNFED}", UnfedWarning, stacklevel=outside())
         if placement.path == "ordered":
-            advice = f"\n  hint: {placement.advice}" if placement.advice else ""
-            warnings.warn(f"`{name}` runs in one task: {placement.reason}{advice}", OneTaskWarning, stacklevel=4)
+            why = f"{placement.reason}\n  hint: {placement.advice}" if placement.advice else placement.reason
+            warnings.warn(f"`{name}` runs in one task: {why}", OneTaskWarning, stacklevel=outside())
 
 
 def planned(

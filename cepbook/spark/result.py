@@ -24,7 +24,7 @@ from cepbook.spark.native import told_times
 from cepbook.spark.output import Output
 from cepbook.spark.placement import Placement
 from cepbook.spark.progress import watched
-from cepbook.spark.schema import free_names, quote, shape_of
+from cepbook.spark.schema import Convert, free_names, quote, reader_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,12 +123,11 @@ class SparkRun:
         """Of a stream's statement: what its state bears."""
         return next(p.mark for p, _ in self._jobs for n, _ in p.outputs if n == name)
 
-    def json_columns(self, name: str) -> tuple[str, ...]:
-        """The statement's columns (by their names in EPL) whose values have no fixed shape and are JSON text."""
+    def readers(self, name: str) -> dict[str, Convert]:
+        """Of the statement's columns (by their names in EPL) whose values Spark has in another form, the way back."""
         program, number = next((p, i) for p, _ in self._jobs for i, (n, _) in enumerate(p.outputs) if n == name)
-        properties = program.outputs[number][1].properties
-        shapes = {c: shape_of(t, program.nested) for c, t in properties.items()}
-        return tuple(c for c, shape in shapes.items() if shape.json and shape.ddl == "string")
+        found = ((c, reader_of(t, program.nested)) for c, t in program.outputs[number][1].properties.items())
+        return {column: read for column, read in found if read is not None}
 
     def frame(self, name: str, observed: str | Observation | None = None) -> DataFrame:
         """The rows of one statement, in no particular order (sort by sequence, trigger, delivery).

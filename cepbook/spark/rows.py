@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ from cepbook.errors import UsageError
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.types import BITS, Type
 from cepbook.spark.pipeline import Query, pipeline
-from cepbook.spark.schema import TEXTUAL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -230,15 +228,9 @@ def _of_run(run: SparkRun, name: str) -> Rows:
     table = run.to_arrow(name)
     shown = run.columns(name)
     columns = {own: _of_arrow(table.column(there)) for own, there in shown.items()}
-    for own in run.json_columns(name):
-        columns[own] = column_of([None if text is None else json.loads(text) for text in columns[own].plain()])
+    for own, read in run.readers(name).items():
+        columns[own] = column_of([None if v is None else read(v) for v in columns[own].plain()])
     declared = run.types(name)
-    for own, of in declared.items():
-        if of.name == "biginteger":
-            columns[own] = column_of([None if v is None else int(v) for v in columns[own].plain()])
-        elif of.name in TEXTUAL:
-            read = TEXTUAL[of.name]
-            columns[own] = column_of([None if v is None else read(v) for v in columns[own].plain()])
     families = {c: family for c, of in declared.items() if (family := family_of(of)) is not None}
     singles = frozenset(own for own, there in shown.items() if str(table.schema.field(there).type) == "float")
     order = "" if run.certain else run.order

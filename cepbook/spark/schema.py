@@ -90,6 +90,25 @@ def kinds_of(schema: pa.Schema) -> StructType:
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)  # those without a zone stay so
 
 
+def reader_of(t: Type, types: Mapping[str, EventType], inside: tuple[str, ...] = ()) -> Convert | None:
+    """The way back from what `shape_of` makes of values: to those that a statement delivers; None where they are the
+    same.
+    """
+    if t.name == "biginteger":
+        return int
+    if t.name in TEXTUAL:
+        return TEXTUAL[t.name]
+    if t.name in _SCALARS:
+        return None
+    if t.of is not None:
+        return _each(reader_of(t.of, types, inside))
+    nested = types.get(t.event) if t.event is not None else None
+    if nested is not None and nested.name not in inside and nested.properties:
+        readers = [(n, reader_of(p, types, (*inside, nested.name))) for n, p in nested.properties.items()]
+        return _struct(readers) if any(read is not None for _, read in readers) else None
+    return json.loads
+
+
 def quote(name: str) -> str:
     """`name` as an identifier of Spark SQL."""
     return "`" + name.replace("`", "``") + "`"

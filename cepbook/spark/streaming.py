@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from cepbook.arguments import outside
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.timers import NEVER
 from cepbook.errors import UsageError
@@ -113,7 +114,7 @@ def _warn_of_years(jobs: Sequence[Job]) -> None:
                 "the first event may be very much\n"
                 "  hint: say when the clock is to start: `start=`, of a job --start",
                 EarlyWarning,
-                stacklevel=5,
+                stacklevel=outside(),
             )
 
 

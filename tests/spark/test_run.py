@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from datetime import time as clock
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import compare, sql
-from cepbook.spark.execute import UnfedWarning
+from cepbook.spark.execute import OneTaskWarning, UnfedWarning
 from cepbook.spark.result import acting
 
 from .histories import SPAN, quotes, trades
@@ -547,3 +550,42 @@ def test_events_of_a_subtype_are_looked_at_as_wholes(spark: SparkSession) -> Non
     assert compare(cep, run).verdict == "equal", compare(cep, run)
     assert sorted(run.to_arrow("divided").column("k").to_pylist()) == ["a", "b"]
     assert cep.changes("asked")["q"].tolist() == [None, 3, 4, None, 5]
+
+
+def test_values_in_lists_and_events_are_compared_as_what_they_are(spark: SparkSession) -> None:
+    """Also those that Spark has as texts: maps, objects, times without a date."""
+    cep = Workbench()
+    cep.run(
+        """create schema Part(m map, n biginteger, t localtime);
+        create schema A(ts long, m map, n biginteger, t localtime, o object, part Part, parts Part[]);
+        @name('q') select window(m) as ms, window(n) as ns, window(t) as times, window(o) as os, last(part) as part,
+        last(parts) as parts, last(m) as m, last(n) as n from A#length(2)"""
+    )
+    part = {"m": {"a": 1}, "n": 7, "t": clock(10, 20, 30)}
+    events = [
+        {"ts": 1, "m": {"a": 1}, "n": 2, "t": clock(10, 20), "o": "x", "part": part, "parts": [part, None]},
+        {"ts": 2, "m": {}, "n": None, "t": None, "o": None, "part": None, "parts": []},
+        {"ts": 3, "m": None, "n": 10**30, "t": clock(0), "o": "y", "part": {**part, "m": None}, "parts": None},
+    ]
+
+    def given(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: Decimal(v) if name == "n" and v is not None else given(v) for name, v in value.items()}
+        return [given(v) for v in value] if isinstance(value, list) else str(value) if isinstance(value, clock) else value
+
+    one = pa.struct([("m", pa.map_(pa.string(), pa.int64())), ("n", pa.decimal128(38, 0)), ("t", pa.string())])
+    kinds = [("ts", pa.int64()), *((f.name, f.type) for f in one), ("o", pa.string()), ("part", one)]
+    table = pa.Table.from_pylist([given(event) for event in events], pa.schema([*kinds, ("parts", pa.list_(one))]))
+    cep.replay({"A": events}, time="ts").run()
+    assert cep.changes("q").iloc[0]["ms"] == [{"a": 1}]
+    compare(cep, cep.spark({"A": table}, time="ts", session=spark)).assert_same()
+
+
+def test_warnings_stand_where_ours_is_called(spark: SparkSession) -> None:
+    cep = Workbench()
+    cep.run("create schema A(ts long, n int); @name('q') select sum(n) as s from A")
+    frame = pd.DataFrame({"ts": [1], "n": pd.array([1], "int32")})
+    with pytest.warns(OneTaskWarning) as told:
+        cep.spark({"A": frame}, time="ts", session=spark)
+        sql("select sum(n) as s from A", A=frame, time="ts", session=spark)
+    assert [each.filename for each in told] == [__file__] * 2
