@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         help="what orders events of one time")  # fmt: skip
     add("--out", dest="outputs", action="append", default=[], metavar="STATEMENT=DIRECTORY", type=_pair,
         help="where the rows of a statement go")  # fmt: skip
-    add("--format", choices=FORMATS, help="of the files, where their names do not tell; parquet if not given")
+    add("--format", choices=FORMATS, help="of files and directories whose names do not tell; parquet if not given")
     add("--start", type=_moment, help="ISO 8601 or ms: the clock begins here, at 1970 if not given")
     add("--until", type=_moment, help="ISO 8601 or ms: the clock goes there at the end, and later events are left out")
     add("--overwrite", action="store_true", help="replace what is in the directories")
@@ -162,8 +162,17 @@ def _format(path: str, given: argparse.Namespace) -> str:
     return ending if ending in FORMATS else given.format or FORMATS[0]
 
 
+def _format_in(path: str, given: argparse.Namespace) -> str:
+    """The format of what is read: of a directory of this machine the names of its files tell it, where they agree."""
+    if _elsewhere() or not os.path.isdir(path):
+        return _format(path, given)
+    names = (name for _, _, files in os.walk(path) for name in files if not name.startswith(("_", ".")))
+    endings = {name.rpartition(".")[2].lower() for name in names}
+    return endings.pop() if len(endings) == 1 and endings <= set(FORMATS) else _format(path, given)
+
+
 def _read(session: SparkSession, path: str, given: argparse.Namespace) -> DataFrame:
-    return loaded(_reader(session.read, _format(path, given)), path)
+    return loaded(_reader(session.read, _format_in(path, given)), path)
 
 
 def _reader(reader: Any, kind: str) -> Any:
@@ -240,7 +249,7 @@ def _opened(given: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str,
             frames[name] = rate.load()
         elif given.stream:
             columns = _read(session, path, given).schema
-            reader = _reader(session.readStream, _format(path, given)).schema(columns)
+            reader = _reader(session.readStream, _format_in(path, given)).schema(columns)
             frames[name] = (reader.option("maxFilesPerTrigger", given.files) if given.files else reader).load(path)
         else:
             frames[name] = _read(session, path, given)

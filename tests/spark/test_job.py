@@ -112,6 +112,16 @@ def test_a_job_writes_what_the_kernel_delivers(spark: SparkSession, folder: Path
     assert main([*words, "--out", f"big={out}", "--overwrite", "--quiet"]) == DONE
 
 
+def test_the_names_of_files_in_a_directory_tell_their_format(spark: SparkSession, folder: Path, capsys: Any) -> None:
+    (folder / "text").mkdir()
+    trades(1).assign(number=range(400)).to_csv(folder / "text" / "a.csv", index=False)
+    words = [str(folder / "job.epl"), "--time", "ts", "--sequence", "number", "--quiet", "--format", "json"]
+    for given in ("in", "text"):
+        out = folder / f"of {given}"
+        assert main([*words, "--in", f"Trade={folder / given}", "--out", f"big={out}"]) == DONE
+        assert spark.read.json(str(out)).count() == len(kernel("big", "size"))
+
+
 @pytest.mark.histories
 def test_spark_submit_runs_a_job_as_a_local_session_does(spark: SparkSession, tmp_path: Path) -> None:
     """Times without a zone are UTC wherever it runs, and there are not 200 tasks on two cores."""
