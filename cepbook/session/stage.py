@@ -75,7 +75,7 @@ class Stage:
         self.readers: list[Reader] = []
         self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
-        self._calls_out: tuple[object, bool] = (None, False)  # of which runtime in which version that is
+        self._calls_out: tuple[int, bool] | None  # in which version of the runtime that is
         self._attend(runtime)
 
     # ---- what a replay needs
@@ -98,8 +98,9 @@ class Stage:
     @property
     def calls_out(self) -> bool:
         """Whether code of the user is called while events come: functions in statements, listeners."""
-        if self._calls_out[0] != (self.runtime, self.runtime.version):
-            self._calls_out = (self.runtime, self.runtime.version), _calls_out(self.runtime)
+        version = self.runtime.version
+        if self._calls_out is None or self._calls_out[0] != version:
+            self._calls_out = version, _calls_out(self.runtime)
         return self._calls_out[1]
 
     def halt(self, on: bool) -> None:
@@ -228,6 +229,7 @@ class Stage:
 
     def _attend(self, runtime: Runtime) -> None:
         """Take note of failures and of context partitions."""
+        self._calls_out = None
         runtime.add_error_listener(self._count_failure)
         runtime.add_partition_listener(None, self.lives.take)
         for context in runtime.catalog.contexts:  # those that are there from the beginning on

@@ -24,8 +24,9 @@ from cepbook.arguments import checked
 from cepbook.errors import UsageError
 from cepbook.shown import Table, captioned, time_text
 from cepbook.spark.match import Difference, Rules, Tally
-from cepbook.spark.rows import Rows, by_hand_of, failures_of, feeders_of, queries_of, rows_of, second_of, statements_of
+from cepbook.spark.rows import Rows
 from cepbook.spark.shift import unshifted
+from cepbook.spark.sides import side_of
 
 _SIGNS = {"equal": "✓ equal", "incomplete": "? incomplete", "different": "✗ different"}
 _SHOWN = 5  # differences of a statement that a report prints
@@ -179,35 +180,35 @@ def compare(
     the columns of `key`; without it by what they have in common. `tolerance` is relative, `absolute` for what is near
     zero. Times that differ by a constant are said to. Raises `UsageError` for unknown names and a bad tolerance.
     """
-    here, there = statements_of(interactive), statements_of(batch)
-    names = list(there) if statements is None else list(statements)
+    here, there = side_of(interactive), side_of(batch)
+    names = list(there.statements) if statements is None else list(statements)
     if not names:
         raise UsageError("there is nothing to compare: no statement was named, or the batch has none")
     for name in names:
-        if name not in here or name not in there:
-            side, known = ("interactive", here) if name not in here else ("batch", there)
-            raise UsageError(f"the {side} side has no statement {name}; it has {', '.join(known) or 'none'}")
+        for side, known in (("interactive", here.statements), ("batch", there.statements)):
+            if name not in known:
+                raise UsageError(f"the {side} side has no statement {name}; it has {', '.join(known) or 'none'}")
     if not (tolerance >= 0 and absolute >= 0):
         raise UsageError(f"a tolerance is a number of at least 0, not {min(tolerance, absolute)}")
-    seconds = {second for second in map(second_of, (interactive, batch)) if second is not None} or {1000}
+    seconds = {second for second in (here.second, there.second) if second is not None} or {1000}
     if len(seconds) > 1:
         raise UsageError("the clock of one side counts milliseconds, that of the other microseconds")
     (second,) = seconds
     keys = (key,) if isinstance(key, str) else tuple(key)
     rules = Rules(tolerance, order, absolute=absolute, key=keys, second=second)
-    sides = {name: (rows_of(interactive, name, second), rows_of(batch, name, second)) for name in names}
-    failed = failures_of(interactive), failures_of(batch)  # known by now: they came with the rows
+    sides = {name: (here.rows(name, second), there.rows(name, second)) for name in names}
+    failed = here.failures(), there.failures()  # known by now: they came with the rows
     both = {name: (failed[0].get(name, 0), failed[1].get(name, 0)) for name in (*failed[0], *failed[1])}
-    left_out = [name for name in queries_of(interactive) if name not in there] if statements is None else []
+    left_out = [name for name in here.queries if name not in there.statements] if statements is None else []
     found = {}
     for name, (mine, theirs) in sides.items():
-        feeders = dict.fromkeys((*feeders_of(interactive, name), *feeders_of(batch, name)))
+        feeders = dict.fromkeys((*here.feeders(name), *there.feeders(name)))
         fed = {each: both[each] for each in feeders if each in both and each not in sides}
         found[name] = _judge(name, mine, theirs, rules, both.get(name, (0, 0)), fed)
     compared = Comparison(found, tuple(left_out))
-    if compared.verdict == "equal" or hasattr(batch, "feed"):
+    if compared.verdict == "equal" or there.live:
         return compared
-    return replace(compared, by_hand=by_hand_of(interactive, found))
+    return replace(compared, by_hand=here.by_hand(found))
 
 
 def _judge(

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from cepbook.errors import UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
+from cepbook.spark.inputs import columns_of
 from cepbook.spark.schema import quote, shape_of
 
 SCHEME = "kafka:"
@@ -27,14 +28,17 @@ def from_kafka(messages: DataFrame, types: Mapping[str, EventType], name: str) -
     """See `cepbook.spark.from_kafka`."""
     if name not in types:
         raise UsageError(f"there is no event type {name}; {did_you_mean(name, types) or 'run its schema first'}")
-    lacking = [each for each in _NEEDED if each not in messages.columns]
+    columns = columns_of(messages) if hasattr(messages, "sparkSession") else None
+    if columns is None:
+        raise UsageError(f"messages of Kafka are a Spark DataFrame, not {type(messages).__name__}")
+    lacking = [each for each in _NEEDED if each not in columns]
     if lacking:
         raise UsageError(f"these are no messages of Kafka: they lack the column `{lacking[0]}`")
     properties = types[name].properties
-    columns = [f"{quote(p)} {shape_of(of, types).ddl}" for p, of in properties.items()]
+    shapes = [f"{quote(p)} {shape_of(of, types).ddl}" for p, of in properties.items()]
     read = F.from_json(
         F.col("value").cast("string"),
-        ", ".join([*columns, f"{_WRONG} string"]),
+        ", ".join([*shapes, f"{_WRONG} string"]),
         {"columnNameOfCorruptRecord": _WRONG},
     )
     fits = f"{_EVENT} IS NOT NULL AND {_EVENT}.{_WRONG} IS NULL"

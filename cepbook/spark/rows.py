@@ -1,8 +1,7 @@
-"""One statement's delivered rows as typed columns, whatever they come from: a workbench, a run on Spark, a frame."""
+"""One statement's delivered rows as typed columns, and how frames and tables become these."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,14 +13,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from cepbook.errors import UsageError
-from cepbook.lang.catalog import Catalog
 from cepbook.lang.types import BITS, Type
-from cepbook.spark.pipeline import Query, pipeline
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from cepbook.spark.result import SparkRun
 
 _NOT_OURS = ("statement", "time", "seq", "sequence", "trigger", "delivery", "kind")
 EXACT = 2**53  # whole numbers up to here are floats without loss
@@ -112,8 +107,14 @@ def as_kind(part: Column, kind: Kind) -> Column:
     return Column(kind, np.zeros(len(part.null), empty[kind]), part.null)
 
 
-def family_of(declared: Type) -> str | None:
-    """What kind of values a type has, as reports name it; None where any other kind may stand for it."""
+def families_of(declared: Mapping[str, Type]) -> dict[str, str]:
+    """What kind of values columns of these types have, as reports name it; without those that any
+    other kind may stand for.
+    """
+    return {name: family for name, of in declared.items() if (family := _family_of(of)) is not None}
+
+
+def _family_of(declared: Type) -> str | None:
     name = declared.name
     if name in BITS or name == "biginteger":
         return "whole numbers"
@@ -122,122 +123,7 @@ def family_of(declared: Type) -> str | None:
     return {"bigdecimal": "decimals", "string": "texts", "char": "texts", "boolean": "truth values"}.get(name)
 
 
-def statements_of(source: Any) -> list[str]:
-    """The names of the statements whose rows `source` holds."""
-    if isinstance(source, Mapping):
-        return [str(name) for name in source]
-    if hasattr(source, "to_arrow") and hasattr(source, "statements"):
-        return list(source.statements)
-    if hasattr(source, "feed") and hasattr(source, "runtime"):
-        return list(source.runtime.statements)
-    raise UsageError(
-        f"cannot compare {type(source).__name__}: "
-        "expected a Workbench, a SparkRun or a mapping of statement -> DataFrame"
-    )
-
-
-def queries_of(source: Any) -> list[str]:
-    """Of `statements_of` those that a run on Spark can have."""
-    names = statements_of(source)
-    if isinstance(source, Mapping) or hasattr(source, "to_arrow"):
-        return names
-    deployed = source.runtime.deployments.values()
-    queries = {s.name for each in deployed for s in each.plan.statements if isinstance(s, Query)}
-    return [name for name in names if name in queries]
-
-
-def second_of(source: Any) -> int | None:
-    """How many units of the clock a second has in `source`; None where that does not say."""
-    if isinstance(source, Mapping):
-        return None
-    found: int = source.second if hasattr(source, "to_arrow") else source.runtime.config.second
-    return found
-
-
-def failures_of(source: Any) -> Mapping[str, int]:
-    """How often what `source` has now failed at run time, as far as it knows."""
-    if isinstance(source, Mapping):
-        return {}
-    if hasattr(source, "to_arrow"):
-        return Counter(source.errors()["statement"].tolist())
-    failed: Mapping[str, int] = source.failed
-    return failed
-
-
-def feeders_of(source: Any, name: str) -> Sequence[str]:
-    """The names of all that feeds the statement `name` of `source`, as far as it knows."""
-    if isinstance(source, Mapping):
-        return ()
-    if hasattr(source, "to_arrow"):
-        return () if source.given is None else source.given.feeders.get(name, ())
-    runtime = source.runtime
-    plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
-    return pipeline(name, plans, runtime.catalog, ()).feeders
-
-
-def by_hand_of(source: Any, names: Iterable[str]) -> Mapping[str, int]:
-    """Of the events that were sent to `source` by hand those that statements of these names read, by type."""
-    if isinstance(source, Mapping) or hasattr(source, "to_arrow"):
-        return {}
-    runtime, sent = source.runtime, source.by_hand
-    plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
-    read = {each for name in names for each in pipeline(name, plans, runtime.catalog, sent).inputs}
-    return {name: count for name, count in sent.items() if name in read}
-
-
-def rows_of(source: Any, name: str, second: int = 1000) -> Rows:
-    """The rows of statement `name` in `source`, with times in units of a clock of which a `second` has so many."""
-    if isinstance(source, Mapping):
-        return _of_given(source[name], name, second)
-    if hasattr(source, "to_arrow"):
-        return _of_run(source, name)
-    return _of_feed(source, name)
-
-
-def _of_feed(workbench: Any, name: str) -> Rows:
-    feed = workbench.feed(name)
-    properties = workbench.runtime.statements[name].output_type.properties
-    names = list(properties)
-    times: list[Any] = [np.empty(0, np.int64)]
-    remove: list[Any] = [np.empty(0, bool)]
-    parts: dict[str, list[Column]] = {c: [column_of([])] for c in names}
-    for found in feed.everything():
-        times.append(np.array(found.times, np.int64))
-        remove.append(~np.array(found.inserts, bool))
-        for c in names:
-            parts[c].append(column_of(_declared(found.column(c), properties[c], workbench.runtime.catalog)))
-    columns = {c: joined(parts[c]) for c in names}
-    time = np.concatenate(times)
-    families = {c: family for c, of in properties.items() if (family := family_of(of)) is not None}
-    lost = feed.total_insert + feed.total_remove - len(time)
-    return Rows(time, np.concatenate(remove), columns, lost, families=families)
-
-
-def _declared(values: list[Any], of: Type, catalog: Catalog) -> list[Any]:
-    """Events as their declared type has them, as in columns of Spark: without what a subtype adds."""
-    if of.of is not None and of.of.event is not None:
-        return [None if value is None else _declared(value, of.of, catalog) for value in values]
-    found = catalog.event_types.get(of.event or "")
-    if found is None or not any(of.event in each.supertypes for each in catalog.event_types.values()):
-        return values
-    names = found.properties
-    return [{k: v for k, v in each.items() if k in names} if isinstance(each, dict) else each for each in values]
-
-
-def _of_run(run: SparkRun, name: str) -> Rows:
-    table = run.to_arrow(name)
-    shown = run.columns(name)
-    columns = {own: _of_arrow(table.column(there)) for own, there in shown.items()}
-    for own, read in run.readers(name).items():
-        columns[own] = column_of([None if v is None else read(v) for v in columns[own].plain()])
-    declared = run.types(name)
-    families = {c: family for c, of in declared.items() if (family := family_of(of)) is not None}
-    singles = frozenset(own for own, there in shown.items() if str(table.schema.field(there).type) == "float")
-    order = "" if run.certain else run.order
-    return Rows(_times(table, run.second), _removes(table), columns, families=families, singles=singles, order=order)
-
-
-def _of_given(given: Any, name: str, second: int) -> Rows:
+def of_given(given: Any, name: str, second: int) -> Rows:
     """A frame or table with ``time``, ``kind`` and the statement's columns."""
     if getattr(given, "isStreaming", False) is True:
         raise UsageError(f"{name}: a streaming DataFrame has no end; compare what it wrote")
@@ -245,8 +131,8 @@ def _of_given(given: Any, name: str, second: int) -> Rows:
         given = given.toArrow()
     if hasattr(given, "column_names") and hasattr(given, "to_pylist"):
         _check_columns(given.column_names, name)
-        columns = {c: _of_arrow(given.column(c)) for c in given.column_names if c not in _NOT_OURS}
-        return Rows(_times(given, second), _removes(given), columns, families=_families(columns))
+        columns = {c: of_arrow(given.column(c)) for c in given.column_names if c not in _NOT_OURS}
+        return Rows(times_of(given, second), removes(given), columns, families=_families(columns))
     if not isinstance(given, pd.DataFrame):
         raise UsageError(f"{name}: expected a pandas DataFrame, not {type(given).__name__}")
     _check_columns(given.columns, name)
@@ -276,7 +162,8 @@ def _families(columns: Mapping[str, Column], frame: pd.DataFrame | None = None) 
     return families
 
 
-def _of_arrow(given: pa.ChunkedArray) -> Column:
+def of_arrow(given: pa.ChunkedArray) -> Column:
+    """A column of Arrow."""
     import pyarrow as arrow  # an extra that whoever has a table has
 
     array = given.combine_chunks() if isinstance(given, arrow.ChunkedArray) else given
@@ -293,14 +180,16 @@ def _of_arrow(given: pa.ChunkedArray) -> Column:
     return column_of(array.to_pylist())
 
 
-def _times(table: pa.Table, second: int) -> npt.NDArray[np.int64]:
+def times_of(table: pa.Table, second: int) -> npt.NDArray[np.int64]:
+    """When rows were delivered, in units of a clock of which a `second` has so many."""
     found = table.column("time")
     if str(found.type).startswith("timestamp"):
         return _units(found.to_pandas(), second)
     return np.asarray(found.to_numpy(), np.int64)
 
 
-def _removes(table: pa.Table) -> Mask:
+def removes(table: pa.Table) -> Mask:
+    """Which rows are remove rows."""
     return np.fromiter((k == "remove" for k in table.column("kind").to_pylist()), bool, table.num_rows)
 
 

@@ -75,6 +75,7 @@ GOOD: dict[str, dict[str, Any]] = {
 }
 SPARK: dict[str, dict[str, Any]] = {
     "compare": {"interactive": {"out": TICKS}, "batch": {"out": TICKS}},
+    "from_kafka": {"messages": TICKS, "event_type": "Tick"},
     "register_sql": {"name": "f", "epl": "select * from Tick", "frames": {"Tick": TICKS}, "time": "at"},
     "run": {"frames": {"Tick": TICKS}, "time": "at"},
     "sql": {"epl": "select * from Tick", "frames": {"Tick": TICKS}, "time": "at"},

@@ -17,7 +17,7 @@ from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.types import DOUBLE, STRING
 from cepbook.spark import compare
 from cepbook.spark.match import Rules, same_value
-from cepbook.spark.rows import rows_of
+from cepbook.spark.sides import side_of
 
 NAN = float("nan")
 
@@ -340,7 +340,7 @@ def test_failures_of_what_feeds_a_statement_are_in_the_headline(epl: str, who: s
         return cep
 
     cep = replayed()
-    theirs = rows_of(replayed(), "q")
+    theirs = side_of(replayed()).rows("q", 1000)
     columns = {name: column.plain() for name, column in theirs.columns.items()}
     batch = {"q": pa.table({"time": theirs.time, "kind": ["insert"] * len(theirs.time), **columns})}
     for clear in (False, True):  # what is no longer listed has cost rows as well

@@ -102,7 +102,6 @@ INSERTED_ELSEWHERE = tuple(
     for of, columns in (
         ("(symbol string, price int)", "symbol, price"),
         ("Tick", "venue as symbol, symbol as venue, price, volume, ts"),
-        ("Low", "symbol, price"),
     )
 )
 SLICES = (

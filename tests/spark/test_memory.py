@@ -109,6 +109,7 @@ def test_packing_stops_takes_no_more_memory_for_more_events(monkeypatch: pytest.
 
 
 def test_workers_look_for_no_garbage_in_what_they_have_loaded(spark: SparkSession) -> None:
+    before = gc.get_freeze_count()
     cep = Workbench()
     cep.run(SCHEMA + KEYED + "@name('q') context PerSymbol select symbol, sum(volume) as total from Tick#length(2)")
     ticks = pd.DataFrame({"ts": range(8), "symbol": ["a", "b"] * 4, "price": [1.0] * 8, "volume": [1] * 8})
@@ -119,4 +120,4 @@ def test_workers_look_for_no_garbage_in_what_they_have_loaded(spark: SparkSessio
 
     found = spark.range(2, numPartitions=2).mapInArrow(frozen, "frozen long").collect()
     assert max(row.frozen for row in found) > 10_000  # by a worker that has run a task
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() <= before, "the driver's own garbage is nobody's business"
