@@ -147,15 +147,20 @@ class _Laid:
         ends = np.cumsum(sizes)
         offsets = ends - sizes
         steps = np.empty(int(ends[-1]) if len(ends) else 0)
-        runs = offsets[begins]
+        begin = np.flatnonzero(begins)
+        runs = offsets[begin]
         known = np.zeros(len(self.place))
         known[~self.fresh] = sums
-        steps[runs] = np.where(anew, 0.0, known[at - 1])[begins]
+        steps[runs] = np.where(anew[begin], 0.0, known[at[begin] - 1])
         inner = offsets + begins
         steps[ends - 1 if aged else inner] = values[at]
-        whose = np.repeat(np.arange(len(at)), leaving)
-        nth = np.arange(len(whose)) - np.repeat(np.cumsum(leaving) - leaving, leaving)
-        steps[inner[whose] + nth + (not aged)] = -values[since[whose] + nth]
+        if aged:
+            whose = np.repeat(np.arange(len(at)), leaving)
+            nth = np.arange(len(whose)) - np.repeat(np.cumsum(leaving) - leaving, leaving)
+            steps[inner[whose] + nth] = -values[since[whose] + nth]
+        else:  # one at most
+            whose = np.flatnonzero(leaving)
+            steps[inner[whose] + 1] = -values[since[whose]]
         _run_on(steps, runs)
         known[at] = steps[ends - 1]
         return known
