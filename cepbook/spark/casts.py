@@ -49,8 +49,11 @@ class Place:
 def failing(place: Place, value: Sql, reason: str) -> Sql:
     """What ends the job with an EventError where it is evaluated."""
     # its own line: Spark goes on behind the message; "%s" of null is "null"
-    shape = f"cepbook.errors.EventError: {place}, `{place.row}` = ".replace("%", "%%") + f"%s: {reason}%s%n"
-    return f"raise_error(format_string({text(shape)}, CAST({quote(place.row)} AS STRING), CAST({value} AS STRING)))"
+    again = value == quote(place.row)
+    shape = f"cepbook.errors.EventError: {place}, `{place.row}` = ".replace("%", "%%")
+    shape += f"%1$s: {reason}%{1 if again else 2}$s%n"
+    shown = (f"CAST({each} AS STRING)" for each in (quote(place.row), *(() if again else (value,))))
+    return f"raise_error(format_string({text(shape)}, {', '.join(shown)}))"
 
 
 def checked(
