@@ -6,9 +6,9 @@ import pytest
 
 from cepbook.engine.batch import Slice
 from cepbook.engine.delta import Plain
-from cepbook.engine.runtime import Runtime
 from cepbook.feeds import Feed
 from tests.engine.sinks import Deltas
+from tests.engine.slices import replayed, running
 
 SCHEMA = "create schema E(k string, x int, y double);"
 EVENTS = [{"k": "ab"[i % 2], "x": None if i % 5 == 3 else i, "y": i / 4, "at": 100 * i} for i in range(40)]
@@ -35,38 +35,14 @@ STATEMENTS = (
 )
 
 
-def fails(x: int | None) -> int:
-    if x is None or x % 7 == 0 or x == 39:
-        raise ValueError(f"not {x}")
-    return x
-
-
-def running(epl: str) -> tuple[Runtime, Deltas, Feed, list[str]]:
-    runtime, errors = Runtime(functions={"fails": fails}), list[str]()
-    runtime.add_error_listener(lambda error: errors.append(str(error)))
-    runtime.deploy(SCHEMA + f"@name('s') {epl}")
-    deltas, feed = Deltas(), Feed(1_000)
-    runtime.statement("s").add_sink(deltas)
-    runtime.statement("s").add_sink(feed)
-    return runtime, deltas, feed, errors
-
-
-def replayed(runtime: Runtime, size: int) -> None:
-    batch = runtime.batch(["E"])
-    for begin in range(0, len(EVENTS), size):
-        part = EVENTS[begin : begin + size]
-        columns = {name: [event[name] for event in part] for name in batch.columns["E"]}
-        batch.run([Slice("E", [event["at"] for event in part], columns)])
-
-
 @pytest.mark.parametrize("epl", STATEMENTS)
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_replayed_is_as_sent(epl: str, size: int) -> None:
-    sent, one_by_one, one_feed, told = running(epl)
+    sent, one_by_one, one_feed, told = running(SCHEMA, epl)
     for event in EVENTS:
         sent.send("E", event, event["at"])
-    other, in_slices, feed, told_too = running(epl)
-    replayed(other, size)
+    other, in_slices, feed, told_too = running(SCHEMA, epl)
+    replayed(other, EVENTS, size)
     assert in_slices == one_by_one
     assert feed.snapshot() == one_feed.snapshot()
     assert feed.total_insert == one_feed.total_insert
@@ -85,7 +61,7 @@ def test_a_chain_takes_columns_on(size: int) -> None:
     )
     found = []
     for one_by_one in (True, False):
-        runtime, deltas, _, errors = running(chain)
+        runtime, deltas, _, errors = running(SCHEMA, chain)
         others = [Deltas(), Deltas()]
         for name, sink in zip("tu", others, strict=True):
             runtime.statement(name).add_sink(sink)
@@ -93,7 +69,7 @@ def test_a_chain_takes_columns_on(size: int) -> None:
             for event in EVENTS:
                 runtime.send("E", event, event["at"])
         else:
-            replayed(runtime, size)
+            replayed(runtime, EVENTS, size)
         found.append((deltas, others, errors))
     assert found[0] == found[1]
 
@@ -115,7 +91,7 @@ def test_what_makes_no_single_row_of_each_event_makes_records() -> None:
         "select rstream k from E#length(2)": False,
     }
     for epl, plain in written.items():
-        runtime, *_ = running(epl)
+        runtime, *_ = running(SCHEMA, epl)
         text = runtime.statement("s").program.text
         loop = text[text.index("def run(") :].partition("\ndef ")[0]
         assert ("return kept" in loop) is plain, epl
@@ -144,7 +120,7 @@ def test_a_feed_takes_columns_between_records() -> None:
 
 
 def test_a_slice_shares_its_columns_and_readers_of_feeds_get_their_own() -> None:
-    runtime, _, feed, _ = running("select k, x from E#length(2)")
+    runtime, _, feed, _ = running(SCHEMA, "select k, x from E#length(2)")
     ks, xs = ["a", "b"], [1, 2]
     runtime.batch(["E"]).run([Slice("E", [1, 2], {"k": ks, "x": xs})])
     feed.columns().column("x").append(3)

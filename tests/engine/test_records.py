@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cepbook.engine.batch import Slice
-from cepbook.engine.runtime import Runtime
-from cepbook.feeds import Feed
-from tests.engine.sinks import Deltas
+from tests.engine.slices import replayed, running
 from tests.engine.test_causes import Plain, Tracing
 
 SCHEMA = "create schema E(k string, x int, y double); create context Each partition by k from E;"
@@ -52,43 +49,15 @@ STATEMENTS = (
 )
 
 
-
-
-def fails(x: int | None) -> int:
-    if x is None or x % 7 == 0:
-        raise ValueError(f"not {x}")
-    return x
-
-
-def running(epl: str) -> tuple[Runtime, Deltas, Feed, list[str]]:
-    runtime, errors = Runtime(functions={"fails": fails}), list[str]()
-    runtime.add_error_listener(lambda error: errors.append(str(error)))
-    runtime.deploy(SCHEMA + f"@name('s') {epl}")
-    deltas, feed = Deltas(), Feed(1_000)
-    runtime.statement("s").add_sink(deltas)
-    runtime.statement("s").add_sink(feed)
-    return runtime, deltas, feed, errors
-
-
-def replayed(runtime: Runtime, size: int, stops: bool = False) -> None:
-    """With `stops` the clock is told of them; else they are the times of the events."""
-    batch = runtime.batch(["E"])
-    for begin in range(0, len(EVENTS), size):
-        part = EVENTS[begin : begin + size]
-        columns = {name: [event[name] for event in part] for name in batch.columns["E"]}
-        times = [event["at"] for event in part]
-        batch.run([Slice("E", times, columns)], sorted(set(times)) if stops else None)
-
-
 @pytest.mark.parametrize("epl", STATEMENTS)
 def test_replayed_is_as_sent(epl: str) -> None:
-    sent, one_by_one, one_feed, told = running(epl)
+    sent, one_by_one, one_feed, told = running(SCHEMA, epl)
     for event in EVENTS:
         sent.send("E", {name: event[name] for name in ("k", "x", "y")}, event["at"])
     assert len(one_by_one) > 10
     for size, stops in ((1, False), (7, False), (100, False), (7, True)):
-        other, in_slices, feed, told_too = running(epl)
-        replayed(other, size, stops)
+        other, in_slices, feed, told_too = running(SCHEMA, epl)
+        replayed(other, EVENTS, size, stops)
         assert in_slices == one_by_one
         assert feed.snapshot() == one_feed.snapshot()
         assert (feed.total_insert, feed.total_remove) == (one_feed.total_insert, one_feed.total_remove)
@@ -100,15 +69,15 @@ def test_replayed_is_as_sent(epl: str) -> None:
 
 @pytest.mark.parametrize("epl", STATEMENTS)
 def test_who_asks_for_causes_gets_the_same_records(epl: str) -> None:
-    runtime, deltas, *_ = running(epl)
+    runtime, deltas, *_ = running(SCHEMA, epl)
     tracing, plain = Tracing(), Plain()
     runtime.statement("s").add_sink(tracing)
     runtime.statement("s").add_sink(plain)
-    replayed(runtime, 13)
+    replayed(runtime, EVENTS, 13)
     assert tracing.flat == plain.flat
     assert len(tracing.causes) == len(deltas) > 10
-    alone, only, *_ = running(epl)
-    replayed(alone, 13)
+    alone, only, *_ = running(SCHEMA, epl)
+    replayed(alone, EVENTS, 13)
     assert only == deltas
 
 
@@ -123,8 +92,7 @@ def test_no_list_of_rows_is_made_for_an_event() -> None:
         "select irstream k, x from E#length(3) output every 2 events": True,
     }
     for epl, rows in written.items():
-        text = running(epl)[0].statement("s").program.text
+        text = running(SCHEMA, epl)[0].statement("s").program.text
         loop = text[text.index("def run(") :].partition("\ndef ")[0]
         assert ("push(now" in loop) is rows, epl
         assert ("def expire(" in text) is ("#time" in epl), epl
-
