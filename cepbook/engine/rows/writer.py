@@ -8,7 +8,8 @@ and timers it is ``process(S, batch, former, now, ins, rem, forced)``.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum, auto
 from functools import partial
 from typing import Any
@@ -298,40 +299,43 @@ class StatementCode(ChangeCode):
 
         Once, at `upto`; within `run` at the `ticks` at which the clock stops, if that is not at each of its events.
         """
-        source = self.source
-        source.bind("_bisect_left", bisect_left)
-        source.bind("_NEVER", NEVER)
-        with source.block("def run_expiry(S, W, upto, ticks, push):"):
-            source.line("W.armed, now = _NEVER, upto")
-            with source.block("while W.due <= upto:"):
-                with source.block("if ticks:"):
-                    source.line("now = ticks[_bisect_left(ticks, W.due)]")
-                source.line("change = W.advance(now)")
-                with source.block("if change is not None:"), self.code.reported():
-                    self._process_change()
-                    emit("ins", "rem")
-                with source.block("if ticks is None:"):
-                    source.line("break")
-            source.line("W.armed = W.due")
-            source.line("return W.due")
+        with self.source.block("def run_expiry(S, W, upto, ticks, push):"), self._whenever_due(once=True):
+            self._process_change()
+            emit("ins", "rem")
 
     def expire(self, emit: FlatEmitter) -> None:
         """``expire(S, W, upto, ticks, out, told)``: as `run_expiry` within `run`; rows are collected as records."""
         source = self.source
         with source.block("def expire(S, W, upto, ticks, out, told):"):
             self.code.load_groups()
-            source.line("W.armed, now, mark = _NEVER, upto, 0")
-            with source.block("while W.due <= upto:"):
-                with source.block("if ticks:"):
-                    source.line("now = ticks[_bisect_left(ticks, W.due)]")
-                source.line("change = W.advance(now)")
-                with source.block("if change is not None:"), self.code.reported():
-                    with source.block("if told is not None:"):
-                        source.line("mark = told(now)")
-                    source.line("batch, former = change")
-                    self.timer_change(emit)
-            source.line("W.armed = W.due")
-            source.line("return W.due")
+            source.line("mark = 0")
+            with self._whenever_due(once=False):
+                with source.block("if told is not None:"):
+                    source.line("mark = told(now)")
+                source.line("batch, former = change")
+                self.timer_change(emit)
+
+    @contextmanager
+    def _whenever_due(self, *, once: bool) -> Iterator[None]:
+        """Write what advances the one view up to `upto`, at the `ticks`; within it there is a local ``change``.
+
+        With `once` there may be none: then it does so once.
+        """
+        source = self.source
+        source.bind("_bisect_left", bisect_left)
+        source.bind("_NEVER", NEVER)
+        source.line("W.armed, now = _NEVER, upto")
+        with source.block("while W.due <= upto:"):
+            with source.block("if ticks:"):
+                source.line("now = ticks[_bisect_left(ticks, W.due)]")
+            source.line("change = W.advance(now)")
+            with source.block("if change is not None:"), self.code.reported():
+                yield
+            if once:
+                with source.block("if ticks is None:"):
+                    source.line("break")
+        source.line("W.armed = W.due")
+        source.line("return W.due")
 
     def post(self, emit: Emitter) -> None:
         """``post(S)``: deliver what the matches of a pattern have changed, all of one stimulus."""
