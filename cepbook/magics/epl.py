@@ -20,7 +20,7 @@ from cepbook.magics.why import why
 from cepbook.session import RunResult, Workbench
 from cepbook.session.results import columns_text, kind_of
 from cepbook.session.stores import describe_store
-from cepbook.session.validate import is_missing
+from cepbook.session.values.validate import is_missing
 from cepbook.widgets.flow import FlowMap
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.source import NO_ROWS

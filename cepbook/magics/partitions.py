@@ -11,7 +11,7 @@ from cepbook.magics.show import table, text
 from cepbook.session.partials import partials_of, tags_of
 from cepbook.session.partitions import SIZES, key_names
 from cepbook.session.times import Times
-from cepbook.session.validate import is_missing
+from cepbook.session.values.validate import is_missing
 from cepbook.shown import counted
 from cepbook.widgets.encode import TIME, Column
 from cepbook.widgets.partitions import event_lines, partial_rows, partition_columns, shown

@@ -20,9 +20,9 @@ from cepbook.errors import UsageError
 from cepbook.lang import ast
 from cepbook.lang.dialects import epl as dialect
 from cepbook.session.arrivals import Born, Happening
-from cepbook.session.parameters import Given
 from cepbook.session.relived import Again, stimuli
 from cepbook.session.stage import Stage
+from cepbook.session.values.parameters import Given
 
 if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench

@@ -13,7 +13,7 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects import declared
 from cepbook.lang.text import EPL
 from cepbook.session.modules import Owned, target_of
-from cepbook.session.parameters import with_settings
+from cepbook.session.values.parameters import with_settings
 
 _UNKNOWN_TYPE = "unknown-type"
 

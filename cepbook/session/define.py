@@ -37,7 +37,7 @@ from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
 from cepbook.session.files import CSV, PARQUET, parquet_head, read_file
 from cepbook.session.frames import is_arrow, is_spark, schema_properties
-from cepbook.session.validate import EventTypes
+from cepbook.session.values.validate import EventTypes
 
 _PYTHON: dict[object, t.Type] = {
     bool: t.BOOLEAN,

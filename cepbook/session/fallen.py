@@ -24,7 +24,6 @@ from cepbook.lang.patterns import MATCH, Atom
 from cepbook.lang.windows import WINDOWS
 from cepbook.session.acting import TRIED, Acting, Stage
 from cepbook.session.arrivals import Arrivals, Happening
-from cepbook.session.clock import show
 from cepbook.session.closed import why_closed
 from cepbook.session.courses import ROWS, Course, Judged
 from cepbook.session.inside import taken_out, where_of_each
@@ -32,6 +31,7 @@ from cepbook.session.made import Piece, stream_name
 from cepbook.session.partials import Partial, partials_of, tags_of
 from cepbook.session.times import Times
 from cepbook.session.unmatched import left_out, no_row, values_of
+from cepbook.session.values.clock import show
 from cepbook.session.watched import EVENT, PARTITION, Watched, leaves_of
 from cepbook.session.why import called, described_partition, written
 

@@ -23,8 +23,8 @@ from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import SIZED
 from cepbook.session.arrivals import Arrivals
-from cepbook.session.clock import show, span_text, unit
 from cepbook.session.rerun import Arrival, Bar, Rerun, Run, same_row
+from cepbook.session.values.clock import show, span_text, unit
 from cepbook.shown import BELOW
 
 MOST_EVENTS = 200

@@ -12,8 +12,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from cepbook.session.columns import Values
 from cepbook.session.sources import Chunk, Source
+from cepbook.session.values.columns import Values
 
 
 @dataclass(frozen=True, slots=True)

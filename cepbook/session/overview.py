@@ -16,7 +16,7 @@ from cepbook.errors import UsageError
 from cepbook.lang import plan
 from cepbook.lang.types import Type
 from cepbook.session.results import kind_of
-from cepbook.session.validate import ISO, written_iso
+from cepbook.session.values.validate import ISO, written_iso
 from cepbook.shown import counted
 
 if TYPE_CHECKING:

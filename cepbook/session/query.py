@@ -29,10 +29,10 @@ from cepbook.lang.rewrite import rewrite
 from cepbook.lang.text import settings_of
 from cepbook.lang.types import Type
 from cepbook.session.arrivals import Deed
-from cepbook.session.parameters import Given, with_parameters
 from cepbook.session.selectors import Selector, rows_of, selector_of
 from cepbook.session.tables import frame_of
-from cepbook.session.validate import EventTypes
+from cepbook.session.values.parameters import Given, with_parameters
+from cepbook.session.values.validate import EventTypes
 
 Functions = Mapping[str, tuple[Callable[..., Any], FunctionType]]
 

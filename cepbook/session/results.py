@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cepbook.session.clock import show
+from cepbook.session.values.clock import show
 from cepbook.shown import Table, captioned, counted, time_text
 
 if TYPE_CHECKING:

@@ -27,8 +27,6 @@ from cepbook.engine.columns import Arrays, Column, Numbers
 from cepbook.errors import CepbookError, EventError, UsageError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import LONG
-from cepbook.session.clock import in_range, show, to_time
-from cepbook.session.columns import Read, Values, at_hand, column_reader, event_times, row_name
 from cepbook.session.define import check_columns
 from cepbook.session.files import (
     CSV,
@@ -42,7 +40,9 @@ from cepbook.session.files import (
 )
 from cepbook.session.frames import as_pandas
 from cepbook.session.pieces import Kinds, is_large
-from cepbook.session.validate import EventCheck, EventTypes, as_mapping, find_type, is_missing
+from cepbook.session.values.clock import in_range, show, to_time
+from cepbook.session.values.columns import Read, Values, at_hand, column_reader, event_times, row_name
+from cepbook.session.values.validate import EventCheck, EventTypes, as_mapping, find_type, is_missing
 
 Late = Literal["error", "drop"]
 FRAME_CHUNK = 8_192  # rows, the most that a replay hands over at once: each slice has its fixed costs

@@ -15,7 +15,7 @@ from cepbook.engine.rows.support import copied
 from cepbook.errors import UsageError
 from cepbook.feeds import Columns
 from cepbook.lang.types import LONG, STRING, Type, is_hashable
-from cepbook.session.validate import is_missing
+from cepbook.session.values.validate import is_missing
 from cepbook.session.writers import arrow_table
 
 Row = Mapping[str, Any]

@@ -9,9 +9,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from cepbook.errors import SnapshotError, UsageError
-from cepbook.session.clock import Moment, duration, show
 from cepbook.session.sources import Source
 from cepbook.session.stage import Stage
+from cepbook.session.values.clock import Moment, duration, show
 
 if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench

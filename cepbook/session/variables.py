@@ -10,7 +10,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang.types import BOOLEAN, OBJECT, STRING
 from cepbook.session.tables import frame_of
-from cepbook.session.validate import Mismatch, converter
+from cepbook.session.values.validate import Mismatch, converter
 
 
 def variables_of(runtime: Runtime) -> pd.DataFrame:

@@ -22,9 +22,7 @@ from cepbook.errors import BindError, EventError, SnapshotError, UsageError, cau
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
-from cepbook.session import clock as clocks
 from cepbook.session.arrivals import Recorder
-from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
 from cepbook.session.explaining import Explaining
 from cepbook.session.functions import FromPython, Functions
@@ -33,8 +31,6 @@ from cepbook.session.inspection import Inspection
 from cepbook.session.inward import Inward
 from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
 from cepbook.session.outward import Outward
-from cepbook.session.parameters import Given as Values
-from cepbook.session.parameters import with_settings
 from cepbook.session.process import leftovers
 from cepbook.session.query import Prepared, query
 from cepbook.session.replay import ENDED, Replay
@@ -44,7 +40,11 @@ from cepbook.session.sources import Given, Late, by_type
 from cepbook.session.stage import Stage
 from cepbook.session.states import Path, first_state, loaded, read_file, refuse_foreign, resume, saved, write_file
 from cepbook.session.travel import BYTES, Keep, Travel
-from cepbook.session.validate import EventCheck, find_type
+from cepbook.session.values import clock as clocks
+from cepbook.session.values.clock import ClockTime, Moment, to_time
+from cepbook.session.values.parameters import Given as Values
+from cepbook.session.values.parameters import with_settings
+from cepbook.session.values.validate import EventCheck, find_type
 from cepbook.session.variables import set_variable, variables_of
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
 
         `dialect` is the language (`lang.dialects.DIALECTS`), `settings` what it takes beside the text: the ``name`` of
         the statement, and what else the dialect's row lists; for EPL ``parameters``, the values of ``?`` and ``:name``
-        in the text as a list or by name (`session.parameters`), which stay what they are now.
+        in the text as a list or by name (`session.values.parameters`), which stay what they are now.
 
         What the same `cell` deployed before is replaced, and statements that depend on it are deployed anew. Without
         a `cell`, the deployment that declares one of the same names is replaced. Raises ParseError, BindError, and
@@ -250,7 +250,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """Send one event at the present time: a dict, a dataclass instance, or keyword arguments.
 
         The event is checked and copied: an unknown type or property and a value of a wrong type are EventErrors, a
-        missing property is null (`cepbook.session.validate` has the rules). `Workbench.runtime.sender` skips this.
+        missing property is null (the rules: `cepbook.session.values.validate`). `Workbench.runtime.sender` skips this.
         """
         if event is not None and properties:
             raise UsageError("give the event or its properties, not both")

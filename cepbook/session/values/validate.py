@@ -30,7 +30,7 @@ from cepbook.errors import EventError, UsageError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.java import single
 from cepbook.lang.types import BITS, CALENDAR, TIMESTAMP, ZONEDDATETIME, Type
-from cepbook.session.clock import span_of, to_time
+from cepbook.session.values.clock import span_of, to_time
 
 EventTypes = Mapping[str, EventType]
 Convert = Callable[[Any], Any]

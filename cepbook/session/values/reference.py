@@ -11,7 +11,7 @@ from cepbook.arguments import shown
 from cepbook.engine.queries import replace_rows
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.session.validate import Mismatch, converter, is_missing
+from cepbook.session.values.validate import Mismatch, converter, is_missing
 
 Rows = pd.DataFrame | Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]]
 

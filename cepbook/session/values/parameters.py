@@ -25,9 +25,9 @@ from cepbook.lang import ast
 from cepbook.lang.dialects import epl
 from cepbook.lang.dialects.parameters import no_value, uses
 from cepbook.lang.text import EPL, Text
-from cepbook.session.clock import span_of, to_time
-from cepbook.session.reference import plain_settings
-from cepbook.session.validate import is_missing
+from cepbook.session.values.clock import span_of, to_time
+from cepbook.session.values.reference import plain_settings
+from cepbook.session.values.validate import is_missing
 from cepbook.shown import counted
 
 Given = Mapping[str, Any] | Sequence[Any]

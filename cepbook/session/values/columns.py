@@ -18,8 +18,8 @@ import pandas as pd
 from cepbook.engine.columns import Column, Made, Numbers, Texts, listed, with_gaps
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.types import BITS, Type, is_integral
-from cepbook.session.clock import to_time
-from cepbook.session.validate import EventTypes, Mismatch, converter
+from cepbook.session.values.clock import to_time
+from cepbook.session.values.validate import EventTypes, Mismatch, converter
 
 Values = list[Any]
 Read = Callable[["pd.Series[Any]"], Values]
