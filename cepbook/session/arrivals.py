@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from cepbook.engine.runtime import Deployment, Runtime
 from cepbook.lang.catalog import EventType
-from cepbook.session.merge import Part
+from cepbook.session.data.merge import Part
 
 KEPT = 2_000
 Place = tuple[int, int]  # order of happening: number of the call, place of the event within a slice

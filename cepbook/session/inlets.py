@@ -19,7 +19,7 @@ from functools import partial
 from typing import IO, Any
 
 from cepbook.errors import EventError, UsageError
-from cepbook.session.files import json_object
+from cepbook.session.data.files import json_object
 from cepbook.session.values.clock import duration
 
 Event = Mapping[str, Any]

@@ -10,8 +10,8 @@ from cepbook.engine.runtime import Runtime
 from cepbook.feeds import Feed
 from cepbook.lang import plan
 from cepbook.lang.types import LONG, STRING
+from cepbook.session.data.tables import frame_of
 from cepbook.session.results import columns_text, kind_of
-from cepbook.session.tables import frame_of
 
 _KINDS: dict[type[plan.StatementPlan], str] = {
     plan.SelectStatement: "select",

@@ -24,7 +24,7 @@ from cepbook.engine.statement import Spent
 from cepbook.feeds import Feed
 from cepbook.lang import plan
 from cepbook.lang.types import DOUBLE, LONG, STRING
-from cepbook.session.tables import frame_of
+from cepbook.session.data.tables import frame_of
 
 APART = 0.03  # seconds of processor time between two samples, at least
 SHARE = 250  # and so many times what one costs its thread; to hand the interpreter over and back costs more than that

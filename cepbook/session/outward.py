@@ -13,10 +13,10 @@ import pandas as pd
 from cepbook.arguments import shown
 from cepbook.errors import UsageError
 from cepbook.session.again import ForgottenWarning, Past, Twin, answer, past_of, with_values
+from cepbook.session.data.tables import as_library, changed_columns, changes_of, frame_of
 from cepbook.session.selectors import Selector, rows_of
 from cepbook.session.sinks import FileSink, Stream, export, rows_of_feed
 from cepbook.session.stage import Stage
-from cepbook.session.tables import as_library, changed_columns, changes_of, frame_of
 from cepbook.session.values.parameters import Given as Values
 
 if TYPE_CHECKING:

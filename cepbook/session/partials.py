@@ -11,7 +11,7 @@ import pandas as pd
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang.types import LONG, OBJECT, STRING
-from cepbook.session.tables import free_name, series_of
+from cepbook.session.data.tables import free_name, series_of
 
 SHOWN = 200
 

@@ -14,7 +14,7 @@ from cepbook.lang.contexts import Keyed, Nested
 from cepbook.lang.explain_plan import show_expr
 from cepbook.lang.plan import CreateContextStatement, CreateContextTreeStatement, KeyedContextSpec
 from cepbook.lang.types import LONG, OBJECT, Type
-from cepbook.session.tables import free_name, series_of
+from cepbook.session.data.tables import free_name, series_of
 
 TIMES = ("startTime", "endTime")  # the built-in properties that are times
 SIZES = ("retained", "groups", "partials")  # events, groups and partial matches, of all statements together

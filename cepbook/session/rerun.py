@@ -21,8 +21,8 @@ from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.types import INT, OBJECT
 from cepbook.session.arrivals import Arrivals
+from cepbook.session.data.tables import free_name
 from cepbook.session.relived import Relived, Tap
-from cepbook.session.tables import free_name
 
 _Stay = tuple[int, int | None]  # identity of the event, id of the context partition
 # columns of shadows in a context

@@ -23,10 +23,10 @@ from cepbook.engine.runtime import Statement
 from cepbook.errors import CepbookError, UsageError
 from cepbook.feeds import Columns, Delivery, Feed, Segment
 from cepbook.lang.types import Type
+from cepbook.session.data.tables import changed_columns
+from cepbook.session.data.writers import Writer, check_kind, is_replaced, open_writer
 from cepbook.session.process import Interruptions
 from cepbook.session.stage import Stage
-from cepbook.session.tables import changed_columns
-from cepbook.session.writers import Writer, check_kind, is_replaced, open_writer
 
 BATCH = 8_192  # rows that wait for being written together
 

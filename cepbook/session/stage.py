@@ -18,8 +18,8 @@ from cepbook.feeds import LOG, Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.reads import expressions
 from cepbook.session.arrivals import Arrivals, Deed
+from cepbook.session.data.merge import Part
 from cepbook.session.lives import Lives
-from cepbook.session.merge import Part
 from cepbook.session.metrics import Sampler
 from cepbook.session.process import Interruptions
 

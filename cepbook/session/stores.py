@@ -14,8 +14,8 @@ from cepbook.engine.runtime import Runtime
 from cepbook.lang.expr import TableRead
 from cepbook.lang.reads import expressions
 from cepbook.lang.types import LONG, STRING
+from cepbook.session.data.tables import frame_of
 from cepbook.session.results import columns_text
-from cepbook.session.tables import frame_of
 
 KINDS = {"window": "named window", "table": "table"}
 _KINDS = {HashIndex: "hash", SortedIndex: "sorted", CompositeIndex: "composite"}

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from cepbook.errors import SnapshotError, UsageError
-from cepbook.session.sources import Source
+from cepbook.session.data.sources import Source
 from cepbook.session.stage import Stage
 from cepbook.session.values.clock import Moment, duration, show
 

@@ -9,7 +9,7 @@ import pandas as pd
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang.types import BOOLEAN, OBJECT, STRING
-from cepbook.session.tables import frame_of
+from cepbook.session.data.tables import frame_of
 from cepbook.session.values.validate import Mismatch, converter
 
 

@@ -21,9 +21,9 @@ from cepbook.lang.reads import expressions, stores_changed, stores_in
 from cepbook.lang.types import BOOLEAN, INT, OBJECT
 from cepbook.lang.windows import WINDOWS
 from cepbook.session.arrivals import Arrivals, Happening
+from cepbook.session.data.tables import free_name
 from cepbook.session.relived import Relived, Tap
 from cepbook.session.rerun import same_row
-from cepbook.session.tables import free_name
 
 _FIELDS = {of: {each.name for each in fields(of)} for of in (plan.SelectStatement, plan.OnSelectStatement)}
 PARTITION, EVENT, COUNTS = " partition", " event", " counts"  # columns that no column of a user can be called

@@ -23,7 +23,8 @@ from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
 from cepbook.session.arrivals import Recorder
-from cepbook.session.define import event_types_of
+from cepbook.session.data.define import event_types_of
+from cepbook.session.data.sources import Given, Late, by_type
 from cepbook.session.explaining import Explaining
 from cepbook.session.functions import FromPython, Functions
 from cepbook.session.glance import Glance
@@ -36,7 +37,6 @@ from cepbook.session.query import Prepared, query
 from cepbook.session.replay import ENDED, Replay
 from cepbook.session.results import RunResult
 from cepbook.session.selectors import Selector
-from cepbook.session.sources import Given, Late, by_type
 from cepbook.session.stage import Stage
 from cepbook.session.states import Path, first_state, loaded, read_file, refuse_foreign, resume, saved, write_file
 from cepbook.session.travel import BYTES, Keep, Travel
@@ -231,8 +231,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """Define an event type from a DataFrame, an Arrow table, a path of a Parquet file, a dataclass, a TypedDict or
         a dict of name -> type.
 
-        See `cepbook.session.define` and `frames` for how they become EPL types. `time` is the property that `replay`
-        takes the event time from. Defining the same again changes nothing. Raises UsageError naming the
+        See `cepbook.session.data.define` and `frames` there for how they become EPL types. `time` is the property that
+        `replay` takes the event time from. Defining the same again changes nothing. Raises UsageError naming the
         column that has no EPL type, or the statements that stand in the way of a changed type.
         """
         parents = (inherits,) if isinstance(inherits, str) else tuple(inherits)

@@ -21,7 +21,8 @@ import pytest
 
 from cepbook.cli import main, replaying
 from cepbook.cli.replaying import Progress
-from cepbook.session import Workbench, sources
+from cepbook.session import Workbench
+from cepbook.session.data import sources
 from tests.waiting import until
 
 EPL = """create schema Tick(ts long, symbol string, price double);

@@ -19,8 +19,8 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
+from cepbook.session.data.writers import open_writer
 from cepbook.session.sinks import SinkError
-from cepbook.session.writers import open_writer
 
 EPL = "create schema A(id string, x long); @name('q') select irstream id, x from A#length(2)"
 
@@ -277,7 +277,7 @@ def test_an_export_that_fails_leaves_the_file_that_was_there(
     def full(self: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cepbook.session.writers.CsvWriter.close", full)  # what is written last
+    monkeypatch.setattr("cepbook.session.data.writers.CsvWriter.close", full)  # what is written last
     with pytest.raises(SinkError, match=r"q\.csv' cannot be written: .*No space left on device"):
         cep.export("q", path)
     assert [each.read_text() for each in tmp_path.iterdir()] == ["mine"]

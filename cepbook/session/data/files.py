@@ -26,7 +26,7 @@ from pandas.api.types import is_numeric_dtype
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import is_numeric
-from cepbook.session.frames import frame_of_table
+from cepbook.session.data.frames import frame_of_table
 
 PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")

@@ -35,8 +35,8 @@ from cepbook.arguments import told
 from cepbook.errors import UsageError, hint_line
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
-from cepbook.session.files import CSV, PARQUET, parquet_head, read_file
-from cepbook.session.frames import is_arrow, is_spark, schema_properties
+from cepbook.session.data.files import CSV, PARQUET, parquet_head, read_file
+from cepbook.session.data.frames import is_arrow, is_spark, schema_properties
 from cepbook.session.values.validate import EventTypes
 
 _PYTHON: dict[object, t.Type] = {

@@ -15,7 +15,7 @@ import pandas as pd
 
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import SIZED
-from cepbook.session.files import CSV, JSON_LINES, PARQUET, parquet_rows, pieces
+from cepbook.session.data.files import CSV, JSON_LINES, PARQUET, parquet_rows, pieces
 
 NUMBERS = frozenset(("int64", "float64", "Int64"))
 _ALIKE = {

@@ -12,7 +12,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from cepbook.session.sources import Chunk, Source
+from cepbook.session.data.sources import Chunk, Source
 from cepbook.session.values.columns import Values
 
 

@@ -1,4 +1,4 @@
-"""Where replayed events come from: DataFrames, files (`session.files`), iterables. All become chunks of columns.
+"""Where replayed events come from: DataFrames, files (`session.data.files`), iterables. All become chunks of columns.
 
 A chunk makes the columns that the engine asks for when it asks, so a replay never holds a second copy of its input.
 Rules:
@@ -27,8 +27,8 @@ from cepbook.engine.columns import Arrays, Column, Numbers
 from cepbook.errors import CepbookError, EventError, UsageError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import LONG
-from cepbook.session.define import check_columns
-from cepbook.session.files import (
+from cepbook.session.data.define import check_columns
+from cepbook.session.data.files import (
     CSV,
     JSON_LINES,
     PARQUET,
@@ -38,8 +38,8 @@ from cepbook.session.files import (
     pieces,
     read_file,
 )
-from cepbook.session.frames import as_pandas
-from cepbook.session.pieces import Kinds, is_large
+from cepbook.session.data.frames import as_pandas
+from cepbook.session.data.pieces import Kinds, is_large
 from cepbook.session.values.clock import in_range, show, to_time
 from cepbook.session.values.columns import Read, Values, at_hand, column_reader, event_times, row_name
 from cepbook.session.values.validate import EventCheck, EventTypes, as_mapping, find_type, is_missing

@@ -15,8 +15,8 @@ from cepbook.engine.rows.support import copied
 from cepbook.errors import UsageError
 from cepbook.feeds import Columns
 from cepbook.lang.types import LONG, STRING, Type, is_hashable
+from cepbook.session.data.writers import arrow_table
 from cepbook.session.values.validate import is_missing
-from cepbook.session.writers import arrow_table
 
 Row = Mapping[str, Any]
 _DTYPES = {
@@ -74,7 +74,7 @@ def changes_of(found: Columns, properties: Mapping[str, Type]) -> pd.DataFrame:
 def as_library(frame: pd.DataFrame, properties: Mapping[str, Type], library: str) -> Any:
     """A frame as ``pandas``, ``arrow`` (`pyarrow.Table`) or ``polars``. Errors: UsageError, also where it is missing.
 
-    What Arrow has no type for (events, maps, exact numbers) becomes text, as in Parquet files (`session.writers`).
+    What Arrow has no type for (events, maps, exact numbers) becomes text, as in Parquet files (`session.data.writers`).
     """
     if library == "pandas":
         return frame

@@ -21,7 +21,7 @@ from typing import IO, Any, Protocol
 
 from cepbook.errors import UsageError
 from cepbook.lang.types import Type
-from cepbook.session.files import PARQUET
+from cepbook.session.data.files import PARQUET
 
 Rows = Sequence[Sequence[Any]]
 SQLITE = (".sqlite", ".sqlite3", ".db")
