@@ -1,8 +1,8 @@
 """The latest events over again, in a second workbench: with a further statement, with other values of variables.
 
-What is known of the past is what marble diagrams are made from (`session.arrivals`): for each event type its latest
-events, and the latest stops of the clock. A second workbench with the same statements in their first state is shown
-all of them in their order. Variables have the given values, or those that they were given from outside, from the
+What is known of the past is what marble diagrams are made from (`session.running.arrivals`): for each event type its
+latest events, and the latest stops of the clock. A second workbench with the same statements in their first state is
+shown all of them in their order. Variables have the given values, or those that they were given from outside, from the
 beginning on.
 """
 
@@ -19,9 +19,9 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import ast
 from cepbook.lang.dialects import epl as dialect
-from cepbook.session.arrivals import Born, Happening
 from cepbook.session.relived import Again, stimuli
-from cepbook.session.stage import Stage
+from cepbook.session.running.arrivals import Born, Happening
+from cepbook.session.running.stage import Stage
 from cepbook.session.values.parameters import Given
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from cepbook.errors import CompileError, Diagnostic, UsageError, not_too_deep
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects import declared
 from cepbook.lang.text import EPL
-from cepbook.session.modules import Owned, target_of
+from cepbook.session.running.modules import Owned, target_of
 from cepbook.session.values.parameters import with_settings
 
 _UNKNOWN_TYPE = "unknown-type"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, overload
 from cepbook.arguments import told
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.session.arrivals import Happening, Recorder
 from cepbook.session.courses import Judged
 from cepbook.session.fallen import known_events, readers_of, supposed_event, why_not
-from cepbook.session.stage import Stage
+from cepbook.session.running.arrivals import Happening, Recorder
+from cepbook.session.running.stage import Stage
 from cepbook.session.times import Times
 from cepbook.session.values.clock import Moment
 from cepbook.session.values.validate import EventCheck, find_type

@@ -39,7 +39,7 @@ from cepbook.lang.catalog import FunctionType
 from cepbook.lang.types import OBJECT
 from cepbook.lang.windows import WINDOWS
 from cepbook.session.data.define import of_annotation
-from cepbook.session.stage import Stage
+from cepbook.session.running.stage import Stage
 from cepbook.session.values.reference import Rows, replaced_rows
 from cepbook.session.values.validate import EventTypes
 

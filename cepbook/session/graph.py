@@ -8,7 +8,7 @@ from typing import Literal
 
 from cepbook.engine.runtime import Runtime
 from cepbook.lang import plan
-from cepbook.session.results import kind_of
+from cepbook.session.running.results import kind_of
 from cepbook.session.stores import users_of
 
 Kind = Literal["type", "statement", "store"]

@@ -15,12 +15,12 @@ from cepbook.session.compiler_stages import explain
 from cepbook.session.graph import Graph, graph_of
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
-from cepbook.session.metrics import Sampler, metrics_of
-from cepbook.session.modules import Owned
 from cepbook.session.partials import partials_frame
 from cepbook.session.partitions import partitions_of
+from cepbook.session.running.metrics import Sampler, metrics_of
+from cepbook.session.running.modules import Owned
+from cepbook.session.running.stage import Stage
 from cepbook.session.selectors import Selector, rows_of, selected
-from cepbook.session.stage import Stage
 from cepbook.session.stores import stores_of
 from cepbook.session.timeline import Timeline, timeline_of
 

@@ -11,7 +11,7 @@ from cepbook.feeds import Feed
 from cepbook.lang import plan
 from cepbook.lang.types import LONG, STRING
 from cepbook.session.data.tables import frame_of
-from cepbook.session.results import columns_text, kind_of
+from cepbook.session.running.results import columns_text, kind_of
 
 _KINDS: dict[type[plan.StatementPlan], str] = {
     plan.SelectStatement: "select",

@@ -14,7 +14,7 @@ from cepbook.engine.rows.support import copied
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.cycles import Partition
-from cepbook.session.arrivals import Happening
+from cepbook.session.running.arrivals import Happening
 from cepbook.session.watched import COUNTS, EVENT, PARTITION, Place, Watched, event_column, is_like, key_column
 
 

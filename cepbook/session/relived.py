@@ -19,7 +19,7 @@ from cepbook.engine.layout import Layout, deliveries
 from cepbook.engine.runtime import Runtime, Statement
 from cepbook.errors import CepbookError
 from cepbook.lang import plan
-from cepbook.session.arrivals import Arrivals, Born, Happening
+from cepbook.session.running.arrivals import Arrivals, Born, Happening
 from cepbook.spark.pipeline import Pipeline, pipeline, store_of
 
 

@@ -21,8 +21,8 @@ from cepbook.errors import Interrupted, UsageError
 from cepbook.session.data.merge import Merge, Part, on_time
 from cepbook.session.data.sources import Late, Source
 from cepbook.session.portions import PIECES, SLICE, Portions
-from cepbook.session.process import Interruptions, Patience, check_speed, leftovers
-from cepbook.session.results import Progress, ReplayInterrupted, ReplayResult, paused_at
+from cepbook.session.running.process import Interruptions, Patience, check_speed, leftovers
+from cepbook.session.running.results import Progress, ReplayInterrupted, ReplayResult, paused_at
 from cepbook.session.travel import Travel
 from cepbook.session.values.clock import Moment, before_clock, show
 

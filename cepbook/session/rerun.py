@@ -20,9 +20,9 @@ from cepbook.feeds import Delivery
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.types import INT, OBJECT
-from cepbook.session.arrivals import Arrivals
 from cepbook.session.data.tables import free_name
 from cepbook.session.relived import Relived, Tap
+from cepbook.session.running.arrivals import Arrivals
 
 _Stay = tuple[int, int | None]  # identity of the event, id of the context partition
 # columns of shadows in a context

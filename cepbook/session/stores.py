@@ -15,7 +15,7 @@ from cepbook.lang.expr import TableRead
 from cepbook.lang.reads import expressions
 from cepbook.lang.types import LONG, STRING
 from cepbook.session.data.tables import frame_of
-from cepbook.session.results import columns_text
+from cepbook.session.running.results import columns_text
 
 KINDS = {"window": "named window", "table": "table"}
 _KINDS = {HashIndex: "hash", SortedIndex: "sorted", CompositeIndex: "composite"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cepbook.errors import SnapshotError, UsageError
 from cepbook.session.data.sources import Source
-from cepbook.session.stage import Stage
+from cepbook.session.running.stage import Stage
 from cepbook.session.values.clock import Moment, duration, show
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from cepbook.lang import plan
 from cepbook.lang.reads import expressions, stores_changed, stores_in
 from cepbook.lang.types import BOOLEAN, INT, OBJECT
 from cepbook.lang.windows import WINDOWS
-from cepbook.session.arrivals import Arrivals, Happening
 from cepbook.session.data.tables import free_name
 from cepbook.session.relived import Relived, Tap
 from cepbook.session.rerun import same_row
+from cepbook.session.running.arrivals import Arrivals, Happening
 
 _FIELDS = {of: {each.name for each in fields(of)} for of in (plan.SelectStatement, plan.OnSelectStatement)}
 PARTITION, EVENT, COUNTS = " partition", " event", " counts"  # columns that no column of a user can be called

@@ -22,7 +22,6 @@ from cepbook.errors import BindError, EventError, SnapshotError, UsageError, cau
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
-from cepbook.session.arrivals import Recorder
 from cepbook.session.data.define import event_types_of
 from cepbook.session.data.sources import Given, Late, by_type
 from cepbook.session.explaining import Explaining
@@ -30,15 +29,25 @@ from cepbook.session.functions import FromPython, Functions
 from cepbook.session.glance import Glance
 from cepbook.session.inspection import Inspection
 from cepbook.session.inward import Inward
-from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
 from cepbook.session.outward import Outward
-from cepbook.session.process import leftovers
 from cepbook.session.query import Prepared, query
 from cepbook.session.replay import ENDED, Replay
-from cepbook.session.results import RunResult
+from cepbook.session.running.arrivals import Recorder
+from cepbook.session.running.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
+from cepbook.session.running.process import leftovers
+from cepbook.session.running.results import RunResult
+from cepbook.session.running.stage import Stage
+from cepbook.session.running.states import (
+    Path,
+    first_state,
+    loaded,
+    read_file,
+    refuse_foreign,
+    resume,
+    saved,
+    write_file,
+)
 from cepbook.session.selectors import Selector
-from cepbook.session.stage import Stage
-from cepbook.session.states import Path, first_state, loaded, read_file, refuse_foreign, resume, saved, write_file
 from cepbook.session.travel import BYTES, Keep, Travel
 from cepbook.session.values import clock as clocks
 from cepbook.session.values.clock import ClockTime, Moment, to_time

@@ -13,7 +13,7 @@ from cepbook.feeds import Feed
 from cepbook.session.matches import Made, MatchRecord
 from cepbook.session.partials import Partials, partials_of, tags_of
 from cepbook.session.partitions import key_names, levels_of
-from cepbook.session.sinks import changed_columns, rows_of_feed
+from cepbook.session.running.sinks import changed_columns, rows_of_feed
 from cepbook.session.stores import users_of
 from cepbook.session.times import Times
 from cepbook.widgets.choose import Choice, Sheet

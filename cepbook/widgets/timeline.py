@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cepbook.session.lives import Life
 from cepbook.session.partitions import TIMES, flat
+from cepbook.session.running.lives import Life
 from cepbook.session.timeline import Timeline
 from cepbook.shown import time_text
 from cepbook.widgets.charts import labels, offline_altair, show_as_chart

@@ -13,7 +13,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.session import Workbench
 from cepbook.session.made import Piece
-from cepbook.session.stage import Stage
+from cepbook.session.running.stage import Stage
 from cepbook.session.why import SHOWN, Fired
 from cepbook.testing.engines import RowsEngine
 from cepbook.testing.runner import run

@@ -20,7 +20,7 @@ import pytest
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
 from cepbook.session.data.writers import open_writer
-from cepbook.session.sinks import SinkError
+from cepbook.session.running.sinks import SinkError
 
 EPL = "create schema A(id string, x long); @name('q') select irstream id, x from A#length(2)"
 
@@ -182,7 +182,7 @@ def test_export_of_changes(cep: Workbench, tmp_path: Path) -> None:
     assert cep.export("q", tmp_path / "c.csv", changes=True) == 4
     assert (tmp_path / "c.csv").read_text().splitlines()[-1] == "0,2,remove,e1,1"
     with pytest.raises(SinkError, match=r"c\.parquet' cannot be written"):
-        from cepbook.session import sinks
+        from cepbook.session.running import sinks
 
         sinks.export(
             [["no number"]], tmp_path / "c.parquet", {"x": cep.runtime.catalog.event_types["A"].properties["x"]}, "t"

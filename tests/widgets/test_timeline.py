@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.session.lives import Life
+from cepbook.session.running.lives import Life
 from cepbook.session.timeline import Timeline
 from cepbook.widgets.timeline import LABELLED, chart
 

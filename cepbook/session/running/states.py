@@ -13,8 +13,8 @@ from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.whole import restored, snapshot
 from cepbook.errors import UsageError
 from cepbook.lang.catalog import FunctionType
-from cepbook.session.modules import Owned
-from cepbook.session.stage import Stage
+from cepbook.session.running.modules import Owned
+from cepbook.session.running.stage import Stage
 
 Path = str | PathLike[str]
 

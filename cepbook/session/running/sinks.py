@@ -25,8 +25,8 @@ from cepbook.feeds import Columns, Delivery, Feed, Segment
 from cepbook.lang.types import Type
 from cepbook.session.data.tables import changed_columns
 from cepbook.session.data.writers import Writer, check_kind, is_replaced, open_writer
-from cepbook.session.process import Interruptions
-from cepbook.session.stage import Stage
+from cepbook.session.running.process import Interruptions
+from cepbook.session.running.stage import Stage
 
 BATCH = 8_192  # rows that wait for being written together
 

@@ -17,11 +17,11 @@ from cepbook.errors import StatementError, UsageError
 from cepbook.feeds import LOG, Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.reads import expressions
-from cepbook.session.arrivals import Arrivals, Deed
 from cepbook.session.data.merge import Part
-from cepbook.session.lives import Lives
-from cepbook.session.metrics import Sampler
-from cepbook.session.process import Interruptions
+from cepbook.session.running.arrivals import Arrivals, Deed
+from cepbook.session.running.lives import Lives
+from cepbook.session.running.metrics import Sampler
+from cepbook.session.running.process import Interruptions
 
 Successor = Callable[[Statement | None], object]
 
