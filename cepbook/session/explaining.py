@@ -12,9 +12,9 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.session.courses import Judged
 from cepbook.session.fallen import known_events, readers_of, supposed_event, why_not
+from cepbook.session.inspect.times import Times
 from cepbook.session.running.arrivals import Happening, Recorder
 from cepbook.session.running.stage import Stage
-from cepbook.session.times import Times
 from cepbook.session.values.clock import Moment
 from cepbook.session.values.validate import EventCheck, find_type
 from cepbook.session.watched import Place

@@ -14,9 +14,9 @@ from cepbook.arguments import shown
 from cepbook.errors import UsageError
 from cepbook.session.again import ForgottenWarning, Past, Twin, answer, past_of, with_values
 from cepbook.session.data.tables import as_library, changed_columns, changes_of, frame_of
+from cepbook.session.inspect.selectors import Selector, rows_of
 from cepbook.session.running.sinks import FileSink, Stream, export, rows_of_feed
 from cepbook.session.running.stage import Stage
-from cepbook.session.selectors import Selector, rows_of
 from cepbook.session.values.parameters import Given as Values
 
 if TYPE_CHECKING:

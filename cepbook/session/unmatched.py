@@ -16,7 +16,7 @@ from cepbook.lang.explain_plan import show_expr
 from cepbook.lang.explain_rows import show_variable
 from cepbook.lang.recognize import automaton
 from cepbook.session.acting import Stage
-from cepbook.session.partials import Partial
+from cepbook.session.inspect.partials import Partial
 from cepbook.session.watched import event_column, leaves_of
 
 SHOWN = 5  # values of other events that are told

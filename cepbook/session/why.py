@@ -20,9 +20,9 @@ from cepbook.errors import CepbookError, UsageError
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.explain_plan import show_expr
+from cepbook.session.inspect.partials import partials_of, tags_of
+from cepbook.session.inspect.partitions import flat, key_names, levels_of
 from cepbook.session.made import Held, Piece, held_by, made_of, shadow_row, stream_name
-from cepbook.session.partials import partials_of, tags_of
-from cepbook.session.partitions import flat, key_names, levels_of
 from cepbook.session.running.arrivals import Arrivals, Happening
 from cepbook.session.values.clock import show
 from cepbook.session.watched import EVENT, PARTITION, Place, Told, Watched, is_like, key_column

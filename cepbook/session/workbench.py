@@ -27,10 +27,12 @@ from cepbook.session.data.sources import Given, Late, by_type
 from cepbook.session.explaining import Explaining
 from cepbook.session.functions import FromPython, Functions
 from cepbook.session.glance import Glance
+from cepbook.session.inspect.query import Prepared, query
+from cepbook.session.inspect.selectors import Selector
+from cepbook.session.inspect.variables import set_variable, variables_of
 from cepbook.session.inspection import Inspection
 from cepbook.session.inward import Inward
 from cepbook.session.outward import Outward
-from cepbook.session.query import Prepared, query
 from cepbook.session.replay import ENDED, Replay
 from cepbook.session.running.arrivals import Recorder
 from cepbook.session.running.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
@@ -47,14 +49,12 @@ from cepbook.session.running.states import (
     saved,
     write_file,
 )
-from cepbook.session.selectors import Selector
 from cepbook.session.travel import BYTES, Keep, Travel
 from cepbook.session.values import clock as clocks
 from cepbook.session.values.clock import ClockTime, Moment, to_time
 from cepbook.session.values.parameters import Given as Values
 from cepbook.session.values.parameters import with_settings
 from cepbook.session.values.validate import EventCheck, find_type
-from cepbook.session.variables import set_variable, variables_of
 
 if TYPE_CHECKING:
     from cepbook.spark import Comparison

@@ -8,8 +8,8 @@ from typing import Literal
 
 from cepbook.engine.runtime import Runtime
 from cepbook.lang import plan
+from cepbook.session.inspect.stores import users_of
 from cepbook.session.running.results import kind_of
-from cepbook.session.stores import users_of
 
 Kind = Literal["type", "statement", "store"]
 

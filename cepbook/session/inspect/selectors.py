@@ -15,7 +15,7 @@ from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, B
 from cepbook.engine.delta import Row
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError, cause_text, hint_line
-from cepbook.session.partitions import described, flat_types
+from cepbook.session.inspect.partitions import described, flat_types
 
 __all__ = ["ByCategory", "ByHash", "ById", "ByKey", "ByProperties", "Nested", "Selector", "rows_of", "selected"]
 

@@ -29,8 +29,8 @@ from cepbook.lang.rewrite import rewrite
 from cepbook.lang.text import settings_of
 from cepbook.lang.types import Type
 from cepbook.session.data.tables import frame_of
+from cepbook.session.inspect.selectors import Selector, rows_of, selector_of
 from cepbook.session.running.arrivals import Deed
-from cepbook.session.selectors import Selector, rows_of, selector_of
 from cepbook.session.values.parameters import Given, with_parameters
 from cepbook.session.values.validate import EventTypes
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.session.partitions import flat, levels_of
+from cepbook.session.inspect.partitions import flat, levels_of
 from cepbook.session.running.lives import ContextLives, Life
 from cepbook.session.values.clock import span_text, unit
 
