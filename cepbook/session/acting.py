@@ -12,7 +12,7 @@ from cepbook.engine.delta import Row
 from cepbook.engine.runtime import Runtime
 from cepbook.lang import expr as x
 from cepbook.lang import plan
-from cepbook.session.watched import Watched
+from cepbook.session.past.watched import Watched
 
 TRIED = 500  # rows that a condition is tried on
 

@@ -13,11 +13,11 @@ from cepbook.errors import UsageError
 from cepbook.session.courses import Judged
 from cepbook.session.fallen import known_events, readers_of, supposed_event, why_not
 from cepbook.session.inspect.times import Times
+from cepbook.session.past.watched import Place
 from cepbook.session.running.arrivals import Happening, Recorder
 from cepbook.session.running.stage import Stage
 from cepbook.session.values.clock import Moment
 from cepbook.session.values.validate import EventCheck, find_type
-from cepbook.session.watched import Place
 from cepbook.session.why import Fired, place_of, why_fired
 
 if TYPE_CHECKING:

@@ -29,10 +29,10 @@ from cepbook.session.inside import taken_out, where_of_each
 from cepbook.session.inspect.partials import Partial, partials_of, tags_of
 from cepbook.session.inspect.times import Times
 from cepbook.session.made import Piece, stream_name
+from cepbook.session.past.watched import EVENT, PARTITION, Watched, leaves_of
 from cepbook.session.running.arrivals import Arrivals, Happening
 from cepbook.session.unmatched import left_out, no_row, values_of
 from cepbook.session.values.clock import show
-from cepbook.session.watched import EVENT, PARTITION, Watched, leaves_of
 from cepbook.session.why import called, described_partition, written
 
 AGAIN = 30  # statements that run again for one question,

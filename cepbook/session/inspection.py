@@ -19,7 +19,7 @@ from cepbook.session.inspect.partitions import partitions_of
 from cepbook.session.inspect.selectors import Selector, rows_of, selected
 from cepbook.session.inspect.stores import stores_of
 from cepbook.session.inspect.timeline import Timeline, timeline_of
-from cepbook.session.marble import Marble, marble_of
+from cepbook.session.past.marble import Marble, marble_of
 from cepbook.session.running.metrics import Sampler, metrics_of
 from cepbook.session.running.modules import Owned
 from cepbook.session.running.stage import Stage
@@ -113,8 +113,8 @@ class Inspection:
         the insert and remove stream, on one time axis. Notebooks show it as a chart.
 
         `label` names the properties that stand for an event (default: the first text and number). The statement, with
-        what feeds it, runs again over the latest arrivals (`session.marble`). Raises UsageError for an unknown name or
-        property, and for `events` below 1 or above 200.
+        what feeds it, runs again over the latest arrivals (`session.past.marble`). Raises UsageError for an unknown
+        name or property, and for `events` below 1 or above 200.
         """
         with self._lock:
             return marble_of(self._stage.runtime, self._stage.arrivals, self._stage.feed(name), name, events, label)

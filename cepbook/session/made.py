@@ -1,6 +1,6 @@
 """What a row was made of: the events of its group, its match, its combination, or the one that set a trigger off.
 
-Read from a statement that ran again up to that instant, and from the shadows beside it (`session.watched`).
+Read from a statement that ran again up to that instant, and from the shadows beside it (`session.past.watched`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from cepbook.engine.rows.support import copied
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.cycles import Partition
+from cepbook.session.past.watched import COUNTS, EVENT, PARTITION, Place, Watched, event_column, is_like, key_column
 from cepbook.session.running.arrivals import Happening
-from cepbook.session.watched import COUNTS, EVENT, PARTITION, Place, Watched, event_column, is_like, key_column
 
 
 @dataclass(frozen=True, slots=True)

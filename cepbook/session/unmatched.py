@@ -17,7 +17,7 @@ from cepbook.lang.explain_rows import show_variable
 from cepbook.lang.recognize import automaton
 from cepbook.session.acting import Stage
 from cepbook.session.inspect.partials import Partial
-from cepbook.session.watched import event_column, leaves_of
+from cepbook.session.past.watched import event_column, leaves_of
 
 SHOWN = 5  # values of other events that are told
 DISTINCT = Stage("distinct", False, "select distinct")

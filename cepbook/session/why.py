@@ -1,8 +1,8 @@
 """Why a row was delivered: what set it off, its context partition, its group, the events that made it, the windows.
 
-The statement runs again over the known events, aside (`session.watched`), up to that instant. Where not all of them are
-known, snapshots of the replay (`Replay.at`) tell what was held then; without these only what is known now is told, and
-the answer says so (`basis`). Python functions are called only on request, because they may do something.
+The statement runs again over the known events, aside (`session.past.watched`), up to that instant. Where not all of
+them are known, snapshots of the replay (`Replay.at`) tell what was held then; without these only what is known now is
+told, and the answer says so (`basis`). Python functions are called only on request, because they may do something.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from cepbook.lang.explain_plan import show_expr
 from cepbook.session.inspect.partials import partials_of, tags_of
 from cepbook.session.inspect.partitions import flat, key_names, levels_of
 from cepbook.session.made import Held, Piece, held_by, made_of, shadow_row, stream_name
+from cepbook.session.past.watched import EVENT, PARTITION, Place, Told, Watched, is_like, key_column
 from cepbook.session.running.arrivals import Arrivals, Happening
 from cepbook.session.values.clock import show
-from cepbook.session.watched import EVENT, PARTITION, Place, Told, Watched, is_like, key_column
 
 if TYPE_CHECKING:
     from cepbook.feeds import Feed

@@ -1,7 +1,7 @@
 """The past lived again: what is known of it happens anew in a second runtime, the running one is left alone.
 
 `Again` lets happenings happen: events, stops of the clock, assignments of variables, what was done by hand. `Relived`
-is that for one statement with all that feeds it, each deployed when it was deployed; `session.again` does it for a
+is that for one statement with all that feeds it, each deployed when it was deployed; `session.past.again` does it for a
 whole workbench. Functions written in Python are called again.
 """
 

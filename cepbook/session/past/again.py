@@ -19,7 +19,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import ast
 from cepbook.lang.dialects import epl as dialect
-from cepbook.session.relived import Again, stimuli
+from cepbook.session.past.relived import Again, stimuli
 from cepbook.session.running.arrivals import Born, Happening
 from cepbook.session.running.stage import Stage
 from cepbook.session.values.parameters import Given

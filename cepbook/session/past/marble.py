@@ -1,7 +1,7 @@
 """Marble diagrams: what a statement's window held when, and what it delivered, over engine time.
 
 The engine's windows keep no identity of their events, so the picture is not recorded but made: the statement and all
-that feeds it run again (`session.rerun`) over the latest arrivals and clock stops (`session.running.arrivals`).
+that feeds it run again (`session.past.rerun`) over the latest arrivals and clock stops (`session.running.arrivals`).
 Functions written in Python are called again.
 
 What a statement read before the record begins cannot be shown; `Marble.notes` say so unless it had left before the
@@ -22,7 +22,7 @@ from cepbook.feeds import Delivery, Feed
 from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import SIZED
-from cepbook.session.rerun import Arrival, Bar, Rerun, Run, same_row
+from cepbook.session.past.rerun import Arrival, Bar, Rerun, Run, same_row
 from cepbook.session.running.arrivals import Arrivals
 from cepbook.session.values.clock import show, span_text, unit
 from cepbook.shown import BELOW

@@ -1,4 +1,4 @@
-"""When each event entered and left the window of a statement that runs again (`session.relived`).
+"""When each event entered and left the window of a statement that runs again (`session.past.relived`).
 
 Beside it runs a shadow of its from-clause, ``select irstream *`` without where, group by and output. The rows of the
 shadow are the very event objects (in a context they hold them, beside the id of the partition: an event may be in
@@ -21,7 +21,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.types import INT, OBJECT
 from cepbook.session.data.tables import free_name
-from cepbook.session.relived import Relived, Tap
+from cepbook.session.past.relived import Relived, Tap
 from cepbook.session.running.arrivals import Arrivals
 
 _Stay = tuple[int, int | None]  # identity of the event, id of the context partition

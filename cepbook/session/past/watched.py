@@ -21,8 +21,8 @@ from cepbook.lang.reads import expressions, stores_changed, stores_in
 from cepbook.lang.types import BOOLEAN, INT, OBJECT
 from cepbook.lang.windows import WINDOWS
 from cepbook.session.data.tables import free_name
-from cepbook.session.relived import Relived, Tap
-from cepbook.session.rerun import same_row
+from cepbook.session.past.relived import Relived, Tap
+from cepbook.session.past.rerun import same_row
 from cepbook.session.running.arrivals import Arrivals, Happening
 
 _FIELDS = {of: {each.name for each in fields(of)} for of in (plan.SelectStatement, plan.OnSelectStatement)}
