@@ -1,4 +1,4 @@
-"""What became of the events within an event (``from Basket[items]``), for `session.fallen`."""
+"""What became of the events within an event (``from Basket[items]``), for `session.why.fallen`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from cepbook.engine.delta import Row
 from cepbook.lang import expr as x
 from cepbook.lang import plan
-from cepbook.session.acting import Stage
+from cepbook.session.why.acting import Stage
 
 Test = Callable[[str, x.Expr, Mapping[int, Any]], Stage]  # a condition as a stage of this name
 

@@ -22,10 +22,10 @@ from cepbook.lang import plan
 from cepbook.lang.explain_plan import show_expr
 from cepbook.session.inspect.partials import partials_of, tags_of
 from cepbook.session.inspect.partitions import flat, key_names, levels_of
-from cepbook.session.made import Held, Piece, held_by, made_of, shadow_row, stream_name
 from cepbook.session.past.watched import EVENT, PARTITION, Place, Told, Watched, is_like, key_column
 from cepbook.session.running.arrivals import Arrivals, Happening
 from cepbook.session.values.clock import show
+from cepbook.session.why.made import Held, Piece, held_by, made_of, shadow_row, stream_name
 
 if TYPE_CHECKING:
     from cepbook.feeds import Feed

@@ -1,7 +1,7 @@
 """What became of an event: for each statement that reads its type the stages that it passed, and where it fell out.
 
-As for rows (`session.why`) statements run again aside, up to that event. What cannot run again, because not all is
-known any more or because a Python function would be called, is judged by its filters, with the present variables.
+As for rows (`session.why.fired`) statements run again aside, up to that event. What cannot run again, because not all
+is known any more or because a Python function would be called, is judged by its filters, with the present variables.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from cepbook.lang import plan
 from cepbook.lang.patterns import EVENT as TAKEN
 from cepbook.lang.patterns import MATCH, Atom
 from cepbook.lang.windows import WINDOWS
-from cepbook.session.acting import TRIED, Acting, Stage
-from cepbook.session.closed import why_closed
-from cepbook.session.courses import ROWS, Course, Judged
-from cepbook.session.inside import taken_out, where_of_each
 from cepbook.session.inspect.partials import Partial, partials_of, tags_of
 from cepbook.session.inspect.times import Times
-from cepbook.session.made import Piece, stream_name
 from cepbook.session.past.watched import EVENT, PARTITION, Watched, leaves_of
 from cepbook.session.running.arrivals import Arrivals, Happening
-from cepbook.session.unmatched import left_out, no_row, values_of
 from cepbook.session.values.clock import show
-from cepbook.session.why import called, described_partition, written
+from cepbook.session.why.acting import TRIED, Acting, Stage
+from cepbook.session.why.closed import why_closed
+from cepbook.session.why.courses import ROWS, Course, Judged
+from cepbook.session.why.fired import called, described_partition, written
+from cepbook.session.why.inside import taken_out, where_of_each
+from cepbook.session.why.made import Piece, stream_name
+from cepbook.session.why.unmatched import left_out, no_row, values_of
 
 AGAIN = 30  # statements that run again for one question,
 HAPPENING = 30_000  # and what happens to them all together

@@ -15,9 +15,9 @@ from cepbook.lang.chains import MATCHED, TESTED
 from cepbook.lang.explain_plan import show_expr
 from cepbook.lang.explain_rows import show_variable
 from cepbook.lang.recognize import automaton
-from cepbook.session.acting import Stage
 from cepbook.session.inspect.partials import Partial
 from cepbook.session.past.watched import event_column, leaves_of
+from cepbook.session.why.acting import Stage
 
 SHOWN = 5  # values of other events that are told
 DISTINCT = Stage("distinct", False, "select distinct")

@@ -1,4 +1,4 @@
-"""What `session.fallen` tells of an event: its course at each statement, as plain data."""
+"""What `session.why.fallen` tells of an event: its course at each statement, as plain data."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cepbook.session.acting import Stage
-from cepbook.session.made import Piece
+from cepbook.session.why.acting import Stage
+from cepbook.session.why.made import Piece
 
 ROWS = 20  # delivered rows that are told
 

@@ -1,5 +1,5 @@
 """What became of an event at statements that act on it: ``on … merge``, ``on … set``, a split stream, ``update
-istream``, and queries that are run in cycles. The stages behind their filters (`session.fallen`)."""
+istream``, and queries that are run in cycles. The stages behind their filters (`session.why.fallen`)."""
 
 from __future__ import annotations
 
