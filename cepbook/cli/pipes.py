@@ -11,7 +11,7 @@ from typing import IO, Any
 from cepbook.errors import EventError
 from cepbook.session.data.files import json_object
 from cepbook.session.data.sources import Nothing
-from cepbook.session.replay import Replay
+from cepbook.session.driving.replay import Replay
 from cepbook.session.running.sinks import FileSink, SinkError
 
 PIPE = "-"  # what stands for one in place of the name of a file

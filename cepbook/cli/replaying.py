@@ -22,7 +22,7 @@ from cepbook.session.data.files import PARQUET, parquet_head, read_file
 from cepbook.session.data.pieces import head_of, is_large
 from cepbook.session.data.sources import LARGE, PIECE, SIZE
 from cepbook.session.data.writers import SQLITE, check_kind
-from cepbook.session.replay import Replay
+from cepbook.session.driving.replay import Replay
 from cepbook.session.running.sinks import FileSink, partial_name
 from cepbook.session.values.clock import show, whole_or_text
 from cepbook.shown import counted, progress_line, terminal

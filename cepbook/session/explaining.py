@@ -21,7 +21,7 @@ from cepbook.session.why.fallen import known_events, readers_of, supposed_event,
 from cepbook.session.why.fired import Fired, place_of, why_fired
 
 if TYPE_CHECKING:
-    from cepbook.session.replay import Replay
+    from cepbook.session.driving.replay import Replay
 
 Wanted = int | str | Mapping[str, Any]
 

@@ -24,6 +24,8 @@ from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
 from cepbook.session.data.define import event_types_of
 from cepbook.session.data.sources import Given, Late, by_type
+from cepbook.session.driving.replay import ENDED, Replay
+from cepbook.session.driving.travel import BYTES, Keep, Travel
 from cepbook.session.explaining import Explaining
 from cepbook.session.functions import FromPython, Functions
 from cepbook.session.glance import Glance
@@ -33,7 +35,6 @@ from cepbook.session.inspect.variables import set_variable, variables_of
 from cepbook.session.inspection import Inspection
 from cepbook.session.inward import Inward
 from cepbook.session.outward import Outward
-from cepbook.session.replay import ENDED, Replay
 from cepbook.session.running.arrivals import Recorder
 from cepbook.session.running.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
 from cepbook.session.running.process import leftovers
@@ -49,7 +50,6 @@ from cepbook.session.running.states import (
     saved,
     write_file,
 )
-from cepbook.session.travel import BYTES, Keep, Travel
 from cepbook.session.values import clock as clocks
 from cepbook.session.values.clock import ClockTime, Moment, to_time
 from cepbook.session.values.parameters import Given as Values

@@ -202,7 +202,7 @@ def test_ctrl_c_keeps_what_was_written(monkeypatch: pytest.MonkeyPatch, capsys: 
         self.step(2)  # type: ignore[attr-defined]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cepbook.session.replay.Replay.run", interrupted)
+    monkeypatch.setattr("cepbook.session.driving.replay.Replay.run", interrupted)
     assert main(["run", "m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "q=o.parquet"]) == 130
     shown = capsys.readouterr()
     assert "2 events stopped" in shown.out and "0  o.partial.parquet" in shown.out and "interrupted" in shown.err

@@ -29,7 +29,7 @@ from cepbook.session.why.made import Held, Piece, held_by, made_of, shadow_row, 
 
 if TYPE_CHECKING:
     from cepbook.feeds import Feed
-    from cepbook.session.replay import Replay
+    from cepbook.session.driving.replay import Replay
 
 SHOWN = 50  # events of one list
 Basis = Literal["run again", "snapshot", "now"]

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, I
 from typing import TYPE_CHECKING, Any
 
 from cepbook.errors import EventError, StatementError, UsageError, cause_text, printable
+from cepbook.session.driving.intake import MOST, Intake
+from cepbook.session.driving.portions import SLICE
 from cepbook.session.inlets import Sleep
-from cepbook.session.intake import MOST, Intake
-from cepbook.session.portions import SLICE
 from cepbook.session.values.clock import show
 from cepbook.session.values.validate import find_type
 from cepbook.shown import counted, time_text

@@ -18,8 +18,8 @@ from cepbook.lang.catalog import EventType
 from cepbook.lang.types import Type, is_integral
 from cepbook.session.data.merge import Part
 from cepbook.session.data.sources import Chunk
+from cepbook.session.driving.portions import SLICE, Portions
 from cepbook.session.inlets import Malformed, Texts
-from cepbook.session.portions import SLICE, Portions
 from cepbook.session.values.clock import in_range, to_time
 from cepbook.session.values.validate import EventCheck, as_mapping, find_type
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cepbook.errors import Interrupted, UsageError
 from cepbook.session.data.merge import Merge, Part, on_time
 from cepbook.session.data.sources import Late, Source
-from cepbook.session.portions import PIECES, SLICE, Portions
+from cepbook.session.driving.portions import PIECES, SLICE, Portions
+from cepbook.session.driving.travel import Travel
 from cepbook.session.running.process import Interruptions, Patience, check_speed, leftovers
 from cepbook.session.running.results import Progress, ReplayInterrupted, ReplayResult, paused_at
-from cepbook.session.travel import Travel
 from cepbook.session.values.clock import Moment, before_clock, show
 
 if TYPE_CHECKING:
