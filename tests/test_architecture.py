@@ -329,7 +329,7 @@ def test_no_module_imports_itself_on_a_way_round() -> None:
 
 # Where types still go round: a tree's parts name the whole that they are parts of, and what is made for a workbench, or
 # makes another, names it. Nothing may be added.
-ROUND = {"cepbook.engine.contexts", *(f"cepbook.session{part}" for part in ("", ".driving", ".past", ".why"))}
+ROUND = {"cepbook.engine.contexts", *(f"cepbook.session{part}" for part in ("", ".driving", ".why"))}
 
 
 def test_types_go_round_in_few_folders_only() -> None:

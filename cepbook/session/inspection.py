@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from threading import RLock
 from typing import Any
 
 import pandas as pd
 
 from cepbook.errors import Diagnostic, StatementError, not_too_deep
 from cepbook.feeds import Feed
+from cepbook.session.bench import Bench
 from cepbook.session.inspect.checking import problems
 from cepbook.session.inspect.compiler_stages import explain
 from cepbook.session.inspect.graph import Graph, graph_of
@@ -21,16 +21,10 @@ from cepbook.session.inspect.stores import stores_of
 from cepbook.session.inspect.timeline import Timeline, timeline_of
 from cepbook.session.past.marble import Marble, marble_of
 from cepbook.session.running.metrics import Sampler, metrics_of
-from cepbook.session.running.modules import Owned
-from cepbook.session.running.stage import Stage
 
 
-class Inspection:
+class Inspection(Bench):
     """The part of a workbench that looks."""
-
-    _lock: RLock
-    _stage: Stage
-    _owned: Mapping[str, Owned]
 
     def statements(self) -> pd.DataFrame:
         """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
