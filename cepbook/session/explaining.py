@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from cepbook.arguments import told
 from cepbook.engine.runtime import Runtime
@@ -18,9 +18,6 @@ from cepbook.session.values.validate import find_type
 from cepbook.session.why.courses import Judged
 from cepbook.session.why.fallen import known_events, readers_of, supposed_event, why_not
 from cepbook.session.why.fired import Fired, place_of, why_fired
-
-if TYPE_CHECKING:
-    pass
 
 Wanted = int | str | Mapping[str, Any]
 

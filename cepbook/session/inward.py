@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from cepbook.errors import UsageError
 from cepbook.session.bench import Bench
 from cepbook.session.driving.live import Live, Now, WallClock, check_sources, unix_ns
 from cepbook.session.inlets import Sleep
-
-if TYPE_CHECKING:
-    pass
 
 
 class Inward(Bench):

@@ -1,11 +1,11 @@
-"""What a workbench hands to the outside: files, databases, ``async for``, and second workbenches of its past."""
+"""What a workbench hands to the outside: frames, listeners, answers of queries, files, databases, ``async for``."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import pandas as pd
 
@@ -18,12 +18,9 @@ from cepbook.session.inspect.selectors import Selector, rows_of
 from cepbook.session.running.sinks import FileSink, Stream, export, rows_of_feed
 from cepbook.session.values.parameters import Given as Values
 
-if TYPE_CHECKING:
-    pass
-
 
 class Outward(Bench):
-    """The ways in which rows leave a workbench, beside listeners (`Workbench.on`) and frames."""
+    """The ways in which rows leave a workbench."""
 
     @overload
     def to_frame(self, name: str, selector: Selector | None = None) -> pd.DataFrame: ...

@@ -41,8 +41,7 @@ from cepbook.session.running.states import (
     saved,
     write_file,
 )
-from cepbook.session.values import clock as clocks
-from cepbook.session.values.clock import ClockTime, Moment, to_time
+from cepbook.session.values.clock import ClockTime, Moment, show, to_time
 from cepbook.session.values.parameters import Given as Values
 from cepbook.session.values.parameters import with_settings
 
@@ -500,5 +499,5 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
 
     def __repr__(self) -> str:
         count = sum(each.kind != "create variable" for each in self.runtime.statements.values())
-        clock = clocks.show(self.runtime.now, self._config.second)
+        clock = show(self.runtime.now, self._config.second)
         return f"Workbench({count} statement{'' if count == 1 else 's'}, clock {clock})"

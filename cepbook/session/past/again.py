@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from cepbook.engine.delta import Row
 from cepbook.engine.runtime import Runtime
@@ -19,9 +18,6 @@ from cepbook.lang.dialects import epl as dialect
 from cepbook.session.past.relived import Again, stimuli
 from cepbook.session.running.arrivals import Born, Happening
 from cepbook.session.running.stage import Stage
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
