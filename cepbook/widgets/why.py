@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cepbook.session.acting import Stage
-from cepbook.session.courses import Course, Judged
-from cepbook.session.made import Piece
-from cepbook.session.why import Fired
+from cepbook.session.why.acting import Stage
+from cepbook.session.why.courses import Course, Judged
+from cepbook.session.why.fired import Fired
+from cepbook.session.why.made import Piece
 from cepbook.shown import Table, counted, heading_html, prose, table_html, table_text, time_text
 from cepbook.widgets.encode import property_text
 from cepbook.widgets.render import Frozen

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from cepbook.errors import EventError
-from cepbook.session import Workbench, sources
-from cepbook.session.sources import PiecedSource, Source, Wanted, open_source
+from cepbook.session import Workbench
+from cepbook.session.data import sources
+from cepbook.session.data.sources import PiecedSource, Source, Wanted, open_source
 
 EPL = """create schema A(t long, k string, x int, d double);
 @name('s') select irstream k, x, d from A#length(5);

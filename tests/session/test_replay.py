@@ -17,11 +17,11 @@ import pytest
 from cepbook.errors import EventError, Interrupted, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
-from cepbook.session import portions
-from cepbook.session import replay as module
-from cepbook.session.merge import Part
-from cepbook.session.replay import Replay
-from cepbook.session.sources import Wanted, open_source
+from cepbook.session.data.merge import Part
+from cepbook.session.data.sources import Wanted, open_source
+from cepbook.session.driving import course, portions
+from cepbook.session.driving import replay as module
+from cepbook.session.driving.replay import Replay
 from tests.waiting import until
 
 KIND = EventType("E", {"at": t.LONG, "n": t.LONG})
@@ -355,9 +355,15 @@ def test_events_far_apart_come_with_calls_of_their_own() -> None:
     assert max(engine.calls) <= 2 and engine.numbers == list(range(100))
 
 
+def by_hand(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    """The wall clock of replays is `clock`, in seconds, and sleeping takes no time."""
+    for each in (module, course):
+        monkeypatch.setattr(each, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
+
+
 def test_calls_get_smaller_where_events_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(module, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
+    by_hand(monkeypatch, clock)
     engine = FakeEngine()
     engine.on_event = lambda: clock.__setitem__(0, clock[0] + (0.02 if engine.now > 500 else 0))
     Replay(engine, [source(*range(1000))], stepping=True).run()
@@ -366,7 +372,7 @@ def test_calls_get_smaller_where_events_take_long(monkeypatch: pytest.MonkeyPatc
 
 def test_a_long_gap_is_passed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(module, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
+    by_hand(monkeypatch, clock)
     engine = FakeEngine(due=tuple(range(1, 2001)))
     advance = engine.advance_to
 
@@ -452,7 +458,7 @@ def test_garbage_is_collected_as_usual_when_no_event_flows() -> None:
 
 def test_a_replay_that_cannot_keep_its_speed_says_how_far_behind_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(module, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
+    by_hand(monkeypatch, clock)
     engine = FakeEngine()
     replay = Replay(engine, [source(*range(0, 100_000, 1000))], speed=1000)  # an event is due every millisecond
     lags: list[float] = []

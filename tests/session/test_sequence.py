@@ -12,7 +12,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
-from cepbook.session import sources
+from cepbook.session.data import sources
 
 BOTH = """
     @name('q') insert into Both select 'a' as src, n from A; @name('r') insert into Both select 'b' as src, n from B;

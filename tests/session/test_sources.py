@@ -16,9 +16,9 @@ import pytest
 from cepbook.errors import EventError, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
-from cepbook.session import sources
-from cepbook.session.merge import Merge, Part
-from cepbook.session.sources import Wanted, open_source
+from cepbook.session.data import sources
+from cepbook.session.data.merge import Merge, Part
+from cepbook.session.data.sources import Wanted, open_source
 
 TICK = EventType("Tick", {"at": t.LONG, "symbol": t.STRING, "price": t.DOUBLE, "size": t.INT})
 

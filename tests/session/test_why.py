@@ -8,8 +8,8 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
-from cepbook.session.courses import Course
-from cepbook.session.why import Fired
+from cepbook.session.why.courses import Course
+from cepbook.session.why.fired import Fired
 
 TYPES = """create schema Tick(symbol string, price double);
 create variable double threshold = 5.0;
@@ -321,7 +321,7 @@ def test_many_statements_are_judged_by_their_filters_and_thirty_run_again() -> N
 
 
 def test_what_runs_again_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepbook.session.fallen.HAPPENING", 7)
+    monkeypatch.setattr("cepbook.session.why.fallen.HAPPENING", 7)
     found = bench(";".join(f"@name('s{i}') select * from Tick" for i in range(5)), (("A", 50), ("B", 60), ("A", 70)))
     courses = found.why(None, -1).courses
     assert [c.outcome for c in courses] == ["delivered"] * 2 + ["not known"] * 3
