@@ -88,15 +88,13 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
 def _hint(name: str, module: Module) -> str | None:
     """What an unknown function called `name` was probably meant to be: also ``Math.abs``, ``text.length()``."""
     registered = module.catalog.functions
-    if module.only_functions:
-        near = did_you_mean(name, [*BUILT_IN, *registered])
-        return near or "write one in Python and register it: `cep.register_function(name, function)`"
-    for known in (*FUNCTIONS, *METHODS):
+    for known in () if module.only_functions else (*FUNCTIONS, *METHODS):
         owner, _, short = known.rpartition(".")
         if owner and short.lower() == name:
             receiver = RECEIVERS.get(owner)
             return f"it is a method: write {receiver}.{short}(…)" if receiver else f"did you mean `{known}`?"
-    return did_you_mean(name, [*BUILT_IN, *registered])
+    near = did_you_mean(name, [*BUILT_IN, *registered])
+    return near or "write one in Python and register it: `cep.register_function(name, function)`"
 
 
 def bind_function(

@@ -252,7 +252,7 @@ class _Reads:
             module.problems.add("wrong-parameter", f"`{name}` is a stream, not a table", stream.span, hint)
         elif name not in module.dropped:
             tables = [each for each in module.catalog.stores if each not in self.query.internal]
-            hint = nearest_or_known(name, tables)
+            hint = nearest_or_known(name, tables) or "reference tables are given with the query, as its `tables`"
             module.problems.add("unknown-type", f"no table `{name}`", stream.span, hint)
         return Relation(alias, self.query.declare(name, None).name, None)
 

@@ -10,7 +10,7 @@ from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.expr import bind_expr
-from cepbook.lang.bind.names import ERROR, Module, Scope, Stream, describe, did_you_mean
+from cepbook.lang.bind.names import ERROR, Module, Scope, Stream, describe, nearest_or_known
 from cepbook.lang.bind.typing import assignable, coerce
 from cepbook.lang.bind.variant import insert_variant
 from cepbook.lang.catalog import EventType
@@ -149,7 +149,7 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
             module.problems.add("wrong-parameter", fact, column.span, "into table feeds it")
             continue
         if type_ is None:
-            hint = did_you_mean(name, target.properties)
+            hint = nearest_or_known(name, target.properties)
             module.problems.add("unknown-property", f"no property `{name}` in `{target.name}`", column.span, hint)
         elif column.value.type.fields is not None and _struct_problem(column, type_, module):
             continue

@@ -19,7 +19,7 @@ from cepbook.lang.bind.names import (
     Refused,
     Scope,
     describe,
-    did_you_mean,
+    nearest_or_known,
     resolve_type,
     statement_context,
 )
@@ -124,7 +124,8 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.Assignment:
     if variable is None:
         if step.name in scope.module.dropped:
             raise Refused(step.name)
-        hint = did_you_mean(step.name, [v.name for v in scope.module.catalog.variables.values() if not v.constant])
+        known = [v.name for v in scope.module.catalog.variables.values() if not v.constant]
+        hint = nearest_or_known(step.name, known) or f"declare it: create variable int {step.name} = 0"
         scope.problems.fail("unknown-variable", f"no variable `{step.name}`", step.span, hint)
     if variable.constant:
         scope.problems.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
