@@ -143,6 +143,7 @@ def _check_names(columns: Sequence[plan.Column], wildcard: bool, scope: Scope) -
         seen.update(event_type.properties)
     for column in columns:
         if column.name in seen:
-            hint = None if column.name in [c.name for c in columns if c is not column] else "the wildcard selects it"
+            twice = column.name in [c.name for c in columns if c is not column]
+            hint = "name one of them otherwise, behind as" if twice else "the wildcard selects it"
             scope.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span, hint)
         seen.add(column.name)

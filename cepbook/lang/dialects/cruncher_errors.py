@@ -43,6 +43,7 @@ _FORMS = {
     "case": "write case when condition then value end",
 }
 _NEED_A_VALUE = frozenset("and or not = < > + - * / % <= >= != <> like between in is".split())
+_BEHIND_A_NAME = frozenset(", . from = < > <= >= != <> + - * / %".split())
 _BEHIND_FROM = frozenset(("where", "group", "order", "limit"))
 _BEHIND_A_PARTITION = _BEHIND_FROM | {"as", "correlate"}
 _PARTS = "a partition has its parts in this order: partition by columns store window with aggregates where condition"
@@ -125,6 +126,10 @@ def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: d
             return f"did you mean {close[0]}?"
     if before == "," and (here in RESERVED or here == ")" or at >= len(tokens)):
         return "remove the comma before it"
+    if here == "/" and _word(tokens, at + 1) == "*":
+        return "a comment is not closed: end it with */"
+    if here in RESERVED and _word(tokens, at + 1) in _BEHIND_A_NAME and "NAME" in accepted:
+        return _quoted(here)
     if before in _MISSING and (at >= len(tokens) or here in RESERVED or here in _CLOSED.values()):
         return _MISSING[before]
     if before == "update" and here == "group" and "UPDATE_GROUP" not in accepted:
@@ -166,7 +171,7 @@ def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: d
         if close and close[0] != here:
             return f"did you mean {close[0]}?"
         if here in RESERVED and "NAME" in accepted:
-            return f'`{here}` is a keyword; a name like this is written in double quotes: "{here}"'
+            return _quoted(here)
     if accepted in _ONLY:
         return _ONLY[accepted]
     opened = _open(tokens, at)
@@ -181,6 +186,10 @@ def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: d
         if close and close[0] != before:
             return f"did you mean {close[0]} instead of {tokens[at - 1].text}?"
     return _of_place(tokens, at, accepted)
+
+
+def _quoted(word: str) -> str:
+    return f'`{word}` is a keyword; a name like this is written in double quotes: "{word}"'
 
 
 def _of_place(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str]) -> str | None:

@@ -139,6 +139,8 @@ def _known(found: str, before: list[str], after: str) -> tuple[str | None, str |
         return f"`{found}` stands behind `{clause}`", f"the parts of a query stand in this order: {_ORDER}"
     if found.startswith('"') or (found == "" and '"' in after):
         return "a string is not closed", 'end it with "'
+    if found == "/" and after.startswith("*"):
+        return "a comment is not closed", "end it with */"
     if found == "'":
         return "strings stand in double quotes", 'write "text"'
     if found == "=" and last == "=":

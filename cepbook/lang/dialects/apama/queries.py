@@ -331,12 +331,14 @@ class _Binder:
         ]
         if len(streams) == 1:
             return streams[0]
-        on = None
+        on: x.Expr | None = None
         if node.keys is not None:
             left, right = (plain(key, scope.without_aggregates("the key of a join")) for key in node.keys)
             span = left.span.to(right.span)
-            compared("=", left, right, span, scope)
+            tested = compared("=", left, right, span, scope)
             on = x.Compare(t.BOOLEAN, "=", left, right, span=span)
+            if not isinstance(tested, x.Compare):  # keys are looked up by, and a NaN is found by another
+                on = x.Logic(t.BOOLEAN, "and", (on, tested), span=span)
         first, second = streams
         joined = plan.JoinInput(first, span=node.inputs[0].span), plan.JoinInput(second, on=on, span=node.span)
         return plan.Join(joined, span=node.span)
