@@ -19,6 +19,7 @@ from cepbook.lang.bind.period import seconds
 from cepbook.lang.bind.typing import LOOSE, TEXTUAL, coerce
 from cepbook.lang.plan import AggregateCall
 from cepbook.lang.rewrite.expressions import fold
+from cepbook.lang.types import is_integral
 
 NAMED = ("filter", "group_by")
 
@@ -71,6 +72,9 @@ def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
     name = row.plain or row.name
     type_ = row.result(parts.args[0].type if parts.args else None)
     args = [coerce(arg, t.DOUBLE) for arg in parts.args] if row.computes else parts.args
+    if scope.module.only_functions and row.values == "numbers" and not row.computes:
+        args = [_not_too_small(arg, row) for arg in args]  # as in SQL: int and its kin are summed without a bound
+        type_ = row.result(args[0].type)
     return AggregateCall(
         name,
         () if parts.star and row.counts else tuple(args),
@@ -83,6 +87,12 @@ def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
         parts.criteria,
         span=step.span,
     )
+
+
+def _not_too_small(value: x.Expr, row: AggregateRow) -> x.Expr:
+    """A whole number as one of the type that sums and means of longs have: Java's int overflows at 2 to the 31."""
+    wide = row.result(t.LONG)
+    return value if value.type == wide or not is_integral(value.type) else x.Convert(wide, value, span=value.span)
 
 
 def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> _Parts:

@@ -333,9 +333,9 @@ def _number(e: x.Expr) -> x.Expr | None:
 
 
 def _sum(call: _Aggregate, args: list[x.Expr], index: int | None) -> x.Expr:
-    of = _wide(args[0].type)
-    value = call.of("sum", (coerce(args[0], of),), of, filter=_number(args[0]))
-    return call.never_null(value, 0 if of == t.LONG else 0.0)
+    (arg,), of = args, _wide(args[0].type)
+    summed = arg if arg.type == of else x.Convert(of, arg, span=arg.span)  # the sum is of the type of what is summed
+    return call.never_null(call.of("sum", (summed,), of, filter=_number(arg)), 0 if of == t.LONG else 0.0)
 
 
 def _count(call: _Aggregate, args: list[x.Expr], index: int | None) -> x.Expr:
