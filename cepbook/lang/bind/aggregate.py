@@ -16,7 +16,7 @@ from cepbook.lang.bind.arguments import Binder, how_many, whole_event
 from cepbook.lang.bind.lambdas import refuse_locals
 from cepbook.lang.bind.names import ERROR, IN_WINDOWS, Refused, Scope, describe, did_you_mean, error_at
 from cepbook.lang.bind.period import seconds
-from cepbook.lang.bind.typing import LOOSE, TEXTUAL, coerce
+from cepbook.lang.bind.typing import LOOSE, TEXTUAL, cast_hint, coerce
 from cepbook.lang.plan import AggregateCall
 from cepbook.lang.rewrite.expressions import fold
 from cepbook.lang.types import is_integral
@@ -269,9 +269,9 @@ def _check_interval(period: x.Period, rest: Sequence[x.Expr], scope: Scope) -> N
 def _check_value(row: AggregateRow, found: Sequence[x.Expr], scope: Scope) -> None:
     for value in found:
         if row.values == "numbers" and value.type != ERROR and not t.is_numeric(value.type):
-            scope.problems.fail(
-                "type-mismatch", f"`{row.name}` needs numbers, found {describe(value.type)}", value.span
-            )
+            fact = f"`{row.name}` needs numbers, found {describe(value.type)}"
+            hint = None if scope.module.only_functions else cast_hint(value.type, t.DOUBLE)
+            scope.problems.fail("type-mismatch", fact, value.span, hint)
         known = value.type in (*LOOSE, *TEXTUAL, t.BOOLEAN, *t.DATES) or t.is_numeric(value.type)
         if row.values in ("ordered", "plain") and not known:
             fact = "cannot order values of" if row.values == "ordered" else "takes plain values, found"

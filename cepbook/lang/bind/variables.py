@@ -25,7 +25,7 @@ from cepbook.lang.bind.names import (
 )
 from cepbook.lang.bind.parts import bind_path
 from cepbook.lang.bind.trigger import bind_trigger
-from cepbook.lang.bind.typing import assignable, coerce
+from cepbook.lang.bind.typing import assignable, cast_hint, coerce
 from cepbook.lang.catalog import EventType, VariableType
 from cepbook.lang.java import single
 from cepbook.lang.rewrite.expressions import fold
@@ -188,7 +188,7 @@ def _narrowed(e: x.Const, type_: Type) -> x.Const | None:
 
 
 def _refuse(value: x.Expr, name: str, type_: Type, scope: Scope, what: str) -> NoReturn:
-    hint = f"cast it: cast(…, {type_})" if t.is_numeric(value.type) and t.is_numeric(type_) else None
+    hint = cast_hint(value.type, type_)
     if type_ == t.FLOAT and isinstance(value, x.Const) and value.type == t.DOUBLE:
         hint = f"write an f behind it: {value.value}f"
     message = f"{what} `{name}` is {describe(type_)}, the value is {describe(value.type)}"
