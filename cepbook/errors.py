@@ -71,6 +71,12 @@ def hint_line(name: object, known: Iterable[str]) -> str:
     return "" if hint is None else f"\n  hint: {hint}"
 
 
+def known_line(name: object, known: Iterable[str]) -> str:
+    """The same, but where none is near with those that there are; empty where there are none."""
+    hint = nearest_or_known(name, known)
+    return "" if hint is None else f"\n  hint: {hint}"
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One thing that is wrong. `code` is words with hyphens (``unknown-property``)."""
