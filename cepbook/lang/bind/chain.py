@@ -257,13 +257,8 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
 
 def _names_in(scope: Scope, *, streams: bool) -> list[str]:
     """What a name may be that stands alone; with `streams` those before a property, where there are such."""
-    if streams:
-        named = [name for stream in scope.streams if (name := stream.alias or stream.name)]
-        types = [stream.event_type.properties for stream in scope.streams if stream.event_type is not None]
-        within = [name for each in types for name, type_ in each.items() if type_.event is not None]
-        within += [name for name, value in scope.correlated.items() if value.type.event is not None]
-        if named or within:
-            return [*named, *within]
+    if streams and scope.event_names():
+        return scope.event_names()
     return [*_plain(scope.property_names()), *scope.correlated] or list(scope.module.catalog.variables)
 
 

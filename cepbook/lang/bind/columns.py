@@ -131,7 +131,7 @@ def _stream_position(name: str, span: Span, scope: Scope) -> int | None:
         if stream.answers_to(name):
             return position
     if not scope.open_:
-        hint = nearest_or_known(name, [s.alias or s.name for s in scope.streams])
+        hint = nearest_or_known(name, scope.event_names())
         scope.problems.add("unknown-property", f"no stream `{name}`", span, hint)
     return None
 

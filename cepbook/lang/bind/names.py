@@ -209,6 +209,13 @@ class Scope:
     def without_aggregates(self, where: str) -> Scope:
         return replace(self, no_aggregates=where, calls={}, aliases={})
 
+    def event_names(self) -> list[str]:
+        """What events are called here: streams, tags, properties that are events, what began the partition."""
+        types = [stream.event_type.properties for stream in self.streams if stream.event_type is not None]
+        named = [name for stream in self.streams if (name := stream.alias or stream.name)]
+        named += [name for each in types for name, type_ in each.items() if type_.event is not None]
+        return [*named, *(name for name, value in self.correlated.items() if value.type.event is not None)]
+
     def property_names(self) -> list[str]:
         return [name for s in self.streams if s.event_type is not None for name in s.event_type.properties]
 

@@ -128,8 +128,8 @@ def _into(
     if store is None or store.kind != "table":
         if name not in module.dropped:
             known = [each.name for each in module.catalog.stores.values() if each.kind == "table"]
-            hint = nearest_or_known(name, known) or f"declare it: create table {name} (…)"
-            module.problems.add("unknown-store", f"no table `{name}`", at, hint)
+            how = nearest_or_known(name, known) or f"declare it: create table {name} (…)"
+            module.problems.add("unknown-store", f"no table `{name}`", at, how)
         return None
     module.need("event type", name)
     if store.context is not None:
