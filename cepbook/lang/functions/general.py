@@ -185,6 +185,7 @@ GENERAL = (
         "the quotient of whole numbers, truncated, where a dialect divides them so",
         "volume / 2",
         _quotient,
+        fails="by zero",
         epl="cast({0} / {1}, long)",
     ),
     FunctionRow(
@@ -195,6 +196,7 @@ GENERAL = (
         "what a whole division leaves, where a dialect takes a division by zero for a failure",
         "volume % 2",
         integer_remainder,
+        fails="by zero",
         epl="{0} % {1}",
     ),
     FunctionRow(
