@@ -236,7 +236,7 @@ class Tree:
             self._root.leaves(round_, found)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self.failed(failure)
-        if self._levels.inner is not None and len(found) > 1:
+        if len(found) > 1:
             found.sort(key=lambda p: p.id)
         return _before(round_, found)
 
