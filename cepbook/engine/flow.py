@@ -25,7 +25,7 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.dealing import Arriving, Dealer, Way
 from cepbook.engine.contexts.partition import Place
 from cepbook.engine.contexts.tally import count_slice
-from cepbook.engine.delta import Key, Plain, Push, Row
+from cepbook.engine.delta import Key, Plain, Row
 from cepbook.engine.deployments import Deployment
 from cepbook.engine.inner import unwrapped
 from cepbook.engine.interleaved import events, in_order
@@ -214,6 +214,10 @@ class Flow:
         return any(way.several for way in ways if way) or any((context.name, s.type) in self._shared for s in given)
 
     def _run_plain(self, node: Node, given: list[Slice], produced: list[Derived], out: Collected) -> None:
+        with node.statement.timed.aside():
+            self._run_through(node, given, produced, out)
+
+    def _run_through(self, node: Node, given: list[Slice], produced: list[Derived], out: Collected) -> None:
         if node.merges or node.whole:
             self._run_events(node.statement, *self._merged(node.statement, given, produced), out)
         elif given:
@@ -221,7 +225,7 @@ class Flow:
         elif produced:
             self._run_derived(node.statement, produced[0], out)
         if node.statement.timed.due <= self.last:
-            self._catch_up(node.statement, out.expired)(self.last)
+            self._catch_up(node.statement, out)(self.last)
 
     def _run_derived(self, statement: Statement, derived: Derived, out: Collected) -> None:
         """Where nothing but the events is needed they go on as columns."""
@@ -240,7 +244,7 @@ class Flow:
             each = passed.slice
             rest = statement.led and passed.exact if context is None else list(compress(rest, passed.flags))
         columns = [each.columns[name] for name in program.columns]
-        catch_up = self._catch_up(statement, out.expired)
+        catch_up = self._catch_up(statement, out)
         times: Iterable[int] = each.times
         marks: Iterable[int] = repeat(0)
         if out.keyed:
@@ -444,7 +448,7 @@ class Flow:
     ) -> None:
         """Show a statement events: of each in order its key and the number of its stream."""
         clock, timed, divided = self._runtime.clock, statement.timed, statement.context is not None
-        catch_up = self._catch_up(statement, out.expired)
+        catch_up = self._catch_up(statement, out)
         before = clock.now
         with statement.outlet.diverted(out.one, out.push):
             take: Any = statement.program["on_event"]
@@ -468,18 +472,26 @@ class Flow:
     def _locator(self, context: Context, type_name: str) -> Callable[[Row, int], Place]:
         return next(c.locator(way) for c, way in allocating(self._runtime, type_name) if c.name == context.name)
 
-    def _catch_up(self, statement: Statement, push: Push) -> Callable[[int], None]:
+    def _catch_up(self, statement: Statement, out: Collected) -> Callable[[int], None]:
         """A function that fires the statement's timers up to a time, at the ticks at which the clock stops."""
-        timed, ticks = statement.timed, self.ticks
+        timed, ticks, push, flat, told = statement.timed, self.ticks, out.expired, out.flat.extend, out.told
+        if "expire_all" in statement.program.namespace:
+            expire = timed.expire
 
-        def catch_up(t: int) -> None:
+            def catch_up(t: int) -> None:
+                while timed.due <= t:
+                    expire(ticks[bisect_left(ticks, timed.due)], flat, told)
+
+            return catch_up
+
+        def catch_up_by_rows(t: int) -> None:
             while timed.due <= t:
                 tick = ticks[bisect_left(ticks, timed.due)]
-                found = statement.timed.collect(tick)
+                found = timed.collect(tick)
                 if found is not None:
                     push(tick, *found)
 
-        return catch_up
+        return catch_up_by_rows
 
 
 def _alone(take: Callable[[Any, Any], object], state: Any) -> Callable[[Any], object]:
