@@ -277,9 +277,14 @@ class Pipeline:
         return len(self.steps.stages) == 1 and not self.steps.stages[0].windows and not self.steps.gathers
 
     @property
+    def keeps_nothing(self) -> bool:
+        """Whether the view keeps nothing of an arrival."""
+        return self._passes_by and not self._remembers_last
+
+    @property
     def passes(self) -> bool:
         """Whether nothing of an arrival is kept."""
-        return self._passes_by and not self._remembers_last and self._priors is None
+        return self.keeps_nothing and self._priors is None
 
     @property
     def reads_now(self) -> bool:
@@ -300,7 +305,7 @@ class Pipeline:
 
     def arrive(self, swept: Sweep) -> Posted | None:
         """Write what an arriving event does to the view; gives what that posts. `swept` writes what leaves unseen."""
-        if self._passes_by and not self._remembers_last:
+        if self.keeps_nothing:
             self._write_priors()
             return ENTERS
         fragment = self._fragment
