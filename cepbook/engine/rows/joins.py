@@ -160,10 +160,11 @@ class JoinPipeline(Pipeline):
         each = self.inputs[number]
         write_taken(f"taken{number}", each.code, each.pipeline)
 
-    def changed(self) -> None:
-        """Write that the input that is written, a named window, is told of a change."""
-        taken = f"taken{self.at}(W.states[{self.at}], {{}}, now)"
-        self.source.line(f"change = changed{self.at}(W, {taken.format('entered')}, {taken.format('left')})")
+    def changed(self, unread: str) -> None:
+        """Write that the input that is written, a named window, is told of a change; `unread` is of `taking`."""
+        entered = f"taken{self.at}(W.states[{self.at}], entered, now{unread})"
+        left = f"taken{self.at}(W.states[{self.at}], left, now{', []' if unread else ''})"
+        self.source.line(f"change = changed{self.at}(W, {entered}, {left})")
 
     def prefill(self) -> None:
         """Write that all named windows are there from the beginning; rows that they make count and are not posted."""
