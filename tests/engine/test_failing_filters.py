@@ -88,3 +88,21 @@ def test_a_query_by_hand_fails() -> None:
     for query in ("select x from W(even(x, 2) = 0)", "select x from W where x in (select x from W(even(x, 2) = 0))"):
         with pytest.raises(StatementError, match="unlucky"):
             runtime.query(query)
+
+
+JOINED = [
+    "select irstream count(*) as c, sum(b.x) as s from A{window} as a, B{window} as b where <a.x, b.x>",
+    "select irstream a.k as k, count(*) as c from A{window} as a, B{window} as b where <a.x, b.x> group by a.k",
+    "select irstream a.x as x, b.x as y from A{window} as a, B{window} as b where a.k = b.k and <a.x, b.x>",
+    "select count(*) as c from A{window} as a, B{window} as b, A#length(2) as d where <a.x, b.x> and <d.x, b.x>",
+    "select irstream count(*) as c from W as w, B{window} as b where <w.x, b.x>",
+]
+
+
+@pytest.mark.parametrize("window", ["#length(1)", "#length(2)", "#unique(k)", "#time(2 sec)"])
+@pytest.mark.parametrize("statement", JOINED)
+def test_a_combination_that_fails_is_none(statement: str, window: str) -> None:
+    """All combinations of an event for which one fails are made, and leave when they should."""
+    epl = statement.replace("{window}", window).replace("<", "{").replace(">", "}")
+    for seed in range(15):
+        assert run(epl, seed, fails=True) == run(epl, seed, fails=False), seed
