@@ -251,7 +251,7 @@ BY_NAME = {
     "cepbook/engine/cycles/totals.py",
     "cepbook/engine/cycles/windows.py",
     "cepbook/lang/nearest_cycles.py",
-    "cepbook/spark/columns.py",
+    "cepbook/spark/task/columns.py",
     "cepbook/spark/forms.py",
     "cepbook/spark/native_batches.py",
 }

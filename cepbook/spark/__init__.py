@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cepbook.arguments import checked
-from cepbook.spark.names import SHOWN
 from cepbook.spark.session import local_session, require_pyspark
+from cepbook.spark.task.names import SHOWN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

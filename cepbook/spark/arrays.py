@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from cepbook.errors import EventError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import BITS, Type
-from cepbook.spark.names import FURTHEST
-from cepbook.spark.schema import BINARY, shape_of
+from cepbook.spark.task.names import FURTHEST
+from cepbook.spark.task.schema import BINARY, shape_of
 
 _EPOCH = {1000: "ms", 1_000_000: "us"}
 _LONG = {"ms": "millisecond", "us": "microsecond"}

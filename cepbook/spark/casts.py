@@ -17,8 +17,8 @@ from pyspark.sql import types as st
 from cepbook.errors import EventError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import BITS, Type
-from cepbook.spark.names import text
-from cepbook.spark.schema import BINARY, quote, shape_of
+from cepbook.spark.task.names import text
+from cepbook.spark.task.schema import BINARY, quote, shape_of
 
 Sql = str
 _TEXTS = (st.StringType, st.VarcharType, st.CharType)

@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 
 from cepbook.spark.derived import Derived
 from cepbook.spark.inputs import opened, plan_of
-from cepbook.spark.names import TAG
 from cepbook.spark.placement import Placement
 from cepbook.spark.result import acting
+from cepbook.spark.task.names import TAG
 
 LARGE = 2**23
 """Bytes of all frames (of Spark's what it estimates, of Parquet files their size) from which on events are counted."""

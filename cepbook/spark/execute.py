@@ -20,9 +20,7 @@ from cepbook.spark import parts
 from cepbook.spark.casts import Sql
 from cepbook.spark.dealing import evenly, is_large, key_columns, task_of
 from cepbook.spark.derived import Derived
-from cepbook.spark.hosted import Program, Step, form_columns, host, host_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union, upto
-from cepbook.spark.names import ABOUT, CLOCK, EVENT, SEQ, STOPS, TAG, TASK, TICK, TIME, text
 from cepbook.spark.native import delivered, meta_of
 from cepbook.spark.native_batches import delivered as batches
 from cepbook.spark.output import Output, told
@@ -30,10 +28,12 @@ from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
 from cepbook.spark.placement import UNFED, Placement, clocks_of, place, without_engine
 from cepbook.spark.reach import Reach
 from cepbook.spark.result import Given, SparkRun
-from cepbook.spark.schema import kinds_of, quote
 from cepbook.spark.session import local_session, quiet_pandas_warning
 from cepbook.spark.slices import Slice, counted, cut, inside, lasts, tasks_of
-from cepbook.spark.stops import PACKED, pack
+from cepbook.spark.task.hosted import Program, Step, form_columns, host, host_schema
+from cepbook.spark.task.names import ABOUT, CLOCK, EVENT, SEQ, STOPS, TAG, TASK, TICK, TIME, text
+from cepbook.spark.task.schema import kinds_of, quote
+from cepbook.spark.task.stops import PACKED, pack
 from cepbook.spark.travelling import check_arrival, functions_in
 from cepbook.spark.wanted import Alternatives, dropped, wanted
 

@@ -30,13 +30,13 @@ from cepbook.lang.expr import Prop
 from cepbook.spark.dealing import task_of
 from cepbook.spark.division import division_of
 from cepbook.spark.execute import DIVISIONS, Job, divided, of_program
-from cepbook.spark.hosted import Program, Step, Task, load
 from cepbook.spark.inputs import Tagged, check_frame, tag_frames, union, upto
-from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.pipeline import Context, Pipeline
 from cepbook.spark.placement import Placement
 from cepbook.spark.result import Given, SparkRun
-from cepbook.spark.schema import shape_of
+from cepbook.spark.task.hosted import Program, Step, Task, load
+from cepbook.spark.task.names import SEQ, TAG, TASK, TICK, TIME
+from cepbook.spark.task.schema import shape_of
 
 INITIAL = f"{TASK} int, saved binary, passed bigint, due bigint, count bigint"
 _KINDS = (pa.int32(), pa.binary(), pa.int64(), pa.int64(), pa.int64())

@@ -30,9 +30,9 @@ from cepbook.lang.catalog import EventType
 from cepbook.spark.arrays import arrow_of, event_times, plain, property_of
 from cepbook.spark.casts import Place, Sql, checked, event_time, widened
 from cepbook.spark.derived import Derived
-from cepbook.spark.names import FURTHEST, SEQ, TAG, TIME
 from cepbook.spark.native import in_clock, missing
-from cepbook.spark.schema import kinds_of, quote
+from cepbook.spark.task.names import FURTHEST, SEQ, TAG, TIME
+from cepbook.spark.task.schema import kinds_of, quote
 
 GIVEN = "events of one time are ordered by the column {0}"
 FRAME_ORDER = "events of one time are ordered by type (order of the mapping), then by row"

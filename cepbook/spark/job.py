@@ -33,9 +33,9 @@ from cepbook.spark.inputs import SEQUENCE, check_delay, loaded
 from cepbook.spark.mark import check
 from cepbook.spark.messages import ORDER, SCHEME, from_kafka, subscribed
 from cepbook.spark.module import runtime_of
-from cepbook.spark.names import SHOWN
 from cepbook.spark.result import SparkRun, acting, caused, check_about
 from cepbook.spark.session import local_session, quiet_pandas_warning, submitted
+from cepbook.spark.task.names import SHOWN
 
 FORMATS = ("parquet", "csv", "json", "orc")
 DONE, FAILED_SOME, WRONG, BROKEN, INTERRUPTED = 0, 1, 2, 3, 130

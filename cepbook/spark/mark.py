@@ -10,7 +10,7 @@ from cepbook.engine.snapshot.parts import Parts
 from cepbook.errors import SnapshotError
 from cepbook.lang.contexts import Category
 from cepbook.lang.expr import Expr, Prop
-from cepbook.spark.hosted import Program, load
+from cepbook.spark.task.hosted import Program, load
 
 if TYPE_CHECKING:  # which Spark's workers need not load
     from cepbook.spark.placement import Placement

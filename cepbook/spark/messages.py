@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from cepbook.errors import UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
 from cepbook.spark.inputs import columns_of
-from cepbook.spark.schema import quote, shape_of
+from cepbook.spark.task.schema import quote, shape_of
 
 SCHEME = "kafka:"
 CONNECTOR = "kafka"  # Spark's name of it

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 from cepbook.lang import expr, plan
 from cepbook.lang.reads import stores_in
 from cepbook.lang.types import BITS
-from cepbook.spark.arrivals import outside_clock
-from cepbook.spark.names import EVENT, FURTHEST, SEQ, TIME, text
 from cepbook.spark.output import Output
+from cepbook.spark.task.arrivals import outside_clock
+from cepbook.spark.task.names import EVENT, FURTHEST, SEQ, TIME, text
 
 if TYPE_CHECKING:
     from cepbook.lang.catalog import EventType
     from cepbook.lang.types import Type
     from cepbook.spark.casts import Sql
     from cepbook.spark.derived import Derived
-    from cepbook.spark.hosted import Program
+    from cepbook.spark.task.hosted import Program
 
 _EXACT = 2**53  # all whole numbers up to it are doubles
 _NO_TEXT = "CAST(NULL AS STRING)"

@@ -9,18 +9,18 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cepbook.lang import expr, plan
-from cepbook.spark.form import MADE_OF
-from cepbook.spark.names import SEQ, TIME
 from cepbook.spark.native import as_sql, in_clock, meta_of
 from cepbook.spark.output import Output
-from cepbook.spark.schema import shape_of
+from cepbook.spark.task.form import MADE_OF
+from cepbook.spark.task.names import SEQ, TIME
+from cepbook.spark.task.schema import shape_of
 
 if TYPE_CHECKING:
     from cepbook.lang.catalog import EventType
     from cepbook.spark.casts import Sql
     from cepbook.spark.derived import Derived
-    from cepbook.spark.form import Form
-    from cepbook.spark.hosted import Program
+    from cepbook.spark.task.form import Form
+    from cepbook.spark.task.hosted import Program
 
 _BITS = 63  # of a place within a batch: what of the time there is, then the sequence number
 _LOW = 2**32 - 1

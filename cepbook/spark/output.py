@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cepbook.spark.names import META, text
+from cepbook.spark.task.names import META, text
 
 if TYPE_CHECKING:
     from cepbook.spark.casts import Sql
     from cepbook.spark.derived import Derived
-    from cepbook.spark.hosted import Program
+    from cepbook.spark.task.hosted import Program
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ def tasks_of(parts: Parts, inputs: Sequence[tuple[int, str, tuple[str, ...], tup
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
-    from cepbook.spark.names import TAG
+    from cepbook.spark.task.names import TAG
 
     found: Any = F.array().cast("array<int>")
     for tag, name, properties, columns in inputs:

@@ -19,12 +19,12 @@ from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog
 from cepbook.spark.carried import ANYWHERE, Need, common_keys
 from cepbook.spark.division import division_of, need_of, need_of_store
-from cepbook.spark.form import Form
 from cepbook.spark.forms import form_of
 from cepbook.spark.native import is_native
 from cepbook.spark.parts import Parts, parts_of
 from cepbook.spark.pipeline import Pipeline, is_timed, store_of
 from cepbook.spark.reach import Reach, reach_of
+from cepbook.spark.task.form import Form
 
 ADVICE = "if each key may count by itself, a context `partition by` that key lets it run in parallel"
 ADVICE_AROUND = (

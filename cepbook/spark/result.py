@@ -16,15 +16,15 @@ from cepbook.errors import CepbookError, EventError, SnapshotError, UsageError
 from cepbook.lang.types import Type
 from cepbook.shown import Table, captioned
 from cepbook.spark.derived import Derived
-from cepbook.spark.hosted import Program
 from cepbook.spark.inputs import union, unreadable
 from cepbook.spark.mark import HINT, OLD
-from cepbook.spark.names import ABOUT, SHOWN, text
 from cepbook.spark.native import told_times
 from cepbook.spark.output import Asked, Output, always
 from cepbook.spark.placement import Placement
 from cepbook.spark.progress import watched
-from cepbook.spark.schema import Convert, free_names, quote, reader_of
+from cepbook.spark.task.hosted import Program
+from cepbook.spark.task.names import ABOUT, SHOWN, text
+from cepbook.spark.task.schema import Convert, free_names, quote, reader_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from cepbook.lang.catalog import Catalog
-from cepbook.spark.names import TAG, TIME
 from cepbook.spark.native import as_sql
 from cepbook.spark.reach import Last, Reach
 from cepbook.spark.result import acting
+from cepbook.spark.task.names import TAG, TIME
 
 _BUCKETS = 4096
 _WORTH = 0.8  # of all events: the most that a task may have, with those before its slice

@@ -24,17 +24,17 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import types_read
 from cepbook.spark.derived import Derived
 from cepbook.spark.execute import DIVISIONS, Job, planned, warn_of_order
-from cepbook.spark.hosted import load, output_schema
 from cepbook.spark.initial import INITIAL, Initial, awake, placed, states, whole
 from cepbook.spark.inputs import check_delay
 from cepbook.spark.mark import mark_of
-from cepbook.spark.names import TASK, TIME
 from cepbook.spark.output import Output, always, told
 from cepbook.spark.pipeline import Pipeline
 from cepbook.spark.placement import Placement
 from cepbook.spark.processor import DELIVERED, PACKED, Hosted, pack, unpack
 from cepbook.spark.result import SparkRun
-from cepbook.spark.schema import kinds_of
+from cepbook.spark.task.hosted import load, output_schema
+from cepbook.spark.task.names import TASK, TIME
+from cepbook.spark.task.schema import kinds_of
 
 STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

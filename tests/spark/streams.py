@@ -17,12 +17,12 @@ from pyspark.sql import Row
 from cepbook.errors import EventError
 from cepbook.lang.plan import CycleStatement, SelectStatement
 from cepbook.spark.execute import _program, _read_by_any, _shares, _without_slices
-from cepbook.spark.hosted import Program
 from cepbook.spark.initial import INITIAL, awake
-from cepbook.spark.names import STOPS, TASK
 from cepbook.spark.pipeline import pipeline
 from cepbook.spark.placement import place
 from cepbook.spark.processor import Hosted, packed
+from cepbook.spark.task.hosted import Program
+from cepbook.spark.task.names import STOPS, TASK
 from tests.spark.tasks import TASKS, Recorded, batch, divided, failing_otherwise, otherwise, shown
 
 END = 10**8

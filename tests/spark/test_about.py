@@ -12,7 +12,7 @@ from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import sql
 from cepbook.spark.inputs import plan_of
-from cepbook.spark.names import SHOWN
+from cepbook.spark.task.names import SHOWN
 
 SCHEMA = "create schema T(at long, k string, time double, v int);"
 KEYED = "create context K partition by k from T;"

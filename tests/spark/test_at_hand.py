@@ -17,11 +17,11 @@ from cepbook.engine.columns import Column, Part
 from cepbook.engine.filters import Condition
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.types import BOOLEAN, CHAR, DOUBLE, FLOAT, INT, LONG, STRING, Type
-from cepbook.spark import at_hand
 from cepbook.spark.execute import program_alone
-from cepbook.spark.hosted import host
-from cepbook.spark.names import SEQ, TAG, TIME
-from cepbook.spark.schema import from_array
+from cepbook.spark.task import at_hand
+from cepbook.spark.task.hosted import host
+from cepbook.spark.task.names import SEQ, TAG, TIME
+from cepbook.spark.task.schema import from_array
 
 OPERATORS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 whole = st.integers(-3, 3) | st.sampled_from([2**31 - 1, -(2**31)])

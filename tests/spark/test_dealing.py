@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cepbook import Workbench
-from cepbook.spark import dealing, execute, names
+from cepbook.spark import dealing, execute
+from cepbook.spark.task import names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,12 +14,13 @@ import pytest
 from cepbook import Workbench
 from cepbook.engine.config import Config
 from cepbook.errors import EventError
-from cepbook.spark import execute, hosted
-from cepbook.spark.columns import Windows
-from cepbook.spark.form import Form
+from cepbook.spark import execute
 from cepbook.spark.forms import form_of
-from cepbook.spark.names import TIME
 from cepbook.spark.pipeline import pipeline
+from cepbook.spark.task import hosted
+from cepbook.spark.task.columns import Windows
+from cepbook.spark.task.form import Form
+from cepbook.spark.task.names import TIME
 from tests.spark.tasks import Recorded, differences
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from cepbook.shown import time_text
 from cepbook.spark.arrays import property_of
 from cepbook.spark.casts import Place, checked
 from cepbook.spark.inputs import plan_of
-from cepbook.spark.names import ABOUT, text
 from cepbook.spark.native import in_clock
 from cepbook.spark.result import acting
+from cepbook.spark.task.names import ABOUT, text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

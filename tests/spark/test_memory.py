@@ -16,11 +16,11 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.engine.runtime import Runtime
-from cepbook.spark import stops
 from cepbook.spark.execute import program_alone
-from cepbook.spark.hosted import Program, host
-from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
-from cepbook.spark.stops import pack
+from cepbook.spark.task import stops
+from cepbook.spark.task.hosted import Program, host
+from cepbook.spark.task.names import SEQ, STOPS, TAG, TICK, TIME
+from cepbook.spark.task.stops import pack
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

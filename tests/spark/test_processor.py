@@ -15,14 +15,14 @@ from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import SnapshotError, UsageError
 from cepbook.lang.plan import CreateSchemaStatement, CreateVariableStatement
 from cepbook.spark.execute import _shares
-from cepbook.spark.hosted import Program, Step, output_schema
 from cepbook.spark.initial import dealt, ended, is_in_partitions, of_saved, whole
 from cepbook.spark.mark import check, mark_of
-from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.pipeline import pipeline
 from cepbook.spark.placement import Placement, place
 from cepbook.spark.processor import Hosted, packed
 from cepbook.spark.result import caused
+from cepbook.spark.task.hosted import Program, Step, output_schema
+from cepbook.spark.task.names import SEQ, TAG, TASK, TICK, TIME
 from tests.spark.streams import Store, Watermark, differences
 from tests.spark.tasks import Recorded
 

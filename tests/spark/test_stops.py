@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cepbook.spark import stops
-from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
-from cepbook.spark.stops import NONE, Block, Stops, as_sequence, pack, packed
+from cepbook.spark.task import stops
+from cepbook.spark.task.names import SEQ, STOPS, TAG, TICK, TIME
+from cepbook.spark.task.stops import NONE, Block, Stops, as_sequence, pack, packed
 
 
 def events(times: list[int], numbers: list[int]) -> pa.RecordBatch:

@@ -12,9 +12,9 @@ import pytest
 
 from cepbook.engine.runtime import Runtime
 from cepbook.spark import execute
-from cepbook.spark.names import SEQ, TIME
 from cepbook.spark.pipeline import pipeline
 from cepbook.spark.placement import place
+from cepbook.spark.task.names import SEQ, TIME
 from tests.spark.tasks import Recorded, differences
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ import sys
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.lang.catalog import FunctionType
 from cepbook.lang.types import INT
-from cepbook.spark.hosted import Program, Step
+from cepbook.spark.task.hosted import Program, Step
 
 HEAVY = ("pandas", "lark", "pyspark", "IPython", "cepbook.session", "cepbook.lang.dialects")
 
 
 def test_a_worker_loads_neither_pandas_nor_a_grammar() -> None:
-    code = f"import cepbook.spark.hosted, sys; print([m for m in {HEAVY} if m in sys.modules])"
+    code = f"import cepbook.spark.task.hosted, sys; print([m for m in {HEAVY} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
@@ -31,7 +31,7 @@ def test_a_worker_starts_statements_without_a_grammar() -> None:
         (("q", module.statements[0].output_type),), kinds, Config(), 0, {"twice": (len, FunctionType(INT))},
     )  # fmt: skip
     code = (
-        "import pickle, sys; from cepbook.spark.hosted import load; "
+        "import pickle, sys; from cepbook.spark.task.hosted import load; "
         f"load(pickle.load(sys.stdin.buffer)); print([m for m in {HEAVY} if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(program), capture_output=True, check=True)

@@ -61,7 +61,7 @@ def frame_of_table(table: Any) -> pd.DataFrame:
     """An Arrow table as pandas has it, but for whole numbers with gaps, which pandas would make floats, and for nested
     values, which are lists and dicts.
     """
-    from cepbook.spark.schema import from_array  # needs pyarrow, an extra that whoever has a table has
+    from cepbook.spark.task.schema import from_array  # needs pyarrow, an extra that whoever has a table has
 
     nested = [f.name for f in table.schema if str(f.type).startswith(("list", "large_list", "fixed", "struct", "map"))]
     frame: pd.DataFrame = table.select([n for n in table.column_names if n not in nested]).to_pandas()

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from cepbook.errors import EventError
 from cepbook.shown import time_text
-from cepbook.spark.delivered import Whole
-from cepbook.spark.names import FURTHEST, SEQ, TAG, TICK, TIME
+from cepbook.spark.task.delivered import Whole
+from cepbook.spark.task.names import FURTHEST, SEQ, TAG, TICK, TIME
 
 
 class Arrivals:

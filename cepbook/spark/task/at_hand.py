@@ -13,9 +13,9 @@ import pyarrow as pa
 from cepbook.engine.columns import Arrays, Column, Gapped, Made, Numbers, Texts
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import Type
-from cepbook.spark.delivered import Whole
-from cepbook.spark.names import TIME
-from cepbook.spark.schema import TEXTUAL, from_array
+from cepbook.spark.task.delivered import Whole
+from cepbook.spark.task.names import TIME
+from cepbook.spark.task.schema import TEXTUAL, from_array
 
 
 class Events:

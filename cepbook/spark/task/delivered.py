@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cepbook.engine.delta import CAUSE, EMPTY, INSERT, REMOVE, Causes, Key, Plain, Record, Row
-from cepbook.spark.names import CLOCK, EVENT
+from cepbook.spark.task.names import CLOCK, EVENT
 
 ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}  # of the types of `META`
 _TRIGGERS, _KINDS = (CLOCK, EVENT), ("insert", "remove")  # no arrays yet: pyarrow would import pandas for them

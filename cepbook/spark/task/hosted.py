@@ -22,14 +22,14 @@ from cepbook.errors import StatementError
 from cepbook.lang.catalog import EventType, FunctionType
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.types import Type
-from cepbook.spark.arrivals import Arrivals
-from cepbook.spark.at_hand import Events
-from cepbook.spark.columns import Windows
-from cepbook.spark.delivered import ARROW, Collector, Order, Whole
-from cepbook.spark.form import Form
-from cepbook.spark.names import ABOUT, BRIEF, CLOCK, EVENT, META, SEQ, TASK, TICK, TIME
-from cepbook.spark.schema import Shape, free_names, shape_of, to_array
-from cepbook.spark.stops import NONE, Numbers, Stops, as_sequence
+from cepbook.spark.task.arrivals import Arrivals
+from cepbook.spark.task.at_hand import Events
+from cepbook.spark.task.columns import Windows
+from cepbook.spark.task.delivered import ARROW, Collector, Order, Whole
+from cepbook.spark.task.form import Form
+from cepbook.spark.task.names import ABOUT, BRIEF, CLOCK, EVENT, META, SEQ, TASK, TICK, TIME
+from cepbook.spark.task.schema import Shape, free_names, shape_of, to_array
+from cepbook.spark.task.stops import NONE, Numbers, Stops, as_sequence
 
 _GATHERED = 2**16  # rows that are taken at once by columns, at least
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cepbook.errors import EventError
-from cepbook.spark.names import FURTHEST, SEQ, STOPS, TAG, TICK, TIME
+from cepbook.spark.task.names import FURTHEST, SEQ, STOPS, TAG, TICK, TIME
 
 PACKED = f"{TAG} int, {TIME} bigint, {SEQ} bigint, {STOPS} binary"
 NONE = np.empty(0, np.int64)

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from cepbook.lang import expr, plan
 from cepbook.lang.types import BITS
-from cepbook.spark.form import MADE_OF, Form
-from cepbook.spark.names import TIME
+from cepbook.spark.task.form import MADE_OF, Form
+from cepbook.spark.task.names import TIME
 
 Whole = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
