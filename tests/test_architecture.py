@@ -253,7 +253,7 @@ BY_NAME = {
     "cepbook/lang/nearest_cycles.py",
     "cepbook/spark/task/columns.py",
     "cepbook/spark/forms.py",
-    "cepbook/spark/native_batches.py",
+    "cepbook/spark/frames/native_batches.py",
 }
 
 

@@ -181,6 +181,6 @@ def from_kafka(messages: Any, *, runtime: Runtime, event_type: str) -> DataFrame
     unknown type, and for a frame without the columns of messages.
     """
     require_pyspark()
-    from cepbook.spark import messages as kafka
+    from cepbook.spark.frames import messages as kafka
 
     return kafka.from_kafka(messages, runtime.catalog.event_types, event_type)

@@ -17,8 +17,8 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from cepbook.spark.derived import Derived
-from cepbook.spark.inputs import opened, plan_of
+from cepbook.spark.frames.derived import Derived
+from cepbook.spark.frames.inputs import opened, plan_of
 from cepbook.spark.placement import Placement
 from cepbook.spark.result import acting
 from cepbook.spark.task.names import TAG

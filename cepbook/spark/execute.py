@@ -17,13 +17,13 @@ from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.contexts import Category
 from cepbook.spark import parts
-from cepbook.spark.casts import Sql
 from cepbook.spark.dealing import evenly, is_large, key_columns, task_of
-from cepbook.spark.derived import Derived
-from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union, upto
-from cepbook.spark.native import delivered, meta_of
-from cepbook.spark.native_batches import delivered as batches
-from cepbook.spark.output import Output, told
+from cepbook.spark.frames.casts import Sql
+from cepbook.spark.frames.derived import Derived
+from cepbook.spark.frames.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union, upto
+from cepbook.spark.frames.native import delivered, meta_of
+from cepbook.spark.frames.native_batches import delivered as batches
+from cepbook.spark.frames.output import Output, told
 from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
 from cepbook.spark.placement import UNFED, Placement, clocks_of, place, without_engine
 from cepbook.spark.reach import Reach

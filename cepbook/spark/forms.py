@@ -25,7 +25,7 @@ from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import stores_in
 from cepbook.lang.types import BITS
-from cepbook.spark.native import is_expressible
+from cepbook.spark.frames.native import is_expressible
 from cepbook.spark.pipeline import KEY_TYPES, Pipeline, is_timed
 from cepbook.spark.task.form import MADE_OF, Form
 

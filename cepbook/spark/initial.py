@@ -30,7 +30,7 @@ from cepbook.lang.expr import Prop
 from cepbook.spark.dealing import task_of
 from cepbook.spark.division import division_of
 from cepbook.spark.execute import DIVISIONS, Job, divided, of_program
-from cepbook.spark.inputs import Tagged, check_frame, tag_frames, union, upto
+from cepbook.spark.frames.inputs import Tagged, check_frame, tag_frames, union, upto
 from cepbook.spark.pipeline import Context, Pipeline
 from cepbook.spark.placement import Placement
 from cepbook.spark.result import Given, SparkRun

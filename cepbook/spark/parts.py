@@ -17,7 +17,7 @@ from cepbook.lang.reads import types_read
 from cepbook.lang.types import PLAIN
 from cepbook.spark.carried import changed_in, written_by
 from cepbook.spark.division import inserted_windows, owned_stores, refused_in_partitions
-from cepbook.spark.native import as_sql, is_expressible
+from cepbook.spark.frames.native import as_sql, is_expressible
 from cepbook.spark.pipeline import Pipeline
 
 if TYPE_CHECKING:

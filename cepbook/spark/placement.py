@@ -20,7 +20,7 @@ from cepbook.lang.catalog import Catalog
 from cepbook.spark.carried import ANYWHERE, Need, common_keys
 from cepbook.spark.division import division_of, need_of, need_of_store
 from cepbook.spark.forms import form_of
-from cepbook.spark.native import is_native
+from cepbook.spark.frames.native import is_native
 from cepbook.spark.parts import Parts, parts_of
 from cepbook.spark.pipeline import Pipeline, is_timed, store_of
 from cepbook.spark.reach import Reach, reach_of

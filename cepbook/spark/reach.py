@@ -21,7 +21,7 @@ from cepbook.lang.reads import expressions, types_read
 from cepbook.lang.types import BITS
 from cepbook.spark.carried import aggregation_of
 from cepbook.spark.division import begun_by_every
-from cepbook.spark.native import is_expressible
+from cepbook.spark.frames.native import is_expressible
 from cepbook.spark.pipeline import Pipeline, recognize_of
 
 

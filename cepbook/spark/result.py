@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 from cepbook.errors import CepbookError, EventError, SnapshotError, UsageError
 from cepbook.lang.types import Type
 from cepbook.shown import Table, captioned
-from cepbook.spark.derived import Derived
-from cepbook.spark.inputs import union, unreadable
+from cepbook.spark.frames.derived import Derived
+from cepbook.spark.frames.inputs import union, unreadable
+from cepbook.spark.frames.native import told_times
+from cepbook.spark.frames.output import Asked, Output, always
 from cepbook.spark.mark import HINT, OLD
-from cepbook.spark.native import told_times
-from cepbook.spark.output import Asked, Output, always
 from cepbook.spark.placement import Placement
 from cepbook.spark.progress import watched
 from cepbook.spark.task.hosted import Program
@@ -29,7 +29,7 @@ from cepbook.spark.task.schema import Convert, free_names, quote, reader_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cepbook.spark.casts import Sql
+    from cepbook.spark.frames.casts import Sql
 
 _ORDER = ("sequence", "trigger", "delivery", "kind")
 _FAILURE = ["statement", "time", "sequence", "error"]

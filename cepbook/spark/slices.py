@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from cepbook.lang.catalog import Catalog
-from cepbook.spark.native import as_sql
+from cepbook.spark.frames.native import as_sql
 from cepbook.spark.reach import Last, Reach
 from cepbook.spark.result import acting
 from cepbook.spark.task.names import TAG, TIME

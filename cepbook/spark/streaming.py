@@ -22,12 +22,12 @@ from cepbook.engine.timers import NEVER
 from cepbook.errors import UsageError
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import types_read
-from cepbook.spark.derived import Derived
 from cepbook.spark.execute import DIVISIONS, Job, planned, warn_of_order
+from cepbook.spark.frames.derived import Derived
+from cepbook.spark.frames.inputs import check_delay
+from cepbook.spark.frames.output import Output, always, told
 from cepbook.spark.initial import INITIAL, Initial, awake, placed, states, whole
-from cepbook.spark.inputs import check_delay
 from cepbook.spark.mark import mark_of
-from cepbook.spark.output import Output, always, told
 from cepbook.spark.pipeline import Pipeline
 from cepbook.spark.placement import Placement
 from cepbook.spark.processor import DELIVERED, PACKED, Hosted, pack, unpack

@@ -17,12 +17,12 @@ from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.patterns import EVENT, Pattern, begins_undecided
 from cepbook.lang.reads import expressions, types_read
-from cepbook.spark.native import as_sql, is_expressible
+from cepbook.spark.frames.native import as_sql, is_expressible
 from cepbook.spark.pipeline import Context, Pipeline
 from cepbook.spark.task.names import TAG
 
 if TYPE_CHECKING:
-    from cepbook.spark.derived import Derived
+    from cepbook.spark.frames.derived import Derived
 
 Alternatives = tuple[tuple[expr.Expr, ...], ...]
 """Any of several lists of conditions, all of which hold."""

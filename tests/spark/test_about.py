@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import sql
-from cepbook.spark.inputs import plan_of
+from cepbook.spark.frames.inputs import plan_of
 from cepbook.spark.task.names import SHOWN
 
 SCHEMA = "create schema T(at long, k string, time double, v int);"

@@ -18,10 +18,10 @@ from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.types import MAP, OBJECT, Type
 from cepbook.shown import time_text
-from cepbook.spark.arrays import property_of
-from cepbook.spark.casts import Place, checked
-from cepbook.spark.inputs import plan_of
-from cepbook.spark.native import in_clock
+from cepbook.spark.frames.arrays import property_of
+from cepbook.spark.frames.casts import Place, checked
+from cepbook.spark.frames.inputs import plan_of
+from cepbook.spark.frames.native import in_clock
 from cepbook.spark.result import acting
 from cepbook.spark.task.names import ABOUT, text
 

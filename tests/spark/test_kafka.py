@@ -16,7 +16,8 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from cepbook import Workbench
 from cepbook.errors import UsageError
-from cepbook.spark import compare, from_kafka, messages
+from cepbook.spark import compare, from_kafka
+from cepbook.spark.frames import messages
 from cepbook.spark.job import main
 from tests import readme
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from cepbook.spark.task.names import META, text
 
 if TYPE_CHECKING:
-    from cepbook.spark.casts import Sql
-    from cepbook.spark.derived import Derived
+    from cepbook.spark.frames.casts import Sql
+    from cepbook.spark.frames.derived import Derived
     from cepbook.spark.task.hosted import Program
 
 

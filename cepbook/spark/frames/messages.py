@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from cepbook.errors import UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
-from cepbook.spark.inputs import columns_of
+from cepbook.spark.frames.inputs import columns_of
 from cepbook.spark.task.schema import quote, shape_of
 
 SCHEME = "kafka:"

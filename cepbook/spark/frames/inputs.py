@@ -27,10 +27,10 @@ from pyspark.sql import types as st
 
 from cepbook.errors import EventError, UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
-from cepbook.spark.arrays import arrow_of, event_times, plain, property_of
-from cepbook.spark.casts import Place, Sql, checked, event_time, widened
-from cepbook.spark.derived import Derived
-from cepbook.spark.native import in_clock, missing
+from cepbook.spark.frames.arrays import arrow_of, event_times, plain, property_of
+from cepbook.spark.frames.casts import Place, Sql, checked, event_time, widened
+from cepbook.spark.frames.derived import Derived
+from cepbook.spark.frames.native import in_clock, missing
 from cepbook.spark.task.names import FURTHEST, SEQ, TAG, TIME
 from cepbook.spark.task.schema import kinds_of, quote
 

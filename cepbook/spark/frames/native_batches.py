@@ -9,16 +9,16 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cepbook.lang import expr, plan
-from cepbook.spark.native import as_sql, in_clock, meta_of
-from cepbook.spark.output import Output
+from cepbook.spark.frames.native import as_sql, in_clock, meta_of
+from cepbook.spark.frames.output import Output
 from cepbook.spark.task.form import MADE_OF
 from cepbook.spark.task.names import SEQ, TIME
 from cepbook.spark.task.schema import shape_of
 
 if TYPE_CHECKING:
     from cepbook.lang.catalog import EventType
-    from cepbook.spark.casts import Sql
-    from cepbook.spark.derived import Derived
+    from cepbook.spark.frames.casts import Sql
+    from cepbook.spark.frames.derived import Derived
     from cepbook.spark.task.form import Form
     from cepbook.spark.task.hosted import Program
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from cepbook.spark.casts import Sql
+    from cepbook.spark.frames.casts import Sql
 
 _FEW = 3  # steps that take less time by themselves
 

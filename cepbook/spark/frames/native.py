@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 from cepbook.lang import expr, plan
 from cepbook.lang.reads import stores_in
 from cepbook.lang.types import BITS
-from cepbook.spark.output import Output
+from cepbook.spark.frames.output import Output
 from cepbook.spark.task.arrivals import outside_clock
 from cepbook.spark.task.names import EVENT, FURTHEST, SEQ, TIME, text
 
 if TYPE_CHECKING:
     from cepbook.lang.catalog import EventType
     from cepbook.lang.types import Type
-    from cepbook.spark.casts import Sql
-    from cepbook.spark.derived import Derived
+    from cepbook.spark.frames.casts import Sql
+    from cepbook.spark.frames.derived import Derived
     from cepbook.spark.task.hosted import Program
 
 _EXACT = 2**53  # all whole numbers up to it are doubles

@@ -1,0 +1,1 @@
+"""Frames of events as one stream, and what Spark calculates of it itself."""
