@@ -252,7 +252,7 @@ BY_NAME = {
     "cepbook/engine/cycles/windows.py",
     "cepbook/lang/nearest_cycles.py",
     "cepbook/spark/task/columns.py",
-    "cepbook/spark/forms.py",
+    "cepbook/spark/plan/forms.py",
     "cepbook/spark/frames/native_batches.py",
 }
 

@@ -16,7 +16,6 @@ from cepbook.errors import UsageError
 from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.contexts import Category
-from cepbook.spark import parts
 from cepbook.spark.dealing import evenly, is_large, key_columns, task_of
 from cepbook.spark.frames.casts import Sql
 from cepbook.spark.frames.derived import Derived
@@ -24,9 +23,11 @@ from cepbook.spark.frames.inputs import Tagged, check_frame, column_name, tag_fr
 from cepbook.spark.frames.native import delivered, meta_of
 from cepbook.spark.frames.native_batches import delivered as batches
 from cepbook.spark.frames.output import Output, told
-from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
-from cepbook.spark.placement import UNFED, Placement, clocks_of, place, without_engine
-from cepbook.spark.reach import Reach
+from cepbook.spark.plan import parts
+from cepbook.spark.plan.pipeline import Pipeline, Query, pipeline, properties_read
+from cepbook.spark.plan.placement import UNFED, Placement, clocks_of, place, without_engine
+from cepbook.spark.plan.reach import Reach
+from cepbook.spark.plan.wanted import Alternatives, dropped, wanted
 from cepbook.spark.result import Given, SparkRun
 from cepbook.spark.session import local_session, quiet_pandas_warning
 from cepbook.spark.slices import Slice, counted, cut, inside, lasts, tasks_of
@@ -35,7 +36,6 @@ from cepbook.spark.task.names import ABOUT, CLOCK, EVENT, SEQ, STOPS, TAG, TASK,
 from cepbook.spark.task.schema import kinds_of, quote
 from cepbook.spark.task.stops import PACKED, pack
 from cepbook.spark.travelling import check_arrival, functions_in
-from cepbook.spark.wanted import Alternatives, dropped, wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,11 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.contexts import Category, Keyed, KeyedContextSpec, KeyedStream
 from cepbook.lang.expr import Prop
 from cepbook.spark.dealing import task_of
-from cepbook.spark.division import division_of
 from cepbook.spark.execute import DIVISIONS, Job, divided, of_program
 from cepbook.spark.frames.inputs import Tagged, check_frame, tag_frames, union, upto
-from cepbook.spark.pipeline import Context, Pipeline
-from cepbook.spark.placement import Placement
+from cepbook.spark.plan.division import division_of
+from cepbook.spark.plan.pipeline import Context, Pipeline
+from cepbook.spark.plan.placement import Placement
 from cepbook.spark.result import Given, SparkRun
 from cepbook.spark.task.hosted import Program, Step, Task, load
 from cepbook.spark.task.names import SEQ, TAG, TASK, TICK, TIME

@@ -31,8 +31,8 @@ from cepbook.shown import progress_line, time_text
 from cepbook.spark.execute import execute
 from cepbook.spark.frames.inputs import SEQUENCE, check_delay, loaded
 from cepbook.spark.frames.messages import ORDER, SCHEME, from_kafka, subscribed
-from cepbook.spark.mark import check
 from cepbook.spark.module import runtime_of
+from cepbook.spark.plan.mark import check
 from cepbook.spark.result import SparkRun, acting, caused, check_about
 from cepbook.spark.session import local_session, quiet_pandas_warning, submitted
 from cepbook.spark.task.names import SHOWN

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from cepbook.engine.snapshot.whole import resume
 from cepbook.shown import counted, time_text
-from cepbook.spark.mark import check
+from cepbook.spark.plan.mark import check
 from cepbook.spark.task.hosted import Program, Task, failures, load, output_schema
 from cepbook.spark.task.names import EVENT, SEQ, TAG, TASK, TIME
 

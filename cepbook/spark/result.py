@@ -19,8 +19,8 @@ from cepbook.spark.frames.derived import Derived
 from cepbook.spark.frames.inputs import union, unreadable
 from cepbook.spark.frames.native import told_times
 from cepbook.spark.frames.output import Asked, Output, always
-from cepbook.spark.mark import HINT, OLD
-from cepbook.spark.placement import Placement
+from cepbook.spark.plan.mark import HINT, OLD
+from cepbook.spark.plan.placement import Placement
 from cepbook.spark.progress import watched
 from cepbook.spark.task.hosted import Program
 from cepbook.spark.task.names import ABOUT, SHOWN, text

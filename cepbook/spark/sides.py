@@ -12,7 +12,7 @@ from cepbook.errors import UsageError
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.plan import StatementPlan
 from cepbook.lang.types import Type
-from cepbook.spark.pipeline import Pipeline, Query, pipeline
+from cepbook.spark.plan.pipeline import Pipeline, Query, pipeline
 from cepbook.spark.rows import Column, Rows, column_of, families_of, joined, of_arrow, of_given, removes, times_of
 
 if TYPE_CHECKING:

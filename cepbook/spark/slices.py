@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from cepbook.lang.catalog import Catalog
 from cepbook.spark.frames.native import as_sql
-from cepbook.spark.reach import Last, Reach
+from cepbook.spark.plan.reach import Last, Reach
 from cepbook.spark.result import acting
 from cepbook.spark.task.names import TAG, TIME
 

@@ -27,9 +27,9 @@ from cepbook.spark.frames.derived import Derived
 from cepbook.spark.frames.inputs import check_delay
 from cepbook.spark.frames.output import Output, always, told
 from cepbook.spark.initial import INITIAL, Initial, awake, placed, states, whole
-from cepbook.spark.mark import mark_of
-from cepbook.spark.pipeline import Pipeline
-from cepbook.spark.placement import Placement
+from cepbook.spark.plan.mark import mark_of
+from cepbook.spark.plan.pipeline import Pipeline
+from cepbook.spark.plan.placement import Placement
 from cepbook.spark.processor import DELIVERED, PACKED, Hosted, pack, unpack
 from cepbook.spark.result import SparkRun
 from cepbook.spark.task.hosted import load, output_schema

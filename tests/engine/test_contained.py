@@ -11,8 +11,8 @@ from cepbook.engine.rows.describe import describe
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import StatementError
 from cepbook.lang.explain_plan import show_plan
-from cepbook.spark.pipeline import pipeline, properties_read
-from cepbook.spark.placement import place
+from cepbook.spark.plan.pipeline import pipeline, properties_read
+from cepbook.spark.plan.placement import place
 
 SCHEMA = "create schema Item(sku string, n int); create schema Basket(id string, flag int, items Item[]);"
 STATEMENTS = {

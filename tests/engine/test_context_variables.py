@@ -7,8 +7,8 @@ import pytest
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.session.workbench import Workbench
-from cepbook.spark.pipeline import pipeline
-from cepbook.spark.placement import place
+from cepbook.spark.plan.pipeline import pipeline
+from cepbook.spark.plan.placement import place
 
 EPL = """
 create schema A(k string, v int);

@@ -8,8 +8,8 @@ from cepbook.engine.rows.describe import describe
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import StatementError
 from cepbook.lang.explain_plan import show_plan
-from cepbook.spark.pipeline import pipeline
-from cepbook.spark.placement import place
+from cepbook.spark.plan.pipeline import pipeline
+from cepbook.spark.plan.placement import place
 
 EPL = """
 create schema E(k string, v int);

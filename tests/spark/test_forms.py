@@ -15,8 +15,8 @@ from cepbook import Workbench
 from cepbook.engine.config import Config
 from cepbook.errors import EventError
 from cepbook.spark import execute
-from cepbook.spark.forms import form_of
-from cepbook.spark.pipeline import pipeline
+from cepbook.spark.plan.forms import form_of
+from cepbook.spark.plan.pipeline import pipeline
 from cepbook.spark.task import hosted
 from cepbook.spark.task.columns import Windows
 from cepbook.spark.task.form import Form

@@ -9,8 +9,8 @@ import pytest
 
 import cepbook.spark
 from cepbook.engine.runtime import Runtime
-from cepbook.spark.pipeline import pipeline, properties_read
-from cepbook.spark.placement import Placement, place
+from cepbook.spark.plan.pipeline import pipeline, properties_read
+from cepbook.spark.plan.placement import Placement, place
 
 # ruff: noqa: E501  (a table of statements reads better with a statement in one line)
 SCHEMA = """

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from cepbook.spark.reach import Last, Reach
+from cepbook.spark.plan.reach import Last, Reach
 from cepbook.spark.slices import Bucket, Slice, cut, slices_at
 
 EVERY_SECOND = [Bucket(t * 1000, t * 1000, 10, (5,)) for t in range(100)]

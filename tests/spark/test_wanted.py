@@ -12,8 +12,8 @@ import pytest
 
 from cepbook.engine.runtime import Runtime
 from cepbook.spark import execute
-from cepbook.spark.pipeline import pipeline
-from cepbook.spark.placement import place
+from cepbook.spark.plan.pipeline import pipeline
+from cepbook.spark.plan.placement import place
 from cepbook.spark.task.names import SEQ, TIME
 from tests.spark.tasks import Recorded, differences
 

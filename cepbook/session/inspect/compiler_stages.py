@@ -15,8 +15,8 @@ from cepbook.lang import explain as stages
 from cepbook.lang.explain_plan import reading
 from cepbook.lang.plan import CycleStatement, ModulePlan, SelectStatement
 from cepbook.lang.text import EPL, dialect_of
-from cepbook.spark.pipeline import Pipeline, pipeline
-from cepbook.spark.placement import clocks_of, place, without_engine
+from cepbook.spark.plan.pipeline import Pipeline, pipeline
+from cepbook.spark.plan.placement import clocks_of, place, without_engine
 
 _LOCALS = re.compile(r"\b[pqab]\d+(?:_\d+)?\b")
 _NUMBERED = re.compile(r"[cn]\d+")

@@ -20,7 +20,7 @@ from cepbook.engine.runtime import Runtime, Statement
 from cepbook.errors import CepbookError
 from cepbook.lang import plan
 from cepbook.session.running.arrivals import Arrivals, Born, Happening
-from cepbook.spark.pipeline import Pipeline, pipeline, store_of
+from cepbook.spark.plan.pipeline import Pipeline, pipeline, store_of
 
 
 def stimuli(happenings: Iterable[Happening]) -> Iterator[list[Happening]]:

@@ -13,7 +13,7 @@ from cepbook.lang.expr import Expr, Prop
 from cepbook.spark.task.hosted import Program, load
 
 if TYPE_CHECKING:  # which Spark's workers need not load
-    from cepbook.spark.placement import Placement
+    from cepbook.spark.plan.placement import Placement
 
 FORMAT = 1  # of what `processor` keeps
 OLD = "was written by a version of cepbook that kept something else in it: it would not fit"

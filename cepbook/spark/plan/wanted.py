@@ -18,7 +18,7 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.patterns import EVENT, Pattern, begins_undecided
 from cepbook.lang.reads import expressions, types_read
 from cepbook.spark.frames.native import as_sql, is_expressible
-from cepbook.spark.pipeline import Context, Pipeline
+from cepbook.spark.plan.pipeline import Context, Pipeline
 from cepbook.spark.task.names import TAG
 
 if TYPE_CHECKING:

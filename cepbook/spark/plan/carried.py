@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cepbook.lang import expr, patterns, plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.types import BITS
-from cepbook.spark.pipeline import KEY_TYPES, Pipeline, properties_read, recognize_of, sources_of
+from cepbook.spark.plan.pipeline import KEY_TYPES, Pipeline, properties_read, recognize_of, sources_of
 
 _MOST_KEYS_TRIED = 4096
 Side = tuple[str, frozenset[str]]  # of a type, of which properties one must hold the key

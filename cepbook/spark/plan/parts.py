@@ -15,10 +15,10 @@ from cepbook.lang import contexts, expr, plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import types_read
 from cepbook.lang.types import PLAIN
-from cepbook.spark.carried import changed_in, written_by
-from cepbook.spark.division import inserted_windows, owned_stores, refused_in_partitions
 from cepbook.spark.frames.native import as_sql, is_expressible
-from cepbook.spark.pipeline import Pipeline
+from cepbook.spark.plan.carried import changed_in, written_by
+from cepbook.spark.plan.division import inserted_windows, owned_stores, refused_in_partitions
+from cepbook.spark.plan.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

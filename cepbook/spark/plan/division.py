@@ -14,8 +14,8 @@ from cepbook.lang import contexts, expr, patterns, plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import expressions, stores_changed, stores_in, types_read
 from cepbook.lang.windows import WINDOWS
-from cepbook.spark.carried import ANYWHERE, Need, Way, aggregation_of, tag_property
-from cepbook.spark.pipeline import KEY_TYPES, Context, Pipeline, follows_clock, is_timed, recognize_of, sources_of
+from cepbook.spark.plan.carried import ANYWHERE, Need, Way, aggregation_of, tag_property
+from cepbook.spark.plan.pipeline import KEY_TYPES, Context, Pipeline, follows_clock, is_timed, recognize_of, sources_of
 
 _A_ROW_EACH = "it has a row for each context partition, in order of their beginning"
 

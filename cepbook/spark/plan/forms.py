@@ -26,7 +26,7 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import stores_in
 from cepbook.lang.types import BITS
 from cepbook.spark.frames.native import is_expressible
-from cepbook.spark.pipeline import KEY_TYPES, Pipeline, is_timed
+from cepbook.spark.plan.pipeline import KEY_TYPES, Pipeline, is_timed
 from cepbook.spark.task.form import MADE_OF, Form
 
 _FURTHEST = 2**31 - 1  # rows of a window, or units of its time

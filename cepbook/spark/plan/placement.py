@@ -17,13 +17,13 @@ from typing import Literal
 from cepbook.engine.config import Config
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog
-from cepbook.spark.carried import ANYWHERE, Need, common_keys
-from cepbook.spark.division import division_of, need_of, need_of_store
-from cepbook.spark.forms import form_of
 from cepbook.spark.frames.native import is_native
-from cepbook.spark.parts import Parts, parts_of
-from cepbook.spark.pipeline import Pipeline, is_timed, store_of
-from cepbook.spark.reach import Reach, reach_of
+from cepbook.spark.plan.carried import ANYWHERE, Need, common_keys
+from cepbook.spark.plan.division import division_of, need_of, need_of_store
+from cepbook.spark.plan.forms import form_of
+from cepbook.spark.plan.parts import Parts, parts_of
+from cepbook.spark.plan.pipeline import Pipeline, is_timed, store_of
+from cepbook.spark.plan.reach import Reach, reach_of
 from cepbook.spark.task.form import Form
 
 ADVICE = "if each key may count by itself, a context `partition by` that key lets it run in parallel"

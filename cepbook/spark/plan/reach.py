@@ -19,10 +19,10 @@ from cepbook.lang.aggregates import row_of
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import expressions, types_read
 from cepbook.lang.types import BITS
-from cepbook.spark.carried import aggregation_of
-from cepbook.spark.division import begun_by_every
 from cepbook.spark.frames.native import is_expressible
-from cepbook.spark.pipeline import Pipeline, recognize_of
+from cepbook.spark.plan.carried import aggregation_of
+from cepbook.spark.plan.division import begun_by_every
+from cepbook.spark.plan.pipeline import Pipeline, recognize_of
 
 
 @dataclass(frozen=True, slots=True)
