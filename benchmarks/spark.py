@@ -38,8 +38,8 @@ from pyspark.sql import functions as F
 
 from cepbook import Workbench, spark
 from cepbook.spark import local_session
-from cepbook.spark.execute import Job, planned
-from cepbook.spark.result import SparkRun
+from cepbook.spark.running.execute import Job, planned
+from cepbook.spark.running.result import SparkRun
 from cepbook.spark.task.hosted import host
 
 SCHEMA = "create schema Tick(ts long, symbol string, price double, volume int)"

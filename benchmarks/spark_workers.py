@@ -40,7 +40,7 @@ from spark import BY_HAND, EPL, bench, largest_worker, rows_of, thrown_away, tic
 
 from cepbook import spark
 from cepbook.spark import local_session
-from cepbook.spark.execute import planned
+from cepbook.spark.running.execute import planned
 
 WAYS = ((1, 1), (1, 2), (2, 2))  # tasks, cores
 

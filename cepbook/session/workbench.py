@@ -47,7 +47,7 @@ from cepbook.session.values.parameters import with_settings
 
 if TYPE_CHECKING:
     from cepbook.spark import Comparison
-    from cepbook.spark.result import SparkRun
+    from cepbook.spark.running.result import SparkRun
 
 
 @arguments_checked(but=("send",))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cepbook.engine.runtime import Runtime
     from cepbook.spark.comparison import Comparison, compare
-    from cepbook.spark.result import SparkRun
+    from cepbook.spark.running.result import SparkRun
 
 __all__ = ["Comparison", "compare", "from_kafka", "local_session", "register_sql", "run", "sql", "stream"]
 _ON_DEMAND = {"Comparison": "comparison", "compare": "comparison"}  # name -> the module that has it
@@ -64,7 +64,7 @@ def run(
     touched. Raises `UsageError` and `EventError` for unknown names and for columns that are missing or do not fit.
     """
     require_pyspark()
-    from cepbook.spark.execute import execute
+    from cepbook.spark.running.execute import execute
 
     return execute(runtime, frames, time, sequence, statements, start, until, session, persist)
 

@@ -27,13 +27,13 @@ from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.contexts import Category, Keyed, KeyedContextSpec, KeyedStream
 from cepbook.lang.expr import Prop
-from cepbook.spark.dealing import task_of
-from cepbook.spark.execute import DIVISIONS, Job, divided, of_program
 from cepbook.spark.frames.inputs import Tagged, check_frame, tag_frames, union, upto
 from cepbook.spark.plan.division import division_of
 from cepbook.spark.plan.pipeline import Context, Pipeline
 from cepbook.spark.plan.placement import Placement
-from cepbook.spark.result import Given, SparkRun
+from cepbook.spark.running.dealing import task_of
+from cepbook.spark.running.execute import DIVISIONS, Job, divided, of_program
+from cepbook.spark.running.result import Given, SparkRun
 from cepbook.spark.task.hosted import Program, Step, Task, load
 from cepbook.spark.task.names import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.task.schema import shape_of

@@ -28,12 +28,12 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import CepbookError, UsageError
 from cepbook.lang.reading import declared
 from cepbook.shown import progress_line, time_text
-from cepbook.spark.execute import execute
 from cepbook.spark.frames.inputs import SEQUENCE, check_delay, loaded
 from cepbook.spark.frames.messages import ORDER, SCHEME, from_kafka, subscribed
 from cepbook.spark.module import runtime_of
 from cepbook.spark.plan.mark import check
-from cepbook.spark.result import SparkRun, acting, caused, check_about
+from cepbook.spark.running.execute import execute
+from cepbook.spark.running.result import SparkRun, acting, caused, check_about
 from cepbook.spark.session import local_session, quiet_pandas_warning, submitted
 from cepbook.spark.task.names import SHOWN
 

@@ -19,11 +19,11 @@ from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import SelectStatement
 from cepbook.lang.reading import declared
 from cepbook.lang.types import Type, array_of, event_of
-from cepbook.spark.execute import execute
 from cepbook.spark.frames.arrays import arrow_of
 from cepbook.spark.frames.inputs import check_once, check_path, opened
 from cepbook.spark.frames.inputs import columns_of as names_of
-from cepbook.spark.result import check_about
+from cepbook.spark.running.execute import execute
+from cepbook.spark.running.result import check_about
 from cepbook.spark.session import local_session
 
 _SCALARS: dict[type[st.DataType], Type] = {

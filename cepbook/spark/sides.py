@@ -16,7 +16,7 @@ from cepbook.spark.plan.pipeline import Pipeline, Query, pipeline
 from cepbook.spark.rows import Column, Rows, column_of, families_of, joined, of_arrow, of_given, removes, times_of
 
 if TYPE_CHECKING:
-    from cepbook.spark.result import SparkRun
+    from cepbook.spark.running.result import SparkRun
 
 
 class Side(Protocol):

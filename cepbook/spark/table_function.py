@@ -19,14 +19,14 @@ from pyspark.sql.udtf import UserDefinedTableFunction
 
 from cepbook.errors import EventError, UsageError, did_you_mean
 from cepbook.shown import time_text
-from cepbook.spark.execute import program_alone
 from cepbook.spark.frames.arrays import event_times, property_of
 from cepbook.spark.module import columns_of, runtime_of, shown
+from cepbook.spark.running.execute import program_alone
+from cepbook.spark.running.travelling import check_arrival
 from cepbook.spark.session import local_session
 from cepbook.spark.task.hosted import Program, Task, output_schema
 from cepbook.spark.task.names import SEQ, SHOWN, TAG, TICK, TIME
 from cepbook.spark.task.schema import free_names, shape_of
-from cepbook.spark.travelling import check_arrival
 
 _META = (*SHOWN, "error")
 

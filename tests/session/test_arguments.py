@@ -14,8 +14,9 @@ import pytest
 
 from cepbook import Workbench, arguments, spark
 from cepbook.errors import CepbookError, EventError, UsageError
-from cepbook.spark import execute, table_function
 from cepbook.spark import module as spark_module
+from cepbook.spark import table_function
+from cepbook.spark.running import execute
 
 EPL = """create schema Tick(symbol string, price double);
 create context PerSymbol partition by symbol from Tick;

@@ -17,7 +17,7 @@ import pandas as pd
 from cepbook import Workbench, spark
 from cepbook.errors import EventError
 from cepbook.spark import job
-from cepbook.spark.result import acting
+from cepbook.spark.running.result import acting
 from cepbook.spark.session import local_session, shown_by
 
 EPL = """

@@ -16,12 +16,12 @@ from cepbook.errors import EventError
 from cepbook.lang import expr as x
 from cepbook.lang.contexts import Category
 from cepbook.lang.plan import CycleStatement, SelectStatement
-from cepbook.spark.execute import _of_form, _program, _read_by_any, _shares, _wanted
 from cepbook.spark.plan.parts import buckets, hashed
 from cepbook.spark.plan.pipeline import pipeline
 from cepbook.spark.plan.placement import Placement, place, without_engine
 from cepbook.spark.plan.wanted import Alternatives
-from cepbook.spark.slices import Bucket, Slice, lasts, slices_at
+from cepbook.spark.running.execute import _of_form, _program, _read_by_any, _shares, _wanted
+from cepbook.spark.running.slices import Bucket, Slice, lasts, slices_at
 from cepbook.spark.task.hosted import Program, form_columns, host
 from cepbook.spark.task.names import SEQ, STOPS, TAG, TASK, TICK, TIME
 from cepbook.spark.task.schema import shape_of, to_array

@@ -39,7 +39,7 @@ def bench(epl: str) -> Workbench:
     return cep
 
 
-@pytest.mark.filterwarnings("ignore::cepbook.spark.execute.OneTaskWarning")
+@pytest.mark.filterwarnings("ignore::cepbook.spark.running.execute.OneTaskWarning")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("persist", [None, True])
 def test_who_asks_for_less_gets_the_same_rows(spark: SparkSession, way: str, persist: bool | None) -> None:
@@ -112,7 +112,7 @@ def test_what_is_not_told_of_rows_cannot_be_asked_for(spark: SparkSession, about
         assert message in str(wrong.value)
 
 
-@pytest.mark.filterwarnings("ignore::cepbook.spark.execute.OneTaskWarning")
+@pytest.mark.filterwarnings("ignore::cepbook.spark.running.execute.OneTaskWarning")
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "native"])
 def test_times_beyond_the_clock_end_the_job(spark: SparkSession, way: str) -> None:
     """Whoever reads them sees it: tasks, or Spark where it calculates itself."""

@@ -17,7 +17,7 @@ from cepbook.engine.columns import Column, Part
 from cepbook.engine.filters import Condition
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.types import BOOLEAN, CHAR, DOUBLE, FLOAT, INT, LONG, STRING, Type
-from cepbook.spark.execute import program_alone
+from cepbook.spark.running.execute import program_alone
 from cepbook.spark.task import at_hand
 from cepbook.spark.task.hosted import host
 from cepbook.spark.task.names import SEQ, TAG, TIME

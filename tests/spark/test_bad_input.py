@@ -12,7 +12,7 @@ import pytest
 from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.spark import sql
 from cepbook.spark.job import WRONG, main
-from cepbook.spark.result import caused
+from cepbook.spark.running.result import caused
 from cepbook.spark.session import connected, table
 
 if TYPE_CHECKING:

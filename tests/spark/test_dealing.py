@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cepbook import Workbench
-from cepbook.spark import dealing, execute
+from cepbook.spark.running import dealing, execute
 from cepbook.spark.task import names
 
 if TYPE_CHECKING:

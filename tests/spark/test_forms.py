@@ -14,9 +14,9 @@ import pytest
 from cepbook import Workbench
 from cepbook.engine.config import Config
 from cepbook.errors import EventError
-from cepbook.spark import execute
 from cepbook.spark.plan.forms import form_of
 from cepbook.spark.plan.pipeline import pipeline
+from cepbook.spark.running import execute
 from cepbook.spark.task import hosted
 from cepbook.spark.task.columns import Windows
 from cepbook.spark.task.form import Form

@@ -22,7 +22,7 @@ from cepbook.spark.frames.arrays import property_of
 from cepbook.spark.frames.casts import Place, checked
 from cepbook.spark.frames.inputs import plan_of
 from cepbook.spark.frames.native import in_clock
-from cepbook.spark.result import acting
+from cepbook.spark.running.result import acting
 from cepbook.spark.task.names import ABOUT, text
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.engine.runtime import Runtime
-from cepbook.spark.execute import program_alone
+from cepbook.spark.running.execute import program_alone
 from cepbook.spark.task import stops
 from cepbook.spark.task.hosted import Program, host
 from cepbook.spark.task.names import SEQ, STOPS, TAG, TICK, TIME

@@ -18,7 +18,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import UsageError
 from cepbook.spark.progress import line_of, watched
-from cepbook.spark.result import module_missing
+from cepbook.spark.running.result import module_missing
 from cepbook.spark.session import shown_by
 
 if TYPE_CHECKING:

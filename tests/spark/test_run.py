@@ -16,8 +16,8 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import compare, sql
-from cepbook.spark.execute import OneTaskWarning, UnfedWarning
-from cepbook.spark.result import acting
+from cepbook.spark.running.execute import OneTaskWarning, UnfedWarning
+from cepbook.spark.running.result import acting
 
 from .histories import SPAN, quotes, trades
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from cepbook.spark import Comparison
-    from cepbook.spark.result import SparkRun
+    from cepbook.spark.running.result import SparkRun
 
 UNTIL = SPAN + 20_000
 

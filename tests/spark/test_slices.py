@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from cepbook.spark.plan.reach import Last, Reach
-from cepbook.spark.slices import Bucket, Slice, cut, slices_at
+from cepbook.spark.running.slices import Bucket, Slice, cut, slices_at
 
 EVERY_SECOND = [Bucket(t * 1000, t * 1000, 10, (5,)) for t in range(100)]
 ALL = Slice(None, None, None)

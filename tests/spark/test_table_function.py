@@ -9,7 +9,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import register_sql
-from cepbook.spark.result import acting
+from cepbook.spark.running.result import acting
 
 from .histories import SPAN, trades
 

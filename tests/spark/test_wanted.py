@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.spark import execute
 from cepbook.spark.plan.pipeline import pipeline
 from cepbook.spark.plan.placement import place
+from cepbook.spark.running import execute
 from cepbook.spark.task.names import SEQ, TIME
 from tests.spark.tasks import Recorded, differences
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.spark import execute
+from cepbook.spark.running import execute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from cepbook.spark.frames.derived import Derived
 from cepbook.spark.frames.inputs import opened, plan_of
 from cepbook.spark.plan.placement import Placement
-from cepbook.spark.result import acting
+from cepbook.spark.running.result import acting
 from cepbook.spark.task.names import TAG
 
 LARGE = 2**23

@@ -16,7 +16,6 @@ from cepbook.errors import UsageError
 from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.contexts import Category
-from cepbook.spark.dealing import evenly, is_large, key_columns, task_of
 from cepbook.spark.frames.casts import Sql
 from cepbook.spark.frames.derived import Derived
 from cepbook.spark.frames.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union, upto
@@ -28,14 +27,15 @@ from cepbook.spark.plan.pipeline import Pipeline, Query, pipeline, properties_re
 from cepbook.spark.plan.placement import UNFED, Placement, clocks_of, place, without_engine
 from cepbook.spark.plan.reach import Reach
 from cepbook.spark.plan.wanted import Alternatives, dropped, wanted
-from cepbook.spark.result import Given, SparkRun
+from cepbook.spark.running.dealing import evenly, is_large, key_columns, task_of
+from cepbook.spark.running.result import Given, SparkRun
+from cepbook.spark.running.slices import Slice, counted, cut, inside, lasts, tasks_of
+from cepbook.spark.running.travelling import check_arrival, functions_in
 from cepbook.spark.session import local_session, quiet_pandas_warning
-from cepbook.spark.slices import Slice, counted, cut, inside, lasts, tasks_of
 from cepbook.spark.task.hosted import Program, Step, form_columns, host, host_schema
 from cepbook.spark.task.names import ABOUT, CLOCK, EVENT, SEQ, STOPS, TAG, TASK, TICK, TIME, text
 from cepbook.spark.task.schema import kinds_of, quote
 from cepbook.spark.task.stops import PACKED, pack
-from cepbook.spark.travelling import check_arrival, functions_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from cepbook.lang.catalog import Catalog
 from cepbook.spark.frames.native import as_sql
 from cepbook.spark.plan.reach import Last, Reach
-from cepbook.spark.result import acting
+from cepbook.spark.running.result import acting
 from cepbook.spark.task.names import TAG, TIME
 
 _BUCKETS = 4096

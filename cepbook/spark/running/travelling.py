@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.spark.result import acting, module_missing
+from cepbook.spark.running.result import acting, module_missing
 
 _THERE = frozenset(sys.stdlib_module_names) | {"__main__", "cepbook", "numpy", "pandas", "pyarrow", "pyspark"}
 _ANSWER = "name string, module string, reason string"
