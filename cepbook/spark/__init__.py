@@ -164,7 +164,7 @@ def stream(
     other event types; SnapshotError for one of other statements.
     """
     require_pyspark()
-    from cepbook.spark.streaming import stream as started
+    from cepbook.spark.streams.streaming import stream as started
 
     return started(runtime, frames, time, sequence, statements, start, delay, session, initial)
 

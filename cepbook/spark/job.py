@@ -313,7 +313,7 @@ def _batch(given: argparse.Namespace) -> int:
 
 
 def _stream(given: argparse.Namespace) -> int:
-    from cepbook.spark.streaming import stream
+    from cepbook.spark.streams.streaming import stream
 
     if given.checkpoint is None:
         raise UsageError("a stream needs a place for its state: --checkpoint DIR")

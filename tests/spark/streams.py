@@ -16,11 +16,11 @@ from pyspark.sql import Row
 
 from cepbook.errors import EventError
 from cepbook.lang.plan import CycleStatement, SelectStatement
-from cepbook.spark.initial import INITIAL, awake
 from cepbook.spark.plan.pipeline import pipeline
 from cepbook.spark.plan.placement import place
-from cepbook.spark.processor import Hosted, packed
 from cepbook.spark.running.execute import _program, _read_by_any, _shares, _without_slices
+from cepbook.spark.streams.initial import INITIAL, awake
+from cepbook.spark.streams.processor import Hosted, packed
 from cepbook.spark.task.hosted import Program
 from cepbook.spark.task.names import STOPS, TASK
 from tests.spark.tasks import TASKS, Recorded, batch, divided, failing_otherwise, otherwise, shown

@@ -15,7 +15,7 @@ from cepbook import Workbench
 from cepbook.errors import UsageError
 from cepbook.spark import stream
 from cepbook.spark.running.execute import OneTaskWarning
-from cepbook.spark.streaming import EarlyWarning
+from cepbook.spark.streams.streaming import EarlyWarning
 
 from .histories import trades
 

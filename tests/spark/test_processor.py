@@ -14,13 +14,13 @@ from pyspark.sql import Row
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import SnapshotError, UsageError
 from cepbook.lang.plan import CreateSchemaStatement, CreateVariableStatement
-from cepbook.spark.initial import dealt, ended, is_in_partitions, of_saved, whole
 from cepbook.spark.plan.mark import check, mark_of
 from cepbook.spark.plan.pipeline import pipeline
 from cepbook.spark.plan.placement import Placement, place
-from cepbook.spark.processor import Hosted, packed
 from cepbook.spark.running.execute import _shares
 from cepbook.spark.running.result import caused
+from cepbook.spark.streams.initial import dealt, ended, is_in_partitions, of_saved, whole
+from cepbook.spark.streams.processor import Hosted, packed
 from cepbook.spark.task.hosted import Program, Step, output_schema
 from cepbook.spark.task.names import SEQ, TAG, TASK, TICK, TIME
 from tests.spark.streams import Store, Watermark, differences

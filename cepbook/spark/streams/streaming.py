@@ -25,13 +25,13 @@ from cepbook.lang.reads import types_read
 from cepbook.spark.frames.derived import Derived
 from cepbook.spark.frames.inputs import check_delay
 from cepbook.spark.frames.output import Output, always, told
-from cepbook.spark.initial import INITIAL, Initial, awake, placed, states, whole
 from cepbook.spark.plan.mark import mark_of
 from cepbook.spark.plan.pipeline import Pipeline
 from cepbook.spark.plan.placement import Placement
-from cepbook.spark.processor import DELIVERED, PACKED, Hosted, pack, unpack
 from cepbook.spark.running.execute import DIVISIONS, Job, planned, warn_of_order
 from cepbook.spark.running.result import SparkRun
+from cepbook.spark.streams.initial import INITIAL, Initial, awake, placed, states, whole
+from cepbook.spark.streams.processor import DELIVERED, PACKED, Hosted, pack, unpack
 from cepbook.spark.task.hosted import load, output_schema
 from cepbook.spark.task.names import TASK, TIME
 from cepbook.spark.task.schema import kinds_of

@@ -1,0 +1,1 @@
+"""Statements over streaming DataFrames: where they begin, the state that a task keeps."""
