@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from cepbook.engine.runtime import Runtime
-    from cepbook.spark.comparison import Comparison, compare
+    from cepbook.spark.comparing.comparison import Comparison, compare
     from cepbook.spark.running.result import SparkRun
 
 __all__ = ["Comparison", "compare", "from_kafka", "local_session", "register_sql", "run", "sql", "stream"]
-_ON_DEMAND = {"Comparison": "comparison", "compare": "comparison"}  # name -> the module that has it
+_ON_DEMAND = {"Comparison": "comparing.comparison", "compare": "comparing.comparison"}  # name -> the module that has it
 
 
 def __getattr__(name: str) -> Any:

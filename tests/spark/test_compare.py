@@ -16,8 +16,8 @@ from cepbook.feeds import Feed
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.types import DOUBLE, STRING
 from cepbook.spark import compare
-from cepbook.spark.match import Rules, same_value
-from cepbook.spark.sides import side_of
+from cepbook.spark.comparing.match import Rules, same_value
+from cepbook.spark.comparing.sides import side_of
 
 NAN = float("nan")
 

@@ -23,10 +23,10 @@ import pandas as pd
 from cepbook.arguments import checked
 from cepbook.errors import UsageError
 from cepbook.shown import Table, captioned, time_text
-from cepbook.spark.match import Difference, Rules, Tally
-from cepbook.spark.rows import Rows
-from cepbook.spark.shift import unshifted
-from cepbook.spark.sides import side_of
+from cepbook.spark.comparing.match import Difference, Rules, Tally
+from cepbook.spark.comparing.rows import Rows
+from cepbook.spark.comparing.shift import unshifted
+from cepbook.spark.comparing.sides import side_of
 
 _SIGNS = {"equal": "✓ equal", "incomplete": "? incomplete", "different": "✗ different"}
 _SHOWN = 5  # differences of a statement that a report prints

@@ -12,8 +12,18 @@ from cepbook.errors import UsageError
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.plan import StatementPlan
 from cepbook.lang.types import Type
+from cepbook.spark.comparing.rows import (
+    Column,
+    Rows,
+    column_of,
+    families_of,
+    joined,
+    of_arrow,
+    of_given,
+    removes,
+    times_of,
+)
 from cepbook.spark.plan.pipeline import Pipeline, Query, pipeline
-from cepbook.spark.rows import Column, Rows, column_of, families_of, joined, of_arrow, of_given, removes, times_of
 
 if TYPE_CHECKING:
     from cepbook.spark.running.result import SparkRun

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cepbook.spark.rows import EXACT, Column, Rows, as_kind, exact
+from cepbook.spark.comparing.rows import EXACT, Column, Rows, as_kind, exact
 
 KEPT = 1000  # differences that are kept for reading, per statement; all are counted
 ORDER = "(order)"  # stands for a column where only the order of rows differs

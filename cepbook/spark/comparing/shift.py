@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cepbook.shown import time_text
-from cepbook.spark.match import Rules, Tally
-from cepbook.spark.rows import Column, Rows
+from cepbook.spark.comparing.match import Rules, Tally
+from cepbook.spark.comparing.rows import Column, Rows
 
 _ROWS = 10_000  # of each side that are looked at for candidates
 _TRIED = 3

@@ -1,0 +1,1 @@
+"""Whether two runs delivered the same rows, and where they did not."""
