@@ -1,4 +1,4 @@
-"""Columns of Arrow tables and pandas frames as EPL types, checked as `cepbook.session.validate` says; NaN is null."""
+"""Columns of Arrow tables and pandas frames as EPL types, checked as `session.values.validate` says; NaN is null."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Columns of Spark DataFrames as EPL types, checked: a value that does not fit ends the job, whatever the ANSI mode is.
 
-The rules are those of `cepbook.session.validate`: NaN is null, whole numbers fit within their range, a column of floats
+The rules are those of `session.values.validate`: NaN is null, whole numbers fit within their range, a column of floats
 or decimals fits a whole number when its values are whole (frames with gaps have such), texts are no numbers.
 
 Expressions are text of Spark SQL: one call of the JVM, where columns take one for each operator and constant. Names in
