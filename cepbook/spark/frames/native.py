@@ -20,8 +20,7 @@ from cepbook.lang import expr, plan
 from cepbook.lang.reads import stores_in
 from cepbook.lang.types import BITS
 from cepbook.spark.frames.output import Output
-from cepbook.spark.task.arrivals import outside_clock
-from cepbook.spark.task.names import EVENT, FURTHEST, SEQ, TIME, text
+from cepbook.spark.task.names import EVENT, FURTHEST, SEQ, TIME, outside_clock, text
 
 if TYPE_CHECKING:
     from cepbook.lang.catalog import EventType

@@ -10,7 +10,7 @@ import pyarrow as pa
 from cepbook.errors import EventError
 from cepbook.shown import time_text
 from cepbook.spark.task.delivered import Whole
-from cepbook.spark.task.names import FURTHEST, SEQ, TAG, TICK, TIME
+from cepbook.spark.task.names import FURTHEST, SEQ, TAG, TICK, TIME, outside_clock
 
 
 class Arrivals:
@@ -59,12 +59,3 @@ class Arrivals:
 
     def _type_name(self, tag: int) -> str:
         return self._types.get(tag, "another type")
-
-
-def outside_clock(type_name: str, time: int, start: int, second: int) -> str:
-    """The message about an event whose time is before the clock's `start`, or beyond its end."""
-    if not -FURTHEST <= time <= FURTHEST:
-        unit = "ms" if second == 1000 else "us"
-        return f"an event of {type_name} has the time {time} {unit}, which is beyond the clock"
-    at, begin = (time_text(each, millis=True, second=second) for each in (time, start))
-    return f"an event of {type_name} has the time {at}, but the clock starts at {begin}"

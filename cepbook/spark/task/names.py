@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from cepbook.shown import time_text
+
 TAG, TIME, SEQ = "tag", "time", "seq"
 TASK = "task"  # who gets the event, where they are divided
 TICK = -1  # the tag of a row that is no event: the clock stops here
@@ -44,3 +46,12 @@ def text(value: str) -> str:
     if re.fullmatch(r"[\w .,:;=%()`<>-]*", value, re.ASCII):
         return f"'{value}'"
     return f"CAST(X'{value.encode().hex()}' AS STRING)"
+
+
+def outside_clock(type_name: str, time: int, start: int, second: int) -> str:
+    """The message about an event whose time is before the clock's `start`, or beyond its end."""
+    if not -FURTHEST <= time <= FURTHEST:
+        unit = "ms" if second == 1000 else "us"
+        return f"an event of {type_name} has the time {time} {unit}, which is beyond the clock"
+    at, begin = (time_text(each, millis=True, second=second) for each in (time, start))
+    return f"an event of {type_name} has the time {at}, but the clock starts at {begin}"
