@@ -19,8 +19,7 @@ from cepbook.magics.options import OptionsError
 from cepbook.magics.show import event_type_table, together
 from cepbook.magics.topics import magic_doc
 from cepbook.session import Workbench
-from cepbook.session.courses import Judged
-from cepbook.session.why import Fired
+from cepbook.session.answers import Fired, Judged
 from cepbook.spark.session import shown_by
 from cepbook.widgets import show_live
 from cepbook.widgets.marble import show_marbles

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, overload
 from cepbook.arguments import told
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
+from cepbook.session.answers import Fired, Judged
 from cepbook.session.arrivals import Happening, Recorder
 from cepbook.session.clock import Moment
-from cepbook.session.courses import Judged
 from cepbook.session.fallen import known_events, readers_of, supposed_event, why_not
 from cepbook.session.stage import Stage
 from cepbook.session.times import Times
 from cepbook.session.validate import EventCheck, find_type
 from cepbook.session.watched import Place
-from cepbook.session.why import Fired, place_of, why_fired
+from cepbook.session.why import place_of, why_fired
 
 if TYPE_CHECKING:
     from cepbook.session.replay import Replay

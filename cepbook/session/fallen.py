@@ -23,10 +23,10 @@ from cepbook.lang.patterns import EVENT as TAKEN
 from cepbook.lang.patterns import MATCH, Atom
 from cepbook.lang.windows import WINDOWS
 from cepbook.session.acting import TRIED, Acting, Stage
+from cepbook.session.answers import ROWS, Course, Judged
 from cepbook.session.arrivals import Arrivals, Happening
 from cepbook.session.clock import show
 from cepbook.session.closed import why_closed
-from cepbook.session.courses import ROWS, Course, Judged
 from cepbook.session.inside import taken_out, where_of_each
 from cepbook.session.made import Piece, stream_name
 from cepbook.session.partials import Partial, partials_of, tags_of

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cepbook.session.partials import Partial, Partials
 from cepbook.session.partitions import TIMES
-from cepbook.shown import time_text
-from cepbook.widgets.encode import TIME, Column, text_of
+from cepbook.shown import text_of, time_text
+from cepbook.widgets.encode import TIME, Column
 from cepbook.widgets.listing import SEEN, SIZES
 
 Row = Mapping[str, object]

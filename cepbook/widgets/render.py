@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cepbook.errors import printable
-from cepbook.shown import Table, time_text
-from cepbook.widgets.encode import Column, decimals_of, number_text, text_of
+from cepbook.shown import Table, decimals_of, number_text, text_of, time_text
+from cepbook.widgets.encode import Column
 
 CELL_LIMIT = 120
 

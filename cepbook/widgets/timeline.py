@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from cepbook.session.lives import Life
 from cepbook.session.partitions import TIMES, flat
 from cepbook.session.timeline import Timeline
-from cepbook.shown import time_text
+from cepbook.shown import text_of, time_text
 from cepbook.widgets.charts import labels, offline_altair, show_as_chart
-from cepbook.widgets.encode import text_of
 from cepbook.widgets.theme import FAINT
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.session import arrivals
 from cepbook.session.acting import Stage
-from cepbook.session.courses import Course
+from cepbook.session.answers import Course
 
 SCHEMA = "create schema Tick(symbol string, price double); create schema Ref(x int);"
 

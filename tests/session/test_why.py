@@ -8,8 +8,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
-from cepbook.session.courses import Course
-from cepbook.session.why import Fired
+from cepbook.session.answers import Course, Fired
 
 TYPES = """create schema Tick(symbol string, price double);
 create variable double threshold = 5.0;
@@ -361,3 +360,28 @@ def test_variables_of_other_cells_stand_in_no_ones_way() -> None:
     found.send("Tick", symbol="A", price=9.0)
     assert only(found, "q", -1).outcome == "delivered"
     assert found.why("q").row["price"] == 9.0
+
+
+# ---------------------------------------------------------------- in a terminal
+def test_an_answer_is_printed_as_a_page() -> None:
+    found = bench("@name('q') select symbol, sum(price) as s from Tick(price > threshold)#length(2) group by symbol")
+    assert str(found.why("q")).splitlines() == [
+        "why q delivered + at 00:00:06.000",
+        "  row         symbol=B  s=7.0",
+        "  set off by  Tick  symbol=B  price=7.0",
+        "  group       symbol=B",
+        "made of 1 event",
+        "        time          symbol  price",
+        "  Tick  00:00:06.000  B         7.0",
+        "Tick: 2 events held then",
+        "  symbol  price",
+        "  A        12.0",
+        "  B         7.0",
+    ]
+    assert str(found.why("q", {"symbol": "A", "price": 1.0})).splitlines() == [
+        "what would become of Tick at 00:00:07.000",
+        "  event  symbol=A  price=1.0",
+        "q: fell out",
+        "  stage       condition          values                        note",
+        "  filter  no  price > threshold  price = 1.0, threshold = 5.0",
+    ]
