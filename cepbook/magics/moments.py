@@ -1,0 +1,84 @@
+"""Times of events in the rows that a cell states and shows: dates to people, numbers where they are compared and kept.
+
+Which columns hold times is known of what statements deliver and of what ``iterate`` reads (`session.times`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from cepbook.errors import UsageError
+from cepbook.magics.scenario_cell import Part
+from cepbook.session import Workbench
+from cepbook.session.clock import to_time
+from cepbook.session.times import Times
+from cepbook.shown import BELOW, time_text
+from cepbook.testing.runner import StepResult
+from cepbook.testing.trace import Delivery, Iterate, Reaction, Rows, Stimulus
+
+Row = dict[str, Any]
+
+
+class Moments:
+    """The times among the rows of a workbench's statements."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        self.second = workbench.runtime.config.second
+        self._times = Times(workbench.runtime)
+
+    def columns(self, stimulus: Stimulus | None, reaction: Reaction) -> frozenset[str]:
+        """The columns of a reaction's rows that hold times."""
+        match reaction, stimulus:
+            case Delivery(name), _:
+                return self._times.of_statement(name)
+            case Rows(), Iterate(name):
+                return self._times.of_statement(name)
+        return frozenset()
+
+    def read(self, parts: Iterable[Part]) -> tuple[Part, ...]:
+        """What a cell states with its dates as numbers; a text that is no date stays, and differs from any time."""
+        return tuple(
+            replace(part, step=replace(part.step, reactions=self.stated(part.step.stimulus, part.step.reactions)))
+            for part in parts
+        )
+
+    def stated(self, stimulus: Stimulus | None, reactions: Iterable[Reaction]) -> tuple[Reaction, ...]:
+        """Reactions that a cell states, dates as numbers."""
+        return tuple(_changed(each, self.columns(stimulus, each), self._number) for each in reactions)
+
+    def written(self, result: StepResult) -> StepResult:
+        """A result with its times as a cell would state them, expected ones and those that came."""
+        step = result.step
+        expected, actual = (
+            tuple(_changed(each, self.columns(step.stimulus, each), self.text) for each in reactions)
+            for reactions in (step.reactions, result.actual)
+        )
+        return replace(result, step=replace(step, reactions=expected), actual=actual)
+
+    def text(self, value: Any) -> Any:
+        """A time as the date that `read` reads; a time of a clock that starts at 0, and what is none, as it is."""
+        if type(value) is not int or abs(value) < BELOW * (self.second // 1000):
+            return value
+        shown = time_text(value, second=self.second)
+        return shown if self._number(shown) == value else value
+
+    def _number(self, value: Any) -> Any:
+        if isinstance(value, str):
+            with suppress(UsageError):
+                return to_time(value, self.second)
+        return value
+
+
+def _changed(reaction: Reaction, columns: frozenset[str], change: Callable[[Any], Any]) -> Reaction:
+    def of(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        return tuple({name: change(v) if name in columns else v for name, v in row.items()} for row in rows)
+
+    match reaction:
+        case Delivery(name, insert, remove) if columns:
+            return Delivery(name, of(insert), of(remove))
+        case Rows(rows) if columns:
+            return Rows(of(rows))
+    return reaction
