@@ -342,4 +342,4 @@ def summary(workbench: Workbench, result: ReplayResult, sinks: list[FileSink], o
         print("  " + "  ".join(cells).rstrip(), file=out)
 
 
-COMMAND = Command("run", "Run EPL modules over files of events and write what statements deliver.", arguments, run)
+COMMAND = Command(arguments, run)
