@@ -23,7 +23,6 @@ from cepbook.session.files import PARQUET, parquet_head, read_file
 from cepbook.session.pieces import head_of, is_large
 from cepbook.session.replay import Replay
 from cepbook.session.sinks import FileSink, partial_name
-from cepbook.session.sources import LARGE, PIECE, SIZE
 from cepbook.session.writers import SQLITE, check_kind
 from cepbook.shown import counted, progress_line, terminal
 
@@ -190,11 +189,13 @@ class Progress:
         """``[█████     ]  50 %  1,000 of 2,000 events, 12,345 events/s, 2013-01-01 10:00:00``"""
         at = self._replay.progress
         tail = f"{at.rate:,.0f} events/s, {show(at.clock)}"
-        if not at.total:
+        of = at.total or at.estimate
+        if not of:
             return f"{at.events:,} events, {tail}"
-        share = min(1.0, at.events / at.total)
+        share = min(1.0, at.events / of)
         bar = ("█" * round(share * WIDTH)).ljust(WIDTH)
-        return f"[{bar}] {share:4.0%}  {at.events:,} of {at.total:,} events, {tail}"
+        about = "" if at.total else "about "
+        return f"[{bar}] {share:4.0%}  {at.events:,} of {about}{of:,} events, {tail}"
 
     def clear(self) -> None:
         """Leave an empty line."""
@@ -288,7 +289,7 @@ def _head(path: str) -> Any:
     """The columns of a file without its rows, where these need not be read at once; None: they are to be."""
     if path.lower().endswith(PARQUET):  # which says itself of what kinds its columns are
         return parquet_head(path)
-    return head_of(path, PIECE) if is_large(path, LARGE, SIZE) else None
+    return head_of(path) if is_large(path) else None
 
 
 def _deploy(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping[str, Any]) -> None:

@@ -17,10 +17,10 @@ from cepbook.errors import EventError, UsageError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import Type, is_integral
 from cepbook.session.clock import in_range, to_time
+from cepbook.session.framed import Chunk
 from cepbook.session.inlets import Malformed, Texts
 from cepbook.session.merge import Part
 from cepbook.session.portions import SLICE, Portions
-from cepbook.session.sources import Chunk
 from cepbook.session.validate import EventCheck, as_mapping, find_type
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from itertools import accumulate
 import numpy as np
 
 from cepbook.session.columns import Values
-from cepbook.session.sources import Chunk, Source
+from cepbook.session.framed import Chunk
+from cepbook.session.sources import Source
 
 
 @dataclass(frozen=True, slots=True)

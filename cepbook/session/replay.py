@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cepbook.errors import Interrupted, UsageError
 from cepbook.session.clock import Moment, before_clock, show
+from cepbook.session.framed import Late
 from cepbook.session.merge import Merge, Part, on_time
 from cepbook.session.portions import PIECES, SLICE, Portions
 from cepbook.session.process import Interruptions, Patience, check_speed, leftovers
 from cepbook.session.results import Progress, ReplayInterrupted, ReplayResult, paused_at
-from cepbook.session.sources import Late, Source
+from cepbook.session.sources import Source, planned
 from cepbook.session.travel import Travel
 
 if TYPE_CHECKING:
@@ -167,7 +168,8 @@ class Replay:
         late = self._late + sum(source.late for source in self._sources)
         clock = self._stage.now * 1000 // self._stage.second
         behind = self._behind if self.state == "running" else 0.0
-        return Progress(self._events, self._total(), rate, clock, self.state, late, behind)
+        about = planned(self._sources, self._limit, True) if self._end is None and self._total() is None else None
+        return Progress(self._events, self._total(), rate, clock, self.state, late, behind, about)
 
     @property
     def result(self) -> ReplayResult:
@@ -257,9 +259,7 @@ class Replay:
             return self._events
         if self._end is not None:
             return self._planned
-        totals = [source.total for source in self._sources]
-        known = None if None in totals else sum(t for t in totals if t is not None)
-        return known if self._limit is None or known is None else min(known, self._limit)
+        return planned(self._sources, self._limit)
 
     def __repr__(self) -> str:
         names = ", ".join(self._names)

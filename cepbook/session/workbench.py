@@ -27,6 +27,7 @@ from cepbook.session.arrivals import Recorder
 from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
 from cepbook.session.explaining import Explaining
+from cepbook.session.framed import Late
 from cepbook.session.functions import FromPython, Functions
 from cepbook.session.glance import Glance
 from cepbook.session.inspection import Inspection
@@ -40,7 +41,7 @@ from cepbook.session.query import Prepared, query
 from cepbook.session.replay import ENDED, Replay
 from cepbook.session.results import RunResult
 from cepbook.session.selectors import Selector
-from cepbook.session.sources import Given, Late, by_type
+from cepbook.session.sources import Given, by_type
 from cepbook.session.stage import Stage
 from cepbook.session.states import Path, first_state, loaded, read_file, refuse_foreign, resume, saved, write_file
 from cepbook.session.travel import BYTES, Keep, Travel

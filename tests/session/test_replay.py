@@ -19,9 +19,10 @@ from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
 from cepbook.session import portions
 from cepbook.session import replay as module
+from cepbook.session.framed import Wanted
 from cepbook.session.merge import Part
 from cepbook.session.replay import Replay
-from cepbook.session.sources import Wanted, open_source
+from cepbook.session.sources import open_source
 from tests.waiting import until
 
 KIND = EventType("E", {"at": t.LONG, "n": t.LONG})
