@@ -156,7 +156,8 @@ def list_statements(host: Host, rest: list[str]) -> object:
     _no_more("list", rest)
     frame = host.workbench.statements().astype(object).drop(columns="epl")
     rows = [["" if is_missing(value) else str(value) for value in row] for row in frame.itertuples(index=False)]
-    listed = table("" if rows else "no statements", list(frame.columns), rows, right=("delivered",))
+    notes = [] if rows else ["%epl help says how to begin"]
+    listed = table("" if rows else "no statements", list(frame.columns), rows, right=("delivered",), notes=notes)
     stores = host.workbench.stores().astype(object).drop(columns="columns").dropna(axis="columns", how="all")
     if stores.empty:
         return listed

@@ -16,6 +16,7 @@ from cepbook.magics.host import Command, Host
 from cepbook.magics.inspect import make_inspect
 from cepbook.magics.on_spark import Progress
 from cepbook.magics.options import OptionsError
+from cepbook.magics.remedies import with_variables
 from cepbook.magics.show import event_type_table, together
 from cepbook.magics.topics import magic_doc
 from cepbook.session import Workbench
@@ -153,6 +154,8 @@ def _line_magic(host: Host, command: Command) -> Callable[[str], object]:
             return run(host, line)
         except OptionsError as error:
             raise error.forms(command.usage) from None
+        except CompileError as error:
+            raise with_variables(error, host.shell.user_ns) from None
 
     return _dressed(magic, command)
 
@@ -167,7 +170,8 @@ def _cell_magic(host: Host, command: Command) -> Callable[[str, str], object]:
         except OptionsError as error:
             raise error.forms(command.usage) from None
         except CompileError as error:
-            raise error.counted_from(2, "cell") from None  # as the front end counts: the magic's line is the first
+            told = with_variables(error, host.shell.user_ns)
+            raise told.counted_from(2, "cell") from None  # as the front end counts: the magic's line is the first
 
     return _dressed(magic, command)
 

@@ -26,6 +26,7 @@ from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.lang.catalog import EventType
 from cepbook.session.clock import in_range, show, to_time
 from cepbook.session.columns import Values
+from cepbook.session.define import time_columns
 from cepbook.session.files import CSV, check_numbers, columns_of, read_file
 from cepbook.session.framed import Chunk, FrameSource, Late, Wanted, goes_back, undefined
 from cepbook.session.frames import as_pandas
@@ -104,7 +105,7 @@ class Given:
         found: list[Source] = []
         for name, source in self.sources.items():
             event_type = find_type(name, self.types)
-            column = time_column(event_type, self.time)
+            column = time_column(event_type, self.time, source)
             number = self.sequence if isinstance(self.sequence, str | None) else self.sequence.get(name)
             if number is None and self.sequence is not None:
                 raise UsageError(f"sequence= names no column for `{name}`")
@@ -245,13 +246,14 @@ def by_type(events: object, type_name: str | None) -> dict[str, object]:
     return {type_name: events}
 
 
-def time_column(event_type: EventType, time: str | Mapping[str, str] | None) -> str:
-    """The column of the event time. Raises EventError when there is none."""
+def time_column(event_type: EventType, time: str | Mapping[str, str] | None, source: object) -> str:
+    """The column of the event time in a source. Raises EventError when there is none."""
     column = time.get(event_type.name) if isinstance(time, Mapping) else time
     column = column if column is not None else event_type.time_property
     if column is None:
+        likely = next(iter(time_columns(source)), "column")
         raise EventError(
             f"the event time of `{event_type.name}` is not known\n"
-            '  hint: replay(…, time="column"), or define the event type with time="column"'
+            f'  hint: replay(…, time="{likely}"), or define the event type with time="{likely}"'
         )
     return column
