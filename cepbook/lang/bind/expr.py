@@ -170,9 +170,19 @@ def _compare(node: ast.Compare, scope: Scope) -> x.Expr:
 def _check_comparison(op: str, left: x.Expr, right: x.Expr, span: Span, scope: Scope) -> None:
     relational = op in ("<", "<=", ">", ">=")
     if not (comparable(left.type, right.type) and (not relational or ordered(left.type, right.type))):
-        scope.problems.fail(
-            "type-mismatch", f"`{op}` does not compare {describe(left.type)} with {describe(right.type)}", span
-        )
+        fact = f"`{op}` does not compare {describe(left.type)} with {describe(right.type)}"
+        scope.problems.fail("type-mismatch", fact, span, _of_dates(left, right) or _of_dates(right, left))
+
+
+def _of_dates(time: x.Expr, text: x.Expr) -> str | None:
+    """What to write where a time in ms is compared with a date that stands in quotes."""
+    if time.type != t.LONG or not isinstance(text, x.Const) or not isinstance(text.value, str):
+        return None
+    found = re.fullmatch(r"\d{4}-\d\d-\d\d(T\d.*| \d\d:\d\d(:\d\d)?)?", text.value)
+    if found is None:
+        return None
+    pattern = "iso" if "T" in text.value else "yyyy-MM-dd HH:mm:ss"[: len(text.value)]
+    return f"a time is a number of ms: cast('{text.value}', long, dateformat: '{pattern}')"
 
 
 def _quantified(node: ast.QuantifiedCompare, scope: Scope) -> x.Expr:
