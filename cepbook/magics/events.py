@@ -85,12 +85,13 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     moments = Moments(workbench)
     parts = moments.read(parts)
     checked = compared(parts)
+    note = moments.untimely(parts)
     with Observer(workbench, only) as observer:
         results = [observer.run(part.step) for part in parts]
     results = results if checked is None else [judged(result, checked) for result in results]
     wrong = checked is not None and not all(result.agrees for result in results)
     if not options.quiet or wrong:
-        host.show(_shown(observer.caused, parts, workbench, moments, checked if not wrong else None))
+        host.show(_shown(observer.caused, parts, workbench, moments, checked if not wrong else None, note))
     if wrong:
         host.show(side_by_side(moments.written(result) for result in results if not result.agrees))
         raise different(results)
@@ -351,6 +352,7 @@ def _shown(
     workbench: Workbench,
     moments: Moments,
     agreed: frozenset[str] | None,
+    note: str | None,
 ) -> Frozen:
     sent = sum(isinstance(part.step.stimulus, Send) for part in parts)
     deliveries = [c for c in caused if isinstance(c.reaction, Delivery)]
@@ -363,6 +365,8 @@ def _shown(
             shown.append(_reading(by_line[c.line], c.reaction, moments))
         elif isinstance(c.reaction, Failure):
             shown.append(text(f"line {c.line}: {c.reaction.detail}"))
+    if note is not None:
+        shown.append(text(note, sentences=True))
     if agreed is not None:
         expected = sum(len(part.step.reactions) for part in parts)
         shown.append(text(f"✓ {counted(expected, 'reaction')} as expected"))

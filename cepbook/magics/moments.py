@@ -17,7 +17,7 @@ from cepbook.session.clock import to_time
 from cepbook.session.times import Times
 from cepbook.shown import BELOW, time_text
 from cepbook.testing.runner import StepResult
-from cepbook.testing.trace import Delivery, Iterate, Reaction, Rows, Stimulus
+from cepbook.testing.trace import Advance, Delivery, Iterate, Reaction, Rows, Send, Stimulus
 
 Row = dict[str, Any]
 
@@ -27,6 +27,7 @@ class Moments:
 
     def __init__(self, workbench: Workbench) -> None:
         self.second = workbench.runtime.config.second
+        self._runtime = workbench.runtime
         self._times = Times(workbench.runtime)
 
     def columns(self, stimulus: Stimulus | None, reaction: Reaction) -> frozenset[str]:
@@ -44,6 +45,24 @@ class Moments:
             replace(part, step=replace(part.step, reactions=self.stated(part.step.stimulus, part.step.reactions)))
             for part in parts
         )
+
+    def untimely(self, parts: Iterable[Part]) -> str | None:
+        """The first event that says another time than the clock's: who writes it may expect the clock to follow.
+
+        None: there is none.
+        """
+        now = self._runtime.now
+        for part in parts:
+            match part.step.stimulus:
+                case Advance(time):
+                    now = max(now, time)
+                case Send(name, event):
+                    of = self._runtime.catalog.event_types[name].time_property
+                    said = None if of is None else self._number(event.get(of))
+                    if type(said) is int and said != now:
+                        at, clock = (time_text(each, second=self.second) for each in (said, now))
+                        return f"`{of}` of {name} is {at}, the clock is at {clock}: events do not move it, `t = …` does"
+        return None
 
     def stated(self, stimulus: Stimulus | None, reactions: Iterable[Reaction]) -> tuple[Reaction, ...]:
         """Reactions that a cell states, dates as numbers."""

@@ -58,11 +58,12 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     check(twin, parts, cell)
     moments = Moments(twin)
     parts = moments.read(parts)
+    note = moments.untimely(parts)
     checked = compared(parts)
     with Observer(twin, only) as observer:
         results = [observer.run(part.step) for part in parts]
     if checked is None:
-        host.show(_beside(results, moments))
+        host.show(_beside(results, moments, [note] if note else []))
         if observer.errors:
             raise observer.errors[0]
     else:
@@ -71,7 +72,8 @@ def run_cell(host: Host, line: str, cell: str) -> None:
         if wrong:
             host.show(side_by_side(map(moments.written, results)))
             raise different(wrong)
-        host.show(_beside(results, moments, f"{_expected(results)} as expected"))
+        agreed = f"✓ {_expected(results)} as expected"
+        host.show(_beside(results, moments, [note, agreed] if note else [agreed]))
     if options.save is not None:
         host.show(add_case(options.save, twin, options.title or "scenario"))
 
@@ -87,7 +89,7 @@ def _expected(results: Sequence[StepResult]) -> str:
     return counted(sum(len(result.step.reactions) for result in results), "reaction")
 
 
-def _beside(results: Sequence[StepResult], moments: Moments, note: str = "") -> Frozen:
+def _beside(results: Sequence[StepResult], moments: Moments, notes: Sequence[str]) -> Frozen:
     """Every stimulus with its reactions, one row per row of a delivery."""
     rows: list[tuple[str, str, str, str]] = []
     for result in results:
@@ -95,7 +97,7 @@ def _beside(results: Sequence[StepResult], moments: Moments, note: str = "") -> 
         for number, each in enumerate(lines or [_Line("", "", "")]):
             rows.append((result.step.text.strip() if number == 0 else "", each.who, each.sign, each.what))
     headings = ("stimulus", "statement", "±", "reaction")
-    return table("", headings, rows, signs=[row[2] for row in rows], notes=[f"✓ {note}"] if note else [])
+    return table("", headings, rows, signs=[row[2] for row in rows], notes=notes)
 
 
 def _lines(result: StepResult, reaction: Reaction, moments: Moments) -> Iterator[_Line]:

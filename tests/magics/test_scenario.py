@@ -219,3 +219,16 @@ def test_rows_that_are_read_have_dates(notebook: Notebook) -> None:
     notebook.run("%%events --quiet\nFlight = {origin='EWR', dep='2013-01-01 05:10'}")
     assert "EWR     2013-01-01 05:10:00" in notebook.run("%%events\niterate out")
     assert "✓" in notebook.run('%%expect\niterate out\n= origin="EWR" dep="2013-01-01 05:10"')
+
+
+@pytest.mark.parametrize("magic", ["scenario", "events"])
+def test_an_event_of_another_time_than_the_clock_is_told(notebook: Notebook, magic: str) -> None:
+    """Who comes from tables of times expects the clock to follow: windows go by the clock alone."""
+    notebook.run(FLIGHTS)
+    cell = f"%%{magic}\nt = \"2013-01-01 05:15\"\nFlight = {{origin='EWR', dep='2013-01-01 05:15'}}\n"
+    assert "do not move it" not in notebook.run(cell + "Flight = {origin='JFK'}")
+    notebook.run("%epl rewind")
+    shown = notebook.run(cell + "t = t.plus(1 min)\nFlight = {origin='JFK', dep='2013-01-01 05:45'}")
+    assert shown.endswith(
+        "`dep` of Flight is 2013-01-01 05:45:00, the clock is at 2013-01-01 05:16:00: events do not move it, `t = …` does"
+    )
