@@ -146,13 +146,14 @@ def time_text(time: int, *, millis: bool | None = None, second: int = 1000) -> s
     ones than milliseconds the rest stands behind those, where there is any.
     """
     ms, rest = divmod(time, second // 1000)
+    if -BELOW < ms < 0:
+        return f"-{time_text(-time, millis=millis, second=second)}"
     if rest:
         return f"{time_text(ms, millis=True)}{rest:03d}"
-    if abs(ms) < BELOW:
-        sign, rest = ("-", -ms) if ms < 0 else ("", ms)
-        days, rest = divmod(rest, 86_400_000)
+    if 0 <= ms < BELOW:
+        days, rest = divmod(ms, 86_400_000)
         clock = f"{rest // 3_600_000:02d}:{rest // 60_000 % 60:02d}:{rest // 1000 % 60:02d}.{rest % 1000:03d}"
-        return f"{sign}{days}d {clock}" if days else sign + clock
+        return f"{days}d {clock}" if days else clock
     try:
         moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=ms)
     except OverflowError:

@@ -22,7 +22,7 @@ from cepbook.magics.options import Options
 from cepbook.magics.scenario_cell import EventsError, Part, parts_of, read
 from cepbook.magics.show import clock_text, row_text, table, text, together
 from cepbook.session import Workbench
-from cepbook.session.clock import to_time
+from cepbook.session.clock import read_time
 from cepbook.session.times import Times
 from cepbook.session.validate import Mismatch, converter, is_missing
 from cepbook.shown import counted, property_text, time_text
@@ -196,7 +196,7 @@ def _fitted(send: Send, workbench: Workbench) -> dict[str, Any]:
     if texts:
         for name in texts & Times(workbench.runtime).of_type(send.event_type):
             with suppress(UsageError):  # it is told as a text, where a whole number should be
-                found[name] = to_time(found[name], workbench.runtime.config.second)
+                found[name] = read_time(found[name], workbench.runtime.config.second)
     return found
 
 
@@ -421,7 +421,7 @@ def _numeric(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> set[str
 
 DETAILS = """\
 Lines in two notations, mixed freely:
-  t = "2024-01-01 08:00:00.000"          the clock, UTC; also t = 1500 (ms)
+  t = "2024-01-01 08:00:00.000"          the clock, UTC; also t = "00:05" and t = 1500 (ms) of one that began at 0
   t = t.plus(1 hour 30 seconds)
   Tick = {symbol = 'A', price = 10.0}    an event; a property that is left out is null, the time of the event may be a
                                          date: {at = '2024-01-01 08:00'}

@@ -1,4 +1,4 @@
-"""Times of events in the rows that a cell states and shows: dates to people, numbers where they are compared and kept.
+"""Times of events in the rows that a cell states and shows: texts to people, numbers where they are compared and kept.
 
 Which columns hold times is known of what statements deliver and of what ``iterate`` reads (`session.times`).
 """
@@ -13,9 +13,9 @@ from typing import Any
 from cepbook.errors import UsageError
 from cepbook.magics.scenario_cell import Part
 from cepbook.session import Workbench
-from cepbook.session.clock import to_time
+from cepbook.session.clock import read_time
 from cepbook.session.times import Times
-from cepbook.shown import BELOW, time_text
+from cepbook.shown import time_text
 from cepbook.testing.runner import StepResult
 from cepbook.testing.trace import Advance, Delivery, Iterate, Reaction, Rows, Send, Stimulus
 
@@ -40,7 +40,7 @@ class Moments:
         return frozenset()
 
     def read(self, parts: Iterable[Part]) -> tuple[Part, ...]:
-        """What a cell states with its dates as numbers; a text that is no date stays, and differs from any time."""
+        """What a cell states with its times as numbers; a text that is none stays, and differs from any time."""
         return tuple(
             replace(part, step=replace(part.step, reactions=self.stated(part.step.stimulus, part.step.reactions)))
             for part in parts
@@ -65,7 +65,7 @@ class Moments:
         return None
 
     def stated(self, stimulus: Stimulus | None, reactions: Iterable[Reaction]) -> tuple[Reaction, ...]:
-        """Reactions that a cell states, dates as numbers."""
+        """Reactions that a cell states, times as numbers."""
         return tuple(_changed(each, self.columns(stimulus, each), self._number) for each in reactions)
 
     def written(self, result: StepResult) -> StepResult:
@@ -78,8 +78,8 @@ class Moments:
         return replace(result, step=replace(step, reactions=expected), actual=actual)
 
     def text(self, value: Any) -> Any:
-        """A time as the date that `read` reads; a time of a clock that starts at 0, and what is none, as it is."""
-        if type(value) is not int or abs(value) < BELOW * (self.second // 1000):
+        """A time as the text that `read` reads; what is none, as it is."""
+        if type(value) is not int:
             return value
         shown = time_text(value, second=self.second)
         return shown if self._number(shown) == value else value
@@ -87,7 +87,7 @@ class Moments:
     def _number(self, value: Any) -> Any:
         if isinstance(value, str):
             with suppress(UsageError):
-                return to_time(value, self.second)
+                return read_time(value, self.second)
         return value
 
 

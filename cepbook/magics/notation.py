@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from cepbook.engine.rows.support import add_months
 from cepbook.errors import UsageError
-from cepbook.session.clock import is_period, to_time
+from cepbook.session.clock import is_period, read_time
 
 CLOCK = re.compile(r"\s*t\s*=")
 EVENT = re.compile(r"\s*(?:[^\W\d][\w$.]*|`[^`\n]+`)\s*=\s*\{")
@@ -97,7 +97,7 @@ def parse_clock(text: str, start: int, now: int | None, second: int = 1000) -> t
 
 def _moment(text: str, start: int, end: int, second: int) -> int:
     try:
-        return to_time(text, second)
+        return read_time(text, second)
     except UsageError as error:
         raise NotationError(str(error), start, end, 't = "2024-01-01 08:00:00.000"') from None
 

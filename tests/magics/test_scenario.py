@@ -99,7 +99,7 @@ def test_all_since_it_was_deployed(trades: Notebook) -> None:
         ("all (none)\n", '(nothing) all + symbol="A"'),
         ('all + symbol="A" price=1.0 volume=null\n', '✗ all + symbol="B"'),
         (BOTH.replace("2.0", "2.5"), 'price=2.5 volume=null all + symbol="B" price=2.0'),
-        ("@1\n" + BOTH, "all @2000"),
+        ("@1\n" + BOTH, "all @00:00:02.000"),
         ("iterate kept\n= n=3\n", "= n=3"),
         ("! all\n", "! all"),
     ],
