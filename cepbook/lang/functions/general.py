@@ -102,6 +102,7 @@ GENERAL = (
         "the first value that is not null",
         "coalesce(price, 0.0)",
         repeats=True,
+        picks=True,
     ),
     FunctionRow(
         "max",
@@ -112,6 +113,7 @@ GENERAL = (
         "max(price, volume)",
         lambda *values: max(values),
         repeats=True,
+        picks=True,
     ),
     FunctionRow(
         "min",
@@ -122,6 +124,7 @@ GENERAL = (
         "min(price, volume)",
         lambda *values: min(values),
         repeats=True,
+        picks=True,
     ),
     FunctionRow(
         "typeof",
