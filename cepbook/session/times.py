@@ -63,6 +63,12 @@ class Times:
         read = () if statement is None else (*types_read(statement.plan), *stores_in(statement.plan))
         return self.of_types(read)
 
+    def of_context(self, name: str) -> frozenset[str]:
+        """Of the events that begin partitions of a context, likewise."""
+        context = self._runtime.catalog.contexts[name]
+        kinds = [of for each in (context, *context.levels) for of in each.properties.values()]
+        return self.of_types(of.event for of in kinds if of.event is not None)
+
     def of_types(self, names: Iterable[str]) -> frozenset[str]:
         """What holds a time in each of these event types that has such a property."""
         known = self._runtime.catalog.event_types

@@ -69,9 +69,9 @@ def _level_text(partition: Row, columns: Sequence[Column], level: str) -> str:
     return f"{level} {', '.join(texts)}".rstrip()
 
 
-def shown(value: object, kind: str) -> str:
-    """A value of a column of `kind` as text."""
-    return time_text(value) if kind == "time" and isinstance(value, int) else text_of(value)
+def shown(value: object, kind: str, times: Collection[str] = ()) -> str:
+    """A value of a column of `kind` as text; properties of events that are called as one of `times` hold ms."""
+    return time_text(value) if kind == "time" and isinstance(value, int) else text_of(value, times)
 
 
 def partial_rows(

@@ -56,7 +56,8 @@ class Control {
 
 function show(control, el) {
   const button = (label, title, onclick) => {
-    const node = make("button", { type: "button", title }, label);
+    const sign = /[a-z]/i.test(label) ? {} : { "aria-label": title }; // of a sign alone nobody could say what it does
+    const node = make("button", { type: "button", title, ...sign }, label);
     node.onclick = onclick;
     return node;
   };
