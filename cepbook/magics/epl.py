@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import warnings
 from collections.abc import Callable
+
+import pandas as pd
 
 from cepbook.errors import BindError, UsageError
 from cepbook.lang.explain import STAGES
@@ -18,6 +21,7 @@ from cepbook.magics.options import Options, OptionsError, clean, did_you_mean, v
 from cepbook.magics.show import table, text
 from cepbook.magics.why import why
 from cepbook.session import RunResult, Workbench
+from cepbook.session.again import ForgottenWarning
 from cepbook.session.results import columns_text, kind_of
 from cepbook.session.stores import describe_store
 from cepbook.session.validate import is_missing
@@ -68,7 +72,7 @@ def run_cell(host: Host, line: str, cell: str) -> object:
     asked = _ASKED.search(line)
     if asked is not None:
         CELL_OPTIONS.parse(line[: asked.start()])
-        host.assign(_variable(asked[1]), host.workbench.answer(cell, parameters=host.shell.user_ns))
+        host.assign(_variable(asked[1]), _answer(host, cell))
         return None
     options = CELL_OPTIONS.parse(line)
     key = options.name or host.cell_id
@@ -90,6 +94,19 @@ def run_cell(host: Host, line: str, cell: str) -> object:
     if not options.quiet:
         host.show(shown_result(result, host))
     return kept(host, options, found) if options.on is not None else None
+
+
+def _answer(host: Host, epl: str) -> pd.DataFrame:
+    """The rows that a select finds; what it could not take into account is said above them, as a sentence."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = host.workbench.answer(epl, parameters=host.shell.user_ns)
+    for each in told:
+        if issubclass(each.category, ForgottenWarning):
+            host.show(text(str(each.message)))
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno, source=each.source)
+    return found
 
 
 _ASKED = re.compile(r"(?:^|\s)>>\s*(\S*)\s*$")
@@ -140,7 +157,7 @@ def run_line(host: Host, line: str) -> object:
     given = first if unsplit else words(clean(line), "%epl")
     name, *rest = given or ["list"]
     if name not in SUBCOMMANDS and (name.lower() in ASKING or name[:1] in ("@", "(")):
-        return host.workbench.answer(line.strip().rstrip(";"), parameters=host.shell.user_ns)
+        return _answer(host, line.strip().rstrip(";"))
     if name in UNSPLIT:
         rest = [clean(line).removeprefix(name)]
     if name not in SUBCOMMANDS:

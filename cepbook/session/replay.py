@@ -159,7 +159,7 @@ class Replay:
     def refuse_another(self) -> None:
         """Errors: UsageError where a second replay would come between its events."""
         if self.state != "ready" or self.is_scheduled:
-            raise UsageError(f"a replay is {self.state} already\n  hint: await it, or end it with `replaying.stop()`")
+            raise UsageError(f"a replay is {self.state} already\n  hint: await it, or end it: `cep.replaying.stop()`")
 
     @property
     def progress(self) -> Progress:
