@@ -9,10 +9,10 @@ from contextlib import suppress
 from typing import IO, Any
 
 from cepbook.errors import EventError
-from cepbook.session.files import json_object
-from cepbook.session.replay import Replay
-from cepbook.session.sinks import FileSink, SinkError
-from cepbook.session.sources import Nothing
+from cepbook.session.data.files import json_object
+from cepbook.session.data.sources import Nothing
+from cepbook.session.driving.replay import Replay
+from cepbook.session.running.sinks import FileSink, SinkError
 
 PIPE = "-"  # what stands for one in place of the name of a file
 PAUSE = 0.2  # seconds between two looks whether a pipe in which nothing comes is to be waited for any longer

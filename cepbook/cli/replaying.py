@@ -18,12 +18,12 @@ from cepbook.errors import CompileError, UsageError, hint_line
 from cepbook.lang.dialects import declared, epl
 from cepbook.lang.dialects.parameters import uses
 from cepbook.session import ReplayResult, Workbench
-from cepbook.session.clock import show, whole_or_text
-from cepbook.session.files import PARQUET, parquet_head, read_file
-from cepbook.session.pieces import head_of, is_large
-from cepbook.session.replay import Replay
-from cepbook.session.sinks import FileSink, partial_name
-from cepbook.session.writers import SQLITE, check_kind
+from cepbook.session.data.files import PARQUET, parquet_head, read_file
+from cepbook.session.data.pieces import head_of, is_large
+from cepbook.session.data.writers import SQLITE, check_kind
+from cepbook.session.driving.replay import Replay
+from cepbook.session.running.sinks import FileSink, partial_name
+from cepbook.session.values.clock import show, whole_or_text
 from cepbook.shown import counted, progress_line, terminal
 
 SHOWN = 5  # errors of statements

@@ -10,7 +10,7 @@ from cepbook.magics.host import Command, Host
 from cepbook.magics.options import OptionsError, clean
 from cepbook.magics.show import clock_text, text
 from cepbook.session import Workbench
-from cepbook.session.clock import is_period, to_time, whole_or_text
+from cepbook.session.values.clock import is_period, to_time, whole_or_text
 from cepbook.widgets.render import Frozen
 
 LIVE: dict[str, Callable[[Workbench], object]] = {

@@ -12,9 +12,9 @@ from cepbook.lang.reads import types_read
 from cepbook.lang.types import Type
 from cepbook.magics.host import Host
 from cepbook.magics.scope import Scope
-from cepbook.session.modules import names_of
+from cepbook.session.inspect.stores import KINDS, indexes_of, users_of
 from cepbook.session.overview import value_text
-from cepbook.session.stores import KINDS, indexes_of, users_of
+from cepbook.session.running.modules import names_of
 from cepbook.shown import counted
 
 NAMED = 8  # names of one line

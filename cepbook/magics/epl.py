@@ -21,10 +21,10 @@ from cepbook.magics.options import Options, OptionsError, clean, did_you_mean, v
 from cepbook.magics.show import table, text
 from cepbook.magics.why import why
 from cepbook.session import RunResult, Workbench
-from cepbook.session.again import ForgottenWarning
-from cepbook.session.results import columns_text, kind_of
-from cepbook.session.stores import describe_store
-from cepbook.session.validate import is_missing
+from cepbook.session.inspect.stores import describe_store
+from cepbook.session.past.again import ForgottenWarning
+from cepbook.session.running.results import columns_text, kind_of
+from cepbook.session.values.validate import is_missing
 from cepbook.widgets.flow import FlowMap
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.source import NO_ROWS

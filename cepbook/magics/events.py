@@ -22,9 +22,9 @@ from cepbook.magics.options import Options
 from cepbook.magics.scenario_cell import EventsError, Part, parts_of, read
 from cepbook.magics.show import clock_text, row_text, table, text, together
 from cepbook.session import Workbench
-from cepbook.session.clock import read_time
-from cepbook.session.times import Times
-from cepbook.session.validate import Mismatch, converter, is_missing
+from cepbook.session.inspect.times import Times
+from cepbook.session.values.clock import read_time
+from cepbook.session.values.validate import Mismatch, converter, is_missing
 from cepbook.shown import counted, property_text, time_text
 from cepbook.testing.runner import StepResult
 from cepbook.testing.trace import (

@@ -20,7 +20,7 @@ from cepbook.magics.remedies import with_variables
 from cepbook.magics.show import event_type_table, together
 from cepbook.magics.topics import magic_doc
 from cepbook.session import Workbench
-from cepbook.session.answers import Fired, Judged
+from cepbook.session.why.answers import Fired, Judged
 from cepbook.spark.session import shown_by
 from cepbook.widgets import show_live
 from cepbook.widgets.marble import show_marbles

@@ -8,7 +8,7 @@ from cepbook.engine.delta import Row
 from cepbook.magics.host import Host
 from cepbook.magics.options import Options, one, whole
 from cepbook.magics.show import table, text
-from cepbook.session.marble import Marble
+from cepbook.session.past.marble import Marble
 from cepbook.shown import counted, text_of
 from cepbook.widgets.marble import Axis
 from cepbook.widgets.render import Frozen

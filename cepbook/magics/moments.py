@@ -1,6 +1,6 @@
 """Times of events in the rows that a cell states and shows: texts to people, numbers where they are compared and kept.
 
-Which columns hold times is known of what statements deliver and of what ``iterate`` reads (`session.times`).
+Which columns hold times is known of what statements deliver and of what ``iterate`` reads (`session.inspect.times`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from cepbook.errors import UsageError
 from cepbook.magics.scenario_cell import Part
 from cepbook.session import Workbench
-from cepbook.session.clock import read_time
-from cepbook.session.times import Times
+from cepbook.session.inspect.times import Times
+from cepbook.session.values.clock import read_time
 from cepbook.shown import time_text
 from cepbook.testing.runner import StepResult
 from cepbook.testing.trace import Advance, Delivery, Iterate, Reaction, Rows, Send, Stimulus

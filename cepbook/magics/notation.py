@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from cepbook.engine.rows.support import add_months
 from cepbook.errors import UsageError
-from cepbook.session.clock import is_period, read_time
+from cepbook.session.values.clock import is_period, read_time
 
 CLOCK = re.compile(r"\s*t\s*=")
 EVENT = re.compile(r"\s*(?:[^\W\d][\w$.]*|`[^`\n]+`)\s*=\s*\{")

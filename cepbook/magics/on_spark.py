@@ -15,7 +15,7 @@ from cepbook.lang import plan
 from cepbook.magics.host import WORKBENCH, Host
 from cepbook.magics.options import Options, number, pairs, variable_name
 from cepbook.session import Workbench
-from cepbook.session.clock import whole_or_text
+from cepbook.session.values.clock import whole_or_text
 from cepbook.spark.session import table as table_of
 
 GIVEN = ("frames", "from", "time", "sequence", "until", "into")  # the options of `with_spark`

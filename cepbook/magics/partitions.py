@@ -10,10 +10,10 @@ from cepbook.errors import UsageError
 from cepbook.magics.host import Host
 from cepbook.magics.options import Options, one, whole
 from cepbook.magics.show import table, text
-from cepbook.session.partials import partials_of, tags_of
-from cepbook.session.partitions import SIZES, key_names
-from cepbook.session.times import Times
-from cepbook.session.validate import is_missing
+from cepbook.session.inspect.partials import partials_of, tags_of
+from cepbook.session.inspect.partitions import SIZES, key_names
+from cepbook.session.inspect.times import Times
+from cepbook.session.values.validate import is_missing
 from cepbook.shown import counted
 from cepbook.widgets.encode import TIME, Column
 from cepbook.widgets.partitions import event_lines, partial_rows, partition_columns, shown

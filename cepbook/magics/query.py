@@ -8,7 +8,7 @@ from cepbook.errors import UsageError
 from cepbook.magics.host import Command, Host
 from cepbook.magics.options import Options, clean, variable_name
 from cepbook.magics.show import text
-from cepbook.session.query import tables_of
+from cepbook.session.inspect.query import tables_of
 from cepbook.widgets.source import NO_ROWS
 
 OPTIONS = Options("%%query").add(

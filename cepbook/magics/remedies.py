@@ -10,7 +10,7 @@ import pandas as pd
 
 from cepbook.errors import CompileError, Diagnostic
 from cepbook.magics.host import WORKBENCH
-from cepbook.session.define import time_columns
+from cepbook.session.data.define import time_columns
 
 
 def with_variables(error: CompileError, variables: Mapping[str, Any]) -> CompileError:

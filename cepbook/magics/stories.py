@@ -14,8 +14,8 @@ from cepbook.magics.host import Host
 from cepbook.magics.options import Options
 from cepbook.magics.show import text
 from cepbook.session import Workbench
-from cepbook.session.clock import show
-from cepbook.session.states import read_file, refuse_foreign, write_file
+from cepbook.session.running.states import read_file, refuse_foreign, write_file
+from cepbook.session.values.clock import show
 from cepbook.shown import Table, counted, table_html, text_of
 from cepbook.testing.recording import scenario_of
 from cepbook.widgets.charts import stream_chart

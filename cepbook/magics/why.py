@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cepbook.magics.host import Host
 from cepbook.magics.options import Options, OptionsError, whole
-from cepbook.session.clock import whole_or_text
+from cepbook.session.values.clock import whole_or_text
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.why import shown
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from cepbook.engine.rows.windows.supplied import WindowClock
-from cepbook.session.clock import ClockTime
-from cepbook.session.marble import Marble
-from cepbook.session.replay import Replay
-from cepbook.session.results import Progress, ReplayResult, RunResult
-from cepbook.session.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested
-from cepbook.session.timeline import Timeline
+from cepbook.session.driving.replay import Replay
+from cepbook.session.inspect.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested
+from cepbook.session.inspect.timeline import Timeline
+from cepbook.session.past.marble import Marble
+from cepbook.session.running.results import Progress, ReplayResult, RunResult
+from cepbook.session.values.clock import ClockTime
 from cepbook.session.workbench import Workbench
 
 __all__ = [

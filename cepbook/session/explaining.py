@@ -1,4 +1,4 @@
-"""Questions why: of a row that was delivered, of an event that was not (`session.why`, `session.fallen`)."""
+"""Questions why: of a row that was delivered, of an event that was not (`session.why.fired`, `session.why.fallen`)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, overload
 from cepbook.arguments import told
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.session.answers import Fired, Judged
-from cepbook.session.arrivals import Happening, Recorder
-from cepbook.session.clock import Moment
-from cepbook.session.fallen import known_events, readers_of, supposed_event, why_not
-from cepbook.session.stage import Stage
-from cepbook.session.times import Times
-from cepbook.session.validate import EventCheck, find_type
-from cepbook.session.watched import Place
-from cepbook.session.why import place_of, why_fired
+from cepbook.session.inspect.times import Times
+from cepbook.session.past.watched import Place
+from cepbook.session.running.arrivals import Happening, Recorder
+from cepbook.session.running.stage import Stage
+from cepbook.session.values.clock import Moment
+from cepbook.session.values.validate import EventCheck, find_type
+from cepbook.session.why.answers import Fired, Judged
+from cepbook.session.why.fallen import known_events, readers_of, supposed_event, why_not
+from cepbook.session.why.fired import place_of, why_fired
 
 if TYPE_CHECKING:
-    from cepbook.session.replay import Replay
+    from cepbook.session.driving.replay import Replay
 
 Wanted = int | str | Mapping[str, Any]
 

@@ -38,10 +38,10 @@ from cepbook.errors import UsageError, cause_text
 from cepbook.lang.catalog import FunctionType
 from cepbook.lang.types import OBJECT
 from cepbook.lang.windows import WINDOWS
-from cepbook.session.define import of_annotation
-from cepbook.session.reference import Rows, replaced_rows
-from cepbook.session.stage import Stage
-from cepbook.session.validate import EventTypes
+from cepbook.session.data.define import of_annotation
+from cepbook.session.running.stage import Stage
+from cepbook.session.values.reference import Rows, replaced_rows
+from cepbook.session.values.validate import EventTypes
 
 _CLOCK = "clock"  # the keyword-only parameter of a window's function that gets its `WindowClock`
 Functions = dict[str, tuple[Callable[..., Any], FunctionType]]

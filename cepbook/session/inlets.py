@@ -19,8 +19,8 @@ from functools import partial
 from typing import IO, Any
 
 from cepbook.errors import EventError, UsageError
-from cepbook.session.clock import duration
-from cepbook.session.files import json_object
+from cepbook.session.data.files import json_object
+from cepbook.session.values.clock import duration
 
 Event = Mapping[str, Any]
 Sleep = Callable[[float], Awaitable[object]]

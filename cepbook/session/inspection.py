@@ -10,19 +10,19 @@ import pandas as pd
 
 from cepbook.errors import Diagnostic, StatementError, not_too_deep
 from cepbook.feeds import Feed
-from cepbook.session.checking import problems
-from cepbook.session.compiler_stages import explain
-from cepbook.session.graph import Graph, graph_of
-from cepbook.session.listing import statements_of
-from cepbook.session.marble import Marble, marble_of
-from cepbook.session.metrics import Sampler, metrics_of
-from cepbook.session.modules import Owned
-from cepbook.session.partials import partials_frame
-from cepbook.session.partitions import partitions_of
-from cepbook.session.selectors import Selector, rows_of, selected
-from cepbook.session.stage import Stage
-from cepbook.session.stores import stores_of
-from cepbook.session.timeline import Timeline, timeline_of
+from cepbook.session.inspect.checking import problems
+from cepbook.session.inspect.compiler_stages import explain
+from cepbook.session.inspect.graph import Graph, graph_of
+from cepbook.session.inspect.listing import statements_of
+from cepbook.session.inspect.partials import partials_frame
+from cepbook.session.inspect.partitions import partitions_of
+from cepbook.session.inspect.selectors import Selector, rows_of, selected
+from cepbook.session.inspect.stores import stores_of
+from cepbook.session.inspect.timeline import Timeline, timeline_of
+from cepbook.session.past.marble import Marble, marble_of
+from cepbook.session.running.metrics import Sampler, metrics_of
+from cepbook.session.running.modules import Owned
+from cepbook.session.running.stage import Stage
 
 
 class Inspection:
@@ -42,7 +42,7 @@ class Inspection:
         return None if owned is None else owned.cell
 
     def stores(self) -> pd.DataFrame:
-        """All named windows and tables: kind, context, keys, indexes and sizes, rows, columns (`session.stores`)."""
+        """All named windows and tables: kind, context, keys, indexes and sizes, rows, columns (`session.inspect.stores`)."""
         with self._lock:
             return stores_of(self._stage.runtime)
 
@@ -95,7 +95,7 @@ class Inspection:
         """The rows that the statement's iterator shows now; of its context's partitions by ascending id.
 
         `selector` tells which partitions: an id, several ids, a dict of property values, a function of the properties,
-        or what `cepbook.session.selectors` makes. Raises UsageError for an unknown name, and for a selector of a
+        or what `cepbook.session.inspect.selectors` makes. Raises UsageError for an unknown name, and for a selector of a
         statement without a context or of another kind than the context.
         """
         with self._lock:
@@ -113,7 +113,7 @@ class Inspection:
         the insert and remove stream, on one time axis. Notebooks show it as a chart.
 
         `label` names the properties that stand for an event (default: the first text and number). The statement, with
-        what feeds it, runs again over the latest arrivals (`session.marble`). Raises UsageError for an unknown name or
+        what feeds it, runs again over the latest arrivals (`session.past.marble`). Raises UsageError for an unknown name or
         property, and for `events` below 1 or above 200.
         """
         with self._lock:

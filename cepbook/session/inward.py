@@ -7,8 +7,8 @@ from collections.abc import AsyncIterable, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from cepbook.errors import UsageError
+from cepbook.session.driving.live import Live, Now, WallClock, check_sources, unix_ns
 from cepbook.session.inlets import Sleep
-from cepbook.session.live import Live, Now, WallClock, check_sources, unix_ns
 
 if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench

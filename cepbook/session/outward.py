@@ -12,12 +12,12 @@ import pandas as pd
 
 from cepbook.arguments import shown
 from cepbook.errors import UsageError
-from cepbook.session.again import ForgottenWarning, Past, Twin, answer, past_of, with_values
-from cepbook.session.parameters import Given as Values
-from cepbook.session.selectors import Selector, rows_of
-from cepbook.session.sinks import FileSink, Stream, export, rows_of_feed
-from cepbook.session.stage import Stage
-from cepbook.session.tables import as_library, changed_columns, changes_of, frame_of
+from cepbook.session.data.tables import as_library, changed_columns, changes_of, frame_of
+from cepbook.session.inspect.selectors import Selector, rows_of
+from cepbook.session.past.again import ForgottenWarning, Past, Twin, answer, past_of, with_values
+from cepbook.session.running.sinks import FileSink, Stream, export, rows_of_feed
+from cepbook.session.running.stage import Stage
+from cepbook.session.values.parameters import Given as Values
 
 if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench
@@ -74,7 +74,7 @@ class Outward:
         parameters: Values | None = None,
         past: Past | None = None,
     ) -> Workbench:
-        """A second workbench in which the latest events happen anew; this one stays as it is (`session.again`).
+        """A second workbench in which the latest events happen anew; this one stays as it is (`session.past.again`).
 
         Its variables have `values` where given, and it has the statements of `epl` beside the others. `past` is what
         happens, by default what is known now; a `ForgottenWarning` says when that is not all. Raises UsageError for an

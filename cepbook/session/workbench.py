@@ -22,31 +22,40 @@ from cepbook.errors import BindError, EventError, SnapshotError, UsageError, cau
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
-from cepbook.session import clock as clocks
-from cepbook.session.arrivals import Recorder
-from cepbook.session.clock import ClockTime, Moment, to_time
-from cepbook.session.define import event_types_of
+from cepbook.session.data.define import event_types_of
+from cepbook.session.data.framed import Late
+from cepbook.session.data.sources import Given, by_type
+from cepbook.session.driving.replay import ENDED, Replay
+from cepbook.session.driving.travel import BYTES, Keep, Travel
 from cepbook.session.explaining import Explaining
-from cepbook.session.framed import Late
 from cepbook.session.functions import FromPython, Functions
 from cepbook.session.glance import Glance
+from cepbook.session.inspect.query import Prepared, query
+from cepbook.session.inspect.selectors import Selector
+from cepbook.session.inspect.variables import set_variable, variables_of
 from cepbook.session.inspection import Inspection
 from cepbook.session.inward import Inward
-from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
 from cepbook.session.outward import Outward
-from cepbook.session.parameters import Given as Values
-from cepbook.session.parameters import with_settings
-from cepbook.session.process import leftovers
-from cepbook.session.query import Prepared, query
-from cepbook.session.replay import ENDED, Replay
-from cepbook.session.results import RunResult
-from cepbook.session.selectors import Selector
-from cepbook.session.sources import Given, by_type
-from cepbook.session.stage import Stage
-from cepbook.session.states import Path, first_state, loaded, read_file, refuse_foreign, resume, saved, write_file
-from cepbook.session.travel import BYTES, Keep, Travel
-from cepbook.session.validate import EventCheck, find_type
-from cepbook.session.variables import set_variable, variables_of
+from cepbook.session.running.arrivals import Recorder
+from cepbook.session.running.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
+from cepbook.session.running.process import leftovers
+from cepbook.session.running.results import RunResult
+from cepbook.session.running.stage import Stage
+from cepbook.session.running.states import (
+    Path,
+    first_state,
+    loaded,
+    read_file,
+    refuse_foreign,
+    resume,
+    saved,
+    write_file,
+)
+from cepbook.session.values import clock as clocks
+from cepbook.session.values.clock import ClockTime, Moment, to_time
+from cepbook.session.values.parameters import Given as Values
+from cepbook.session.values.parameters import with_settings
+from cepbook.session.values.validate import EventCheck, find_type
 
 if TYPE_CHECKING:
     from cepbook.spark import Comparison
@@ -105,7 +114,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
 
         `dialect` is the language (`lang.dialects.DIALECTS`), `settings` what it takes beside the text: the ``name`` of
         the statement, and what else the dialect's row lists; for EPL ``parameters``, the values of ``?`` and ``:name``
-        in the text as a list or by name (`session.parameters`), which stay what they are now.
+        in the text as a list or by name (`session.values.parameters`), which stay what they are now.
 
         What the same `cell` deployed before is replaced, and statements that depend on it are deployed anew. Without
         a `cell`, the deployment that declares one of the same names is replaced. Raises ParseError, BindError, and
@@ -232,7 +241,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """Define an event type from a DataFrame, an Arrow table, a path of a Parquet file, a dataclass, a TypedDict or
         a dict of name -> type.
 
-        See `cepbook.session.define` and `frames` for how they become EPL types. `time` is the property that `replay`
+        See `cepbook.session.data.define` and `frames` for how they become EPL types. `time` is the property that `replay`
         takes the event time from. Defining the same again changes nothing. Raises UsageError naming the
         column that has no EPL type, or the statements that stand in the way of a changed type.
         """
@@ -251,7 +260,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """Send one event at the present time: a dict, a dataclass instance, or keyword arguments.
 
         The event is checked and copied: an unknown type or property and a value of a wrong type are EventErrors, a
-        missing property is null (`cepbook.session.validate` has the rules). `Workbench.runtime.sender` skips this.
+        missing property is null (`cepbook.session.values.validate` has the rules). `Workbench.runtime.sender` skips this.
         """
         if event is not None and properties:
             raise UsageError("give the event or its properties, not both")

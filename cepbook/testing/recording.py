@@ -20,8 +20,8 @@ from cepbook.lang.dialects.epl_lexer import RESERVED, scan
 from cepbook.lang.dialects.parameters import uses
 from cepbook.lang.text import EPL, dialect_of, settings_of
 from cepbook.session import Workbench
-from cepbook.session.again import Past
-from cepbook.session.arrivals import Happening
+from cepbook.session.past.again import Past
+from cepbook.session.running.arrivals import Happening
 from cepbook.testing import record, report
 from cepbook.testing.engines import ENGINES
 from cepbook.testing.runner import Outcome, Result, run

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepbook.errors import UsageError
-from cepbook.session.tables import changes_of
+from cepbook.session.data.tables import changes_of
 from cepbook.shown import BELOW
 from cepbook.widgets.theme import printed, themed
 

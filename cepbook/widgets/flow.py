@@ -15,8 +15,8 @@ import traitlets
 
 from cepbook.errors import CepbookError, printable
 from cepbook.session import Workbench
-from cepbook.session.graph import Graph, Node
-from cepbook.session.metrics import events_in, held_by
+from cepbook.session.inspect.graph import Graph, Node
+from cepbook.session.running.metrics import events_in, held_by
 from cepbook.shown import Table, captioned, counted, table_text, text_of
 from cepbook.widgets.live import LiveWidget, asset, script
 from cepbook.widgets.render import Frozen

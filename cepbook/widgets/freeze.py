@@ -9,7 +9,7 @@ from typing import Literal
 from cepbook.engine.looking import Latest
 from cepbook.errors import CepbookError, printable
 from cepbook.feeds import Feed
-from cepbook.session.partials import Partials
+from cepbook.session.inspect.partials import Partials
 from cepbook.shown import WIDTH_LIMIT, Table, counted, heading_html, table_html, table_text, time_text
 from cepbook.widgets.encode import Column
 from cepbook.widgets.partitions import columns_of, partial_rows, partition_columns, tree_rows

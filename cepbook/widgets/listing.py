@@ -8,7 +8,7 @@ from typing import Any
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.tally import Tally
-from cepbook.session.partitions import TIMES, described
+from cepbook.session.inspect.partitions import TIMES, described
 from cepbook.widgets.choose import Row
 
 SIZES = ("events", "groups", "waiting")

@@ -13,7 +13,7 @@ from uuid import uuid4
 import anywidget
 import traitlets
 
-from cepbook.session.replay import ENDED
+from cepbook.session.driving.replay import ENDED
 from cepbook.widgets.pump import Pump
 from cepbook.widgets.render import Frozen
 

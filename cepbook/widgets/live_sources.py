@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from cepbook.session.live import Live
+from cepbook.session.driving.live import Live
 from cepbook.widgets.live import Display, DisplayHandle
 
 INTERVAL = 1.0  # seconds between two looks

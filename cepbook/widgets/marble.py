@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cepbook.session.marble import Marble
-from cepbook.session.rerun import Arrival, Bar
+from cepbook.session.past.marble import Marble
+from cepbook.session.past.rerun import Arrival, Bar
 from cepbook.shown import text_of, time_text
 from cepbook.widgets.charts import labels, offline_altair, show_as_chart
 from cepbook.widgets.theme import FAINT, INK

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from cepbook.engine.contexts.levels import visible
 from cepbook.engine.contexts.node import Branch, Node
 from cepbook.engine.contexts.tree import Tree
-from cepbook.session.partitions import TIMES
+from cepbook.session.inspect.partitions import TIMES
 from cepbook.shown import text_of, time_text
 from cepbook.widgets.choose import Choice, first_of
 from cepbook.widgets.listing import SEEN, SIZES, Figures

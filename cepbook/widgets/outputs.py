@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from cepbook.session import Replay
-from cepbook.session.live import Live
+from cepbook.session.driving.live import Live
 from cepbook.widgets.following import FollowingChart
 from cepbook.widgets.live import Display, DisplayHandle, LiveWidget
 from cepbook.widgets.live_sources import FollowedSources

@@ -22,11 +22,11 @@ from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.lang.formatting import formatted
 from cepbook.lang.text import EPL, dialect_of
 from cepbook.session import Workbench
-from cepbook.session.clock import show
-from cepbook.session.metrics import events_in, held_by
+from cepbook.session.inspect.partitions import described, key_names
+from cepbook.session.inspect.times import Times
 from cepbook.session.overview import SECTIONS, Item, Section, items_of, value_text, written_value
-from cepbook.session.partitions import described, key_names
-from cepbook.session.times import Times
+from cepbook.session.running.metrics import events_in, held_by
+from cepbook.session.values.clock import show
 from cepbook.shown import Table, captioned, counted, table_html, table_text, text_of, time_text
 from cepbook.widgets.flow import FlowMap
 from cepbook.widgets.live import LiveWidget, asset, script

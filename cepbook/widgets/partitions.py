@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from cepbook.session.partials import Partial, Partials
-from cepbook.session.partitions import TIMES
+from cepbook.session.inspect.partials import Partial, Partials
+from cepbook.session.inspect.partitions import TIMES
 from cepbook.shown import text_of, time_text
 from cepbook.widgets.encode import TIME, Column
 from cepbook.widgets.listing import SEEN, SIZES

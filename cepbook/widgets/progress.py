@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from cepbook.session import Replay
-from cepbook.session.replay import ENDED
+from cepbook.session.driving.replay import ENDED
 from cepbook.shown import time_text
 from cepbook.widgets.live import Controllable, LiveWidget, asset, script
 from cepbook.widgets.render import Frozen

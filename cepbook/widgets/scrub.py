@@ -10,7 +10,7 @@ from typing import Any
 
 from cepbook.errors import CepbookError, CompileError, UsageError
 from cepbook.session import Replay, Workbench
-from cepbook.session.replay import ENDED
+from cepbook.session.driving.replay import ENDED
 
 TRIGGER = "until this fires"  # the statement that is deployed for an expression, and dropped when it fired
 MARKS = 200  # bookmarks at most

@@ -10,12 +10,12 @@ from cepbook.engine.contexts.tally import Tally
 from cepbook.engine.looking import Held, Latest, every, every_event, held, holds_events, latest
 from cepbook.errors import CepbookError
 from cepbook.feeds import Feed
-from cepbook.session.matches import Made, MatchRecord
-from cepbook.session.partials import Partials, partials_of, tags_of
-from cepbook.session.partitions import key_names, levels_of
-from cepbook.session.sinks import changed_columns, rows_of_feed
-from cepbook.session.stores import users_of
-from cepbook.session.times import Times
+from cepbook.session.inspect.matches import Made, MatchRecord
+from cepbook.session.inspect.partials import Partials, partials_of, tags_of
+from cepbook.session.inspect.partitions import key_names, levels_of
+from cepbook.session.inspect.stores import users_of
+from cepbook.session.inspect.times import Times
+from cepbook.session.running.sinks import changed_columns, rows_of_feed
 from cepbook.widgets.choose import Choice, Sheet
 from cepbook.widgets.encode import Column
 from cepbook.widgets.listing import Figures, PartitionSheet

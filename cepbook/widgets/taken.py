@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, Self, get_args
 
 from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.lang.types import Type
-from cepbook.session.sinks import export
+from cepbook.session.running.sinks import export
 from cepbook.widgets.encode import Buffers
 
 Form = Literal["csv", "parquet", "text"]
@@ -24,7 +24,7 @@ LARGEST = 50_000_000  # bytes that go to a page
 def file_of(rows: Sequence[Sequence[Any]], types: Mapping[str, Type], form: Form, name: str) -> bytes:
     """The rows of statement `name` as CSV, as Parquet, or as lines with tabs, as spreadsheets take them.
 
-    Raises UsageError for what is too large for a page, and as `cepbook.session.sinks.export`.
+    Raises UsageError for what is too large for a page, and as `cepbook.session.running.sinks.export`.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("rows.parquet" if form == "parquet" else "rows.csv")

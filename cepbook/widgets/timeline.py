@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cepbook.session.lives import Life
-from cepbook.session.partitions import TIMES, flat
-from cepbook.session.timeline import Timeline
+from cepbook.session.inspect.partitions import TIMES, flat
+from cepbook.session.inspect.timeline import Timeline
+from cepbook.session.running.lives import Life
 from cepbook.shown import text_of, time_text
 from cepbook.widgets.charts import labels, offline_altair, show_as_chart
 from cepbook.widgets.theme import FAINT

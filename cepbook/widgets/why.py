@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cepbook.session.answers import Facts, Fired, Judged, Titled, facts_table
+from cepbook.session.why.answers import Facts, Fired, Judged, Titled, facts_table
 from cepbook.shown import heading_html, prose, table_html
 from cepbook.widgets.render import Frozen
 

@@ -21,7 +21,8 @@ import pytest
 
 from cepbook.cli import main, replaying
 from cepbook.cli.replaying import Progress
-from cepbook.session import Workbench, pieces, sources
+from cepbook.session import Workbench
+from cepbook.session.data import pieces, sources
 from tests.waiting import until
 
 EPL = """create schema Tick(ts long, symbol string, price double);
@@ -201,7 +202,7 @@ def test_ctrl_c_keeps_what_was_written(monkeypatch: pytest.MonkeyPatch, capsys: 
         self.step(2)  # type: ignore[attr-defined]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cepbook.session.replay.Replay.run", interrupted)
+    monkeypatch.setattr("cepbook.session.driving.replay.Replay.run", interrupted)
     assert main(["run", "m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "q=o.parquet"]) == 130
     shown = capsys.readouterr()
     assert "2 events stopped" in shown.out and "0  o.partial.parquet" in shown.out and "interrupted" in shown.err

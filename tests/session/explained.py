@@ -12,9 +12,9 @@ from cepbook.engine.queries import Query, ask, replace_rows
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.session import Workbench
-from cepbook.session.answers import SHOWN, Fired
-from cepbook.session.made import Piece
-from cepbook.session.stage import Stage
+from cepbook.session.running.stage import Stage
+from cepbook.session.why.answers import SHOWN, Fired
+from cepbook.session.why.made import Piece
 from cepbook.testing.engines import RowsEngine
 from cepbook.testing.runner import run
 from cepbook.testing.scenario import read

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cepbook.errors import UsageError
-from cepbook.session.clock import duration, is_period, read_time, show, to_datetime, to_time
+from cepbook.session.values.clock import duration, is_period, read_time, show, to_datetime, to_time
 
 
 @pytest.mark.parametrize(

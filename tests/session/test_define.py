@@ -14,7 +14,7 @@ import pytest
 from cepbook.errors import UsageError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import BOOLEAN, DOUBLE, INT, LONG, OBJECT, STRING, array_of, event_of
-from cepbook.session.define import event_types_of, frame_properties
+from cepbook.session.data.define import event_types_of, frame_properties
 
 
 def kinds(frame: pd.DataFrame) -> dict[str, str]:

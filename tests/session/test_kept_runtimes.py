@@ -8,7 +8,7 @@ from weakref import ref
 import pytest
 
 from cepbook.session import Workbench
-from cepbook.session.process import leftovers
+from cepbook.session.running.process import leftovers
 
 
 def test_a_runtime_that_was_saved_goes_with_its_rewinding() -> None:

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 
 from cepbook.errors import EventError
-from cepbook.session import Workbench, files, pieces
-from cepbook.session.framed import FrameSource, Wanted
-from cepbook.session.pieces import PiecedSource
-from cepbook.session.sources import Source, open_source
+from cepbook.session import Workbench
+from cepbook.session.data import files, pieces
+from cepbook.session.data.framed import FrameSource, Wanted
+from cepbook.session.data.pieces import PiecedSource
+from cepbook.session.data.sources import Source, open_source
 
 EPL = """create schema A(t long, k string, x int, d double);
 @name('s') select irstream k, x, d from A#length(5);

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cepbook import Workbench
-from cepbook.session import arrivals
-from cepbook.session.acting import Stage
-from cepbook.session.answers import Course
+from cepbook.session.running import arrivals
+from cepbook.session.why.acting import Stage
+from cepbook.session.why.answers import Course
 
 SCHEMA = "create schema Tick(symbol string, price double); create schema Ref(x int);"
 

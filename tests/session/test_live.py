@@ -18,9 +18,9 @@ import pytest
 
 from cepbook.errors import EventError, UsageError
 from cepbook.session import Workbench, inlets
+from cepbook.session.driving.live import LiveInterrupted
 from cepbook.session.inlets import Malformed
-from cepbook.session.live import LiveInterrupted
-from cepbook.session.stage import Stage
+from cepbook.session.running.stage import Stage
 from tests.waiting import until
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.lang import plan
-from cepbook.session.made import Piece
+from cepbook.session.why.made import Piece
 from tests.session.explained import contradictions, drawn
 
 TYPES = """create schema A(k string, x int); create schema B(k string, y int);

@@ -9,7 +9,8 @@ import pytest
 
 from cepbook.errors import StatementError, UsageError
 from cepbook.lang.windows import EXAMPLE_SCHEMA, WINDOWS
-from cepbook.session import Marble, Workbench, arrivals
+from cepbook.session import Marble, Workbench
+from cepbook.session.running import arrivals
 
 SCHEMA = "create schema Tick(symbol string, price double);"
 

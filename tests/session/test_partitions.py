@@ -10,8 +10,8 @@ import pytest
 from cepbook.engine.contexts.notices import Notice
 from cepbook.errors import UsageError
 from cepbook.session import ByCategory, ByHash, ById, ByKey, ByProperties, Nested, Workbench
-from cepbook.session.lives import KEPT, ContextLives
-from cepbook.session.matches import MatchRecord
+from cepbook.session.inspect.matches import MatchRecord
+from cepbook.session.running.lives import KEPT, ContextLives
 
 SCHEMAS = "create schema Txn(cust string, account string, amount double); create schema Go(id string);"
 KEYED = """create context ByCust partition by cust from Txn;

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from cepbook.session import Workbench
-from cepbook.session.portions import CALLED, PIECES, Portions
+from cepbook.session.driving.portions import CALLED, PIECES, Portions
 
 
 def sizes(portions: Portions, seconds: Callable[[int], float], calls: int) -> list[int]:

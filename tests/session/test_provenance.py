@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cepbook import Workbench
-from cepbook.session.matches import MatchRecord
+from cepbook.session.inspect.matches import MatchRecord
 from cepbook.widgets.source import WorkbenchSource
 
 

@@ -10,7 +10,7 @@ from cepbook.engine.compiler import compile_plan
 from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError, ParseError, UsageError
-from cepbook.session.query import tables_of
+from cepbook.session.inspect.query import tables_of
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ import pytest
 from cepbook.errors import EventError, Interrupted, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
-from cepbook.session import portions
-from cepbook.session import replay as module
-from cepbook.session.framed import Wanted
-from cepbook.session.merge import Part
-from cepbook.session.replay import Replay
-from cepbook.session.sources import open_source
+from cepbook.session.data.framed import Wanted
+from cepbook.session.data.merge import Part
+from cepbook.session.data.sources import open_source
+from cepbook.session.driving import portions
+from cepbook.session.driving import replay as module
+from cepbook.session.driving.replay import Replay
 from tests.waiting import until
 
 KIND = EventType("E", {"at": t.LONG, "n": t.LONG})

@@ -12,7 +12,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
-from cepbook.session import framed, sources
+from cepbook.session.data import framed, sources
 
 BOTH = """
     @name('q') insert into Both select 'a' as src, n from A; @name('r') insert into Both select 'b' as src, n from B;

@@ -16,10 +16,10 @@ import pytest
 from cepbook.errors import EventError, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
-from cepbook.session import framed
-from cepbook.session.framed import Wanted
-from cepbook.session.merge import Merge, Part
-from cepbook.session.sources import open_source
+from cepbook.session.data import framed
+from cepbook.session.data.framed import Wanted
+from cepbook.session.data.merge import Merge, Part
+from cepbook.session.data.sources import open_source
 
 TICK = EventType("Tick", {"at": t.LONG, "symbol": t.STRING, "price": t.DOUBLE, "size": t.INT})
 

@@ -7,8 +7,8 @@ import pytest
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang import types as t
-from cepbook.session.modules import Owned, target_of
-from cepbook.session.tables import changes_of, frame_of
+from cepbook.session.data.tables import changes_of, frame_of
+from cepbook.session.running.modules import Owned, target_of
 from cepbook.session.workbench import Workbench
 
 PROPERTIES = {"s": t.STRING, "n": t.LONG, "i": t.INT, "x": t.DOUBLE, "b": t.BOOLEAN, "o": t.OBJECT}

@@ -8,8 +8,8 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.engine.runtime import Config
-from cepbook.session.partials import partials_of
-from cepbook.session.times import Times
+from cepbook.session.inspect.partials import partials_of
+from cepbook.session.inspect.times import Times
 from cepbook.shown import time_text
 from cepbook.widgets.choose import Choice
 from cepbook.widgets.choose import _written as written

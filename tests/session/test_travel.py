@@ -60,7 +60,7 @@ def go_on(cep: Workbench) -> Any:
 @pytest.mark.parametrize("keep", [1, 37, "5 sec", "1 hour", True])
 @pytest.mark.parametrize("stepping", [False, True])
 def test_as_it_was_at_any_instant(keep: int | str, stepping: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepbook.session.travel.APART", 0.01)
+    monkeypatch.setattr("cepbook.session.driving.travel.APART", 0.01)
     frames = history(1, 250)
     cep = bench(frames)
     replay = cep.replay(frames, keep=keep, stepping=stepping)
@@ -116,7 +116,7 @@ def test_what_was_done_by_hand_stays_done() -> None:
 
 
 def test_snapshots_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepbook.session.travel.MOST", 32)
+    monkeypatch.setattr("cepbook.session.driving.travel.MOST", 32)
     frames = history(4)
     cep = bench(frames)
     replay = cep.replay(frames, keep=1)
@@ -128,7 +128,7 @@ def test_snapshots_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_snapshots_are_small_together(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = history(4)
-    monkeypatch.setattr("cepbook.session.travel.BYTES", 1)
+    monkeypatch.setattr("cepbook.session.driving.travel.BYTES", 1)
     replay = bench(frames).replay(frames, keep=1)
     replay.run()
     assert replay._travel is not None and len(replay._travel._kept) <= 9
@@ -137,9 +137,9 @@ def test_snapshots_are_small_together(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_snapshots_by_cost_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = history(4)
     spent = iter(range(10_000))
-    monkeypatch.setattr("cepbook.session.travel.wall.thread_time", lambda: next(spent))
-    monkeypatch.setattr("cepbook.session.travel.SHARE", 3)
-    monkeypatch.setattr("cepbook.session.portions.PIECES", (1, 1))
+    monkeypatch.setattr("cepbook.session.driving.travel.wall.thread_time", lambda: next(spent))
+    monkeypatch.setattr("cepbook.session.driving.travel.SHARE", 3)
+    monkeypatch.setattr("cepbook.session.driving.portions.PIECES", (1, 1))
     replay = bench(frames).replay(frames, keep=True, stepping=True)
     replay.run()
     kept = replay._travel._kept if replay._travel is not None else []
@@ -156,9 +156,9 @@ def test_a_snapshot_that_was_slow_once_leaves_no_gap(monkeypatch: pytest.MonkeyP
         clock[0] += 1
         return clock[0]
 
-    monkeypatch.setattr("cepbook.session.travel.wall.thread_time", spent)
-    monkeypatch.setattr("cepbook.session.travel.SHARE", 3)
-    monkeypatch.setattr("cepbook.session.portions.PIECES", (1, 1))
+    monkeypatch.setattr("cepbook.session.driving.travel.wall.thread_time", spent)
+    monkeypatch.setattr("cepbook.session.driving.travel.SHARE", 3)
+    monkeypatch.setattr("cepbook.session.driving.portions.PIECES", (1, 1))
     replay = bench(frames).replay(frames, keep=True, stepping=True)
     travel = replay._travel
     assert travel is not None

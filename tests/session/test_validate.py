@@ -14,7 +14,7 @@ import pytest
 from cepbook.errors import EventError
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
-from cepbook.session.validate import EventCheck, find_type
+from cepbook.session.values.validate import EventCheck, find_type
 
 PLACE = EventType("Place", {"name": t.STRING, "height": t.DOUBLE})
 

@@ -8,7 +8,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
-from cepbook.session.answers import Course, Fired
+from cepbook.session.why.answers import Course, Fired
 
 TYPES = """create schema Tick(symbol string, price double);
 create variable double threshold = 5.0;
@@ -320,7 +320,7 @@ def test_many_statements_are_judged_by_their_filters_and_thirty_run_again() -> N
 
 
 def test_what_runs_again_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepbook.session.fallen.HAPPENING", 7)
+    monkeypatch.setattr("cepbook.session.why.fallen.HAPPENING", 7)
     found = bench(";".join(f"@name('s{i}') select * from Tick" for i in range(5)), (("A", 50), ("B", 60), ("A", 70)))
     courses = found.why(None, -1).courses
     assert [c.outcome for c in courses] == ["delivered"] * 2 + ["not known"] * 3

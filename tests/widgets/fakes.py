@@ -11,8 +11,8 @@ import numpy as np
 from cepbook.engine.looking import Held, Latest
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
-from cepbook.session.matches import Made
-from cepbook.session.partials import Partial, Partials
+from cepbook.session.inspect.matches import Made
+from cepbook.session.inspect.partials import Partial, Partials
 from cepbook.widgets import StatementView
 from cepbook.widgets.choose import Choice
 from cepbook.widgets.encode import Column

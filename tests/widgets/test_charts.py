@@ -14,8 +14,8 @@ import pytest
 import vl_convert
 
 from cepbook.errors import UsageError
-from cepbook.session.clock import ClockTime
 from cepbook.session.glance import Glance
+from cepbook.session.values.clock import ClockTime
 from cepbook.widgets import charts
 from cepbook.widgets.theme import CONFIG, printed, themed
 

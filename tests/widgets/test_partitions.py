@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cepbook.session import Workbench
-from cepbook.session.matches import Made
-from cepbook.session.partials import Partial
+from cepbook.session.inspect.matches import Made
+from cepbook.session.inspect.partials import Partial
 from cepbook.widgets import StatementView, view
 from cepbook.widgets.encode import Column
 from cepbook.widgets.partitions import event_lines, partition_columns

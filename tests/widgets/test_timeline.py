@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.session.lives import Life
-from cepbook.session.timeline import Timeline
+from cepbook.session.inspect.timeline import Timeline
+from cepbook.session.running.lives import Life
 from cepbook.widgets.timeline import LABELLED, chart
 
 pytestmark = pytest.mark.histories

@@ -9,7 +9,7 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
-from cepbook.session.marble import Marble
+from cepbook.session.past.marble import Marble
 from cepbook.widgets.charts import describe
 from cepbook.widgets.outputs import WIDGET
 from cepbook.widgets.tune import Tuner

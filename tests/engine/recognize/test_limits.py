@@ -12,7 +12,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError, StatementError, UsageError
 from cepbook.lang.recognize import RowRepeat, RowSequence, RowVariable, automaton
 from cepbook.lang.types import INT
-from cepbook.session.compiler_stages import explain
+from cepbook.session.inspect.compiler_stages import explain
 
 SCHEMA = "create schema R(k string, n int);"
 

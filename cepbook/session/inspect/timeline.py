@@ -1,0 +1,96 @@
+"""Timelines: when the partitions of a context were allocated and deallocated, and how many lived at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import UsageError
+from cepbook.session.inspect.partitions import flat, levels_of
+from cepbook.session.inspect.times import Times
+from cepbook.session.running.lives import ContextLives, Life
+from cepbook.session.values.clock import span_text, unit
+
+MOST_PARTITIONS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The last partitions of a context as data. In a notebook it is a chart (`cepbook.widgets.timeline` draws it).
+
+    It spans `start`, the birth of the first of `lives`, to `end`, the present (ms, or µs with such a clock). `counts`
+    tells how many partitions lived from a time on, `live` how many live now, `allocated` how many there ever were.
+    `levels` names the levels of a nested context, outermost first. `times` are properties of the events that begin
+    partitions which hold times in units of the clock.
+    """
+
+    context: str
+    epl: str
+    start: int
+    end: int
+    lives: tuple[Life, ...]
+    counts: tuple[tuple[int, int], ...]
+    live: int
+    allocated: int
+    levels: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    unit: str = "ms"
+    times: frozenset[str] = frozenset()
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line per partition: id, born, died (ms; NA: it lives), and its properties."""
+        rows = [flat(life.properties, self.levels) for life in self.lives]
+        names = dict.fromkeys(name for row in rows for name in row)
+        head = {
+            "id": pd.array([life.id for life in self.lives], dtype="Int64"),
+            "born": pd.array([life.born for life in self.lives], dtype="Int64"),
+            "died": pd.array([life.died for life in self.lives], dtype="Int64"),
+        }
+        rest: dict[str, Any] = {
+            name: pd.Series([row.get(name) for row in rows], dtype="object") for name in names if name not in head
+        }
+        return pd.DataFrame({**head, **rest})
+
+    def __repr__(self) -> str:
+        shown = f", the last {len(self.lives):,} drawn" if self.allocated > len(self.lives) else ""
+        text = (
+            f"timeline of {self.context}: {self.allocated:,} partition{'' if self.allocated == 1 else 's'}{shown}, "
+            f"{self.live:,} live, {span_text(self.start, self.end, self.unit)}"
+        )
+        return "\n".join((text, *(f"  {note}" for note in self.notes)))
+
+
+def timeline_of(runtime: Runtime, known: ContextLives, context: str, partitions: int) -> Timeline:
+    """The timeline of the last `partitions` partitions of a context.
+
+    Errors: UsageError for an unknown context, and for a number below 1 or above `MOST_PARTITIONS`.
+    """
+    if isinstance(partitions, bool) or not isinstance(partitions, int) or not 1 <= partitions <= MOST_PARTITIONS:
+        raise UsageError(f"a timeline shows 1 to {MOST_PARTITIONS} partitions, not {partitions!r}")
+    found = runtime.context(context)
+    lives = tuple(known.lives)[-partitions:]
+    begin = min((life.born for life in lives), default=runtime.now)
+    return Timeline(
+        context=context,
+        epl=found.plan.epl,
+        start=begin,
+        end=max(runtime.now, begin),
+        lives=lives,
+        counts=_counts(tuple(known.counts), begin),
+        live=known.live,
+        allocated=known.allocated,
+        levels=levels_of(runtime, context),
+        notes=() if found.statements else ("no statement uses the context: it is not active",),
+        unit=unit(runtime.config.second),
+        times=Times(runtime, ms=True).of_context(context),
+    )
+
+
+def _counts(counts: tuple[tuple[int, int], ...], begin: int) -> tuple[tuple[int, int], ...]:
+    """The counts from `begin` on."""
+    later = [count for count in counts if count[0] >= begin]
+    before = [live for time, live in counts if time < begin]
+    return tuple(([(begin, before[-1])] if before and (not later or later[0][0] > begin) else []) + later)

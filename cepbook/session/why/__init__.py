@@ -1,0 +1,1 @@
+"""Why a row was delivered (`fired`), and why an event led to none (`fallen`)."""
