@@ -118,8 +118,10 @@ def arguments_checked(*, but: Collection[str] = ()) -> Callable[[type[_Class]], 
 
     def dress(cls: type[_Class]) -> type[_Class]:
         for name, method in inspect.getmembers(cls, inspect.isfunction):
-            if not name.startswith("_") and name not in but:
-                setattr(cls, name, checked(method))
+            if not name.startswith("_"):
+                method.__qualname__ = f"{cls.__qualname__}.{name}"  # by which Python tells of a wrong call
+                if name not in but:
+                    setattr(cls, name, checked(method))
         return cls
 
     return dress

@@ -51,11 +51,12 @@ class Replayed(Protocol):
 
     clock: Clock
     config: Config
-    catalog: Catalog
     version: int
     entered: Callable[[], object]
     rounds: Rounds
 
+    @property
+    def catalog(self) -> Catalog: ...
     @property
     def routes(self) -> Routing: ...
     @property

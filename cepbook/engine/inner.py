@@ -47,7 +47,9 @@ class Holding(Protocol):
 class Host(Protocol):
     """What has the types that are known now: the runtime."""
 
-    catalog: Catalog
+    @property
+    def catalog(self) -> Catalog:
+        """What is known now."""
 
 
 class StoreLooker:

@@ -20,11 +20,14 @@ class Host(Protocol):
 
     clock: Clock
     config: Config
-    catalog: Catalog
     holds: bool
     changes: Changes  # what moved in stores and waits for the readers
     activations: Activations
     stores: dict[str, Store]  # the named windows and tables
+
+    @property
+    def catalog(self) -> Catalog:
+        """What is known now."""
 
     def enqueue(self, type_name: str, rows: list[Row], partition: Any = None) -> None:
         """Rows of ``insert into``, for when all statements have seen the present event.

@@ -9,27 +9,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from cepbook.engine.batch import Batch
-from cepbook.engine.building import Built, build, try_to_start
 from cepbook.engine.clock import LAST, NEVER, Clock
-from cepbook.engine.compiler import Compiled, bind_text, compile_plan
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.notices import Notices, PartitionListener
 from cepbook.engine.contexts.selectors import Selector, chosen
 from cepbook.engine.delta import Row
-from cepbook.engine.deployments import Deployment, anew, dependants, fresh_id, listing, users, without
-from cepbook.engine.dividing import divided
+from cepbook.engine.deployments import Deployment, listing, users
 from cepbook.engine.failures import ErrorListener, Failures, attribute
 from cepbook.engine.filters import Handler
+from cepbook.engine.modules import Modules
 from cepbook.engine.naming import check_function_name, known
 from cepbook.engine.ports import Holder
 from cepbook.engine.queries import ask
-from cepbook.engine.relations.store import Store, declare
-from cepbook.engine.rounds import Rounds, in_full
+from cepbook.engine.rounds import Rounds
 from cepbook.engine.routing import Routes, route, unwatched
 from cepbook.engine.rows.support import copied
 from cepbook.engine.senders import sending, sending_to
@@ -40,7 +36,7 @@ from cepbook.engine.succession import latest_first
 from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted, shared
 from cepbook.errors import EventError, Interrupted, StatementError, UsageError, hint_line
 from cepbook.lang.catalog import Catalog, EventType, FunctionType, Returns, VariableType
-from cepbook.lang.plan import ModulePlan, SelectStatement
+from cepbook.lang.plan import ModulePlan
 from cepbook.lang.types import OBJECT, Type
 
 __all__ = ["Config", "Deployment", "Runtime", "Statement"]
@@ -61,16 +57,10 @@ class Runtime:
     ) -> None:
         self.config = config
         self.clock = Clock(start, None if config.prioritized else latest_first)
-        self.catalog = Catalog()
         self.functions: dict[str, Callable[..., Any]] = {}
         self._failures = Failures()
         self.version = 0
-        self._statements: dict[str, Statement] = {}
-        self._deployments: dict[str, Deployment] = {}
-        self._contexts: dict[str, Context] = {}
         self._notices = Notices(self.report)
-        self._variables: Variables = {}
-        self.stores: dict[str, Store] = {}  # the named windows and tables
         self._routes: dict[str, Handler] = {}  # built at the first event of the type after a change
         self.routes = Routes(self, self._routes, self._route, self._caught)
         self.entered: Callable[[], object] = unwatched  # called before anything is done or read from outside
@@ -80,10 +70,19 @@ class Runtime:
         self.changes = self.rounds.changes
         self.activations = self.rounds.activations
         self._serial = 0
+        modules = Modules(self, self.rounds, self.functions, self._notices, self._next_order, self._changed)
+        self._modules = modules
+        self._statements, self._contexts = modules.statements, modules.contexts
+        self.stores = modules.stores  # the named windows and tables
         for name, function in (functions or {}).items():
             self.register_function(name, function)
 
     # -------------------------------------------------------------- catalogue
+    @property
+    def catalog(self) -> Catalog:
+        """What modules may refer to."""
+        return self._modules.catalog
+
     @property
     def now(self) -> int:
         """Engine time in ms."""
@@ -116,7 +115,7 @@ class Runtime:
         """
         name = event_type.name
         if name in self.catalog.event_types:
-            found = users(self._deployments, [("event type", name)])
+            found = users(self._modules.deployments, [("event type", name)])
             if found and self.catalog.event_types[name] != event_type:
                 raise UsageError(f"event type `{name}` is used by {listing(found)}; drop these first")
             if not replace and not found:
@@ -128,7 +127,7 @@ class Runtime:
     @property
     def variables(self) -> Variables:
         """The variables and constants, by name."""
-        return self._variables
+        return self._modules.variables
 
     def define_variable(self, name: str, type_: Type, value: object = None, *, constant: bool = False) -> None:
         """Add a variable that does not come from EPL. Errors: UsageError when there is one, or `value` does not fit."""
@@ -137,16 +136,16 @@ class Runtime:
         fitting = accepted(name, value, type_)
         simple = constant and type_.of is None and type_.name in SIMPLE
         self.catalog.variables[name] = VariableType(name, type_, constant, fitting if constant else None, simple)
-        self._variables = {**self._variables, name: Variable(name, type_, fitting)}
+        self._modules.variables = {**self._modules.variables, name: Variable(name, type_, fitting)}
 
     def given_variables(self) -> tuple[tuple[str, Type, Any, bool], ...]:
         """What `define_variable` takes, of every variable: values as they were given, not as statements left them."""
         found = [v for v in self.catalog.variables.values() if v.context is None]
-        return tuple((v.name, v.type, self._variables[v.name].given, v.constant) for v in found)
+        return tuple((v.name, v.type, self._modules.variables[v.name].given, v.constant) for v in found)
 
     def get_variable(self, name: str) -> Any:
         """The present value of a variable, of an array a copy. Errors: UsageError with the nearest known name."""
-        found = shared(name, self._variables)
+        found = shared(name, self._modules.variables)
         return found.value if found.type.of is None else copied(found.value)
 
     def set_variable(self, name: str, value: object) -> None:
@@ -155,7 +154,7 @@ class Runtime:
         Errors: UsageError for an unknown name, a constant, and a value that is not of the variable's type.
         """
         self.entered()
-        found = shared(name, self._variables)
+        found = shared(name, self._modules.variables)
         if self.catalog.variables[name].constant:
             raise UsageError(f"`{name}` is a constant, it cannot be set")
         fitting = accepted(name, value, found.type)
@@ -173,7 +172,7 @@ class Runtime:
     @property
     def deployments(self) -> Mapping[str, Deployment]:
         """The deployments, by id, in order."""
-        return self._deployments
+        return self._modules.deployments
 
     def statement(self, name: str) -> Statement:
         """The running statement `name`. Errors: UsageError with the nearest known name."""
@@ -182,62 +181,28 @@ class Runtime:
 
     def compile(self, epl: str) -> ModulePlan:
         """Parse, bind and rewrite a module against the present catalogue. Errors: ParseError, BindError."""
-        return bind_text(epl, self.catalog, self.config, self._statements.keys())
+        return self._modules.compile(epl)
 
     def deploy(self, epl: str | ModulePlan, *, deployment_id: str | None = None) -> Deployment:
         """Compile a module and start it: all of it, or on any error nothing.
 
         Errors: ParseError, BindError; UsageError when `deployment_id` is taken.
         """
-        id_ = deployment_id if deployment_id is not None else fresh_id(self._deployments)
-        if id_ in self._deployments:
-            raise UsageError(f"a deployment `{id_}` exists already")
         self.entered()
-        self.rounds.check()
-        plan = self.compile(epl) if isinstance(epl, str) else epl
-        built = build(self, self._programs(plan, self.catalog, self._variables), id_, self._next_order, self._notices)
-        interruption = None
-        with self.rounds:
-            try:
-                self._begin(built)
-            except BaseException as failure:  # noqa: BLE001 - raised when nothing is left of it
-                interruption = failure
-                self._remove(built.deployment)
-            if self._queue and interruption is None:
-                self.rounds.drain(raising=False)  # what statements inserted as they began
-        if interruption is not None:
-            raise interruption
-        return built.deployment
+        return self._modules.deploy(epl, deployment_id)
 
     def undeploy(self, deployment_id: str, *, cascade: bool = False) -> None:
         """Stop a deployment and forget what it created.
 
         Errors: UsageError when there is none, or when others depend on it (named); `cascade` stops these too.
         """
-        self.rounds.check()
-        deployment = self._deployment(deployment_id)
-        others = dependants(self._deployments, [deployment])
-        if others and not cascade:
-            raise UsageError(f"deployment `{deployment_id}` is used by {listing(others)}; drop these first")
-        self._in_full([partial(self._remove, each) for each in (*reversed(others), deployment)])
+        self.entered()
+        self._modules.undeploy(deployment_id, cascade=cascade)
 
     def undeploy_statement(self, deployment_id: str, name: str) -> bool:
         """Stop one statement; the rest of its deployment runs on. False: the rest needs it, nothing changed."""
-        self.rounds.check()
-        deployment = self._deployment(deployment_id)
-        others = {*self._statements} - {s.name for s in deployment.statements}
-        parts = divided(deployment, name, without(self.catalog, [deployment]), self.config, others)
-        if parts is None or users(self._deployments, parts[0].plan.provides):
-            return False
-        self._in_full([partial(self._remove, *parts)])
-        return True
-
-    def _in_full(self, steps: Sequence[Callable[[], object]]) -> None:
-        """Take all steps, each of which can be taken again when it was interrupted; then raise the interruption."""
-        with self.rounds:
-            interruption = in_full(steps)
-        if interruption is not None:
-            raise interruption
+        self.entered()
+        return self._modules.undeploy_statement(deployment_id, name)
 
     def redeploy(self, deployment_id: str, epl: str) -> Deployment:
         """Replace a deployment by a new module; deployments that depend on it are started afresh from their source.
@@ -245,87 +210,21 @@ class Runtime:
         All are compiled before anything stops: on an error (ParseError, BindError, of the module or of a dependant that
         no longer fits) everything runs on as it was.
         """
-        self.rounds.check()
-        old = self._deployment(deployment_id)
-        others = dependants(self._deployments, [old])
-        trial = without(self.catalog, [old, *others])
-        names = {*self._statements} - {s.name for d in (old, *others) for s in d.statements}
-        variables, compiled = self._variables, list[tuple[str, Compiled]]()
-        for each, source in [(old, epl), *((d, d.source) for d in others)]:
-            with anew(each, each is not old):
-                made = self._programs(bind_text(source, trial, self.config, names), trial, variables)
-            compiled.append((each.id, made))
-            trial, variables = made.catalog, made.variables
-            names |= set(made.programs)
-        steps = [partial(self._remove, each) for each in (*reversed(others), old)]
-        self._in_full([*steps, *(partial(self._begin_afresh, made, id_) for id_, made in compiled)])
-        return self._deployments[deployment_id]
+        self.entered()
+        return self._modules.redeploy(deployment_id, epl)
 
-    def _begin_afresh(self, compiled: Compiled, id_: str) -> None:
-        """Start a module, and forget first what an interruption may have left of it."""
-        built = build(self, compiled, id_, self._next_order, self._notices)
-        if id_ in self._deployments or any(s.name in self._statements for s in built.deployment.statements):
-            self._remove(built.deployment)
-        self._begin(built)
-
-    def _programs(self, plan: ModulePlan, catalog: Catalog, variables: Variables) -> Compiled:
-        compiled = compile_plan(plan, catalog, self.clock, self.config, self.functions, variables)
-        for statement in plan.statements:
-            if isinstance(statement, SelectStatement):
-                live: Iterable[Any] = (None,)
-                if statement.context is not None:  # in a context that runs on: its partitions
-                    same = catalog.contexts.get(statement.context) is self.catalog.contexts.get(statement.context, 0)
-                    live = self.context(statement.context).partitions.values() if same else ()
-                try_to_start(self, statement, compiled, live)
-        return compiled
-
-    def _begin(self, built: Built) -> None:
-        """Start what was built. Where that is interrupted `_remove` leaves nothing of it."""
-        self.catalog, self._variables = built.compiled.catalog, built.compiled.variables
-        self._contexts.update(built.contexts)
-        self.stores.update(built.stores)
-        for statement in built.deployment.statements:
-            context = statement.steps.context
-            self._statements[statement.name] = statement
-            statement.start(None if context is None else self.context(context))
-        self._deployments[built.deployment.id] = built.deployment
-        self._hold()
-        self.rewired()
-
-    def _hold(self) -> None:
-        """Whether rows are held depends on the statements that run; which indexes are unique on what is declared."""
-        declare(self.stores, self.catalog.indexes)
+    def _changed(self) -> None:
+        """Statements came or went: on those that run depends whether rows are held."""
         holds = any(statement.merges for statement in self._statements.values())
         if holds != self.holds:
             self.holds = holds
             for statement in self._statements.values():
                 statement.outlet.hold(holds)
+        self.rewired()
 
     def _next_order(self, priority: int) -> tuple[int, int]:
         self._serial += 1
         return (-priority if self.config.prioritized else 0, self._serial)
-
-    def _remove(self, deployment: Deployment, rest: Deployment | None = None) -> None:
-        """Stop what a deployment put here, all of it or what there is; or a part, after which there is the `rest`."""
-        for statement in reversed(deployment.statements):
-            self._statements.get(statement.name, statement).stop()
-            self._statements.pop(statement.name, None)
-        for name in deployment.contexts:
-            self._contexts.pop(name, None)
-        for name in deployment.event_types:
-            self.stores.pop(name, None)
-        self.catalog = without(self.catalog, [deployment])
-        self._variables = {name: self._variables[name] for name in self.catalog.variables}
-        if rest is None:
-            self._deployments.pop(deployment.id, None)
-        else:
-            self._deployments[rest.id] = rest
-        self._hold()
-        self.rewired()
-
-    def _deployment(self, id_: str) -> Deployment:
-        self.entered()
-        return known("deployment", id_, self._deployments)
 
     # -------------------------------------------------------------- events
     def send(self, type_name: str, event: dict[str, Any], at: int | None = None) -> None:
@@ -414,7 +313,7 @@ class Runtime:
         store = self.stores.get(type_name)
         if store is not None:
             return self.routes.into(store)
-        return self._route(type_name) if type_name in self.catalog.event_types else None
+        return self._route(type_name) if type_name in self._modules.catalog.event_types else None
 
     def _unbuilt_route(self, type_name: str) -> Handler:
         def first(event: Any) -> None:
@@ -448,7 +347,7 @@ class Runtime:
     def context(self, name: str) -> Context:
         """The running context `name`. Errors: UsageError with the nearest known name."""
         self.entered()
-        return known("context", name, self._contexts)
+        return self._modules.context(name)
 
     # -------------------------------------------------------------- time
     def advance(self, t: int, *, stepping: bool = False) -> None:
@@ -485,7 +384,7 @@ class Runtime:
         row; UsageError when the selector does not go with the statement's context.
         """
         if statement not in self._statements and any(
-            statement == s.name for d in self._deployments.values() for s in d.plan.statements
+            statement == s.name for d in self._modules.deployments.values() for s in d.plan.statements
         ):
             return []  # create statements deliver nothing and iterate empty
         found = self.statement(statement)

@@ -4,42 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from threading import RLock
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from cepbook.arguments import told
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
+from cepbook.session.bench import Bench
 from cepbook.session.inspect.times import Times
 from cepbook.session.past.watched import Place
-from cepbook.session.running.arrivals import Happening, Recorder
-from cepbook.session.running.stage import Stage
+from cepbook.session.running.arrivals import Happening
 from cepbook.session.values.clock import Moment
-from cepbook.session.values.validate import EventCheck, find_type
+from cepbook.session.values.validate import find_type
 from cepbook.session.why.answers import Fired, Judged
 from cepbook.session.why.fallen import known_events, readers_of, supposed_event, why_not
 from cepbook.session.why.fired import place_of, why_fired
 
-if TYPE_CHECKING:
-    from cepbook.session.driving.replay import Replay
-
 Wanted = int | str | Mapping[str, Any]
 
 
-class Explaining:
+class Explaining(Bench):
     """The part of a workbench that explains. It changes nothing, and calls Python functions only on request."""
-
-    _lock: RLock
-    _stage: Stage
-    _replay: Replay | None
-
-    def _entry(self, type_name: str) -> tuple[EventCheck, Recorder]:
-        """What checks events of a type."""
-        raise NotImplementedError
-
-    def _moment(self, value: object) -> int:
-        """A point in time in clock units."""
-        raise NotImplementedError
 
     @overload
     def why(

@@ -30,35 +30,23 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable
-from threading import RLock
 from typing import Any, TypeVar, overload
 
-from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError, cause_text
 from cepbook.lang.catalog import FunctionType
 from cepbook.lang.types import OBJECT
 from cepbook.lang.windows import WINDOWS
+from cepbook.session.bench import Bench
 from cepbook.session.data.define import of_annotation
-from cepbook.session.running.stage import Stage
 from cepbook.session.values.reference import Rows, replaced_rows
 from cepbook.session.values.validate import EventTypes
 
 _CLOCK = "clock"  # the keyword-only parameter of a window's function that gets its `WindowClock`
-Functions = dict[str, tuple[Callable[..., Any], FunctionType]]
 Code = TypeVar("Code", bound=Callable[..., Any])
 
 
-class FromPython:
+class FromPython(Bench):
     """What a workbench takes from Python, under names that EPL calls."""
-
-    _lock: RLock
-    _functions: Functions
-    _stage: Stage
-
-    @property
-    def runtime(self) -> Runtime:
-        """The engine."""
-        raise NotImplementedError
 
     def replace_rows(self, name: str, rows: Rows) -> None:
         """Named window `name` holds these `rows` (a DataFrame, dicts, lists) from now on, and no others.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from threading import RLock
 from typing import Any
 
 import pandas as pd
 
 from cepbook.errors import Diagnostic, StatementError, not_too_deep
 from cepbook.feeds import Feed
+from cepbook.session.bench import Bench
 from cepbook.session.inspect.checking import problems
 from cepbook.session.inspect.compiler_stages import explain
 from cepbook.session.inspect.graph import Graph, graph_of
@@ -21,16 +21,10 @@ from cepbook.session.inspect.stores import stores_of
 from cepbook.session.inspect.timeline import Timeline, timeline_of
 from cepbook.session.past.marble import Marble, marble_of
 from cepbook.session.running.metrics import Sampler, metrics_of
-from cepbook.session.running.modules import Owned
-from cepbook.session.running.stage import Stage
 
 
-class Inspection:
+class Inspection(Bench):
     """The part of a workbench that looks."""
-
-    _lock: RLock
-    _stage: Stage
-    _owned: Mapping[str, Owned]
 
     def statements(self) -> pd.DataFrame:
         """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
@@ -42,7 +36,7 @@ class Inspection:
         return None if owned is None else owned.cell
 
     def stores(self) -> pd.DataFrame:
-        """All named windows and tables: kind, context, keys, indexes and sizes, rows, columns (`session.inspect.stores`)."""
+        """All named windows and tables: kind, context, keys, indexes, sizes, rows, columns (from `stores_of`)."""
         with self._lock:
             return stores_of(self._stage.runtime)
 
@@ -95,8 +89,8 @@ class Inspection:
         """The rows that the statement's iterator shows now; of its context's partitions by ascending id.
 
         `selector` tells which partitions: an id, several ids, a dict of property values, a function of the properties,
-        or what `cepbook.session.inspect.selectors` makes. Raises UsageError for an unknown name, and for a selector of a
-        statement without a context or of another kind than the context.
+        or what `cepbook.session.inspect.selectors` makes. Raises UsageError for an unknown name, and for a selector of
+        a statement without a context or of another kind than the context.
         """
         with self._lock:
             return rows_of(self._stage.runtime, name, selector)
@@ -113,8 +107,8 @@ class Inspection:
         the insert and remove stream, on one time axis. Notebooks show it as a chart.
 
         `label` names the properties that stand for an event (default: the first text and number). The statement, with
-        what feeds it, runs again over the latest arrivals (`session.past.marble`). Raises UsageError for an unknown name or
-        property, and for `events` below 1 or above 200.
+        what feeds it, runs again over the latest arrivals (`session.past.marble`). Raises UsageError for an unknown
+        name or property, and for `events` below 1 or above 200.
         """
         with self._lock:
             return marble_of(self._stage.runtime, self._stage.arrivals, self._stage.feed(name), name, events, label)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, Iterable, Mapping
-from typing import TYPE_CHECKING, cast
 
 from cepbook.errors import UsageError
+from cepbook.session.bench import Bench
 from cepbook.session.driving.live import Live, Now, WallClock, check_sources, unix_ns
 from cepbook.session.inlets import Sleep
 
-if TYPE_CHECKING:
-    from cepbook.session.workbench import Workbench
 
-
-class Inward:
+class Inward(Bench):
     """The ways in which events and time come to a workbench by themselves, beside `send`, `advance` and `replay`."""
 
     _clock: WallClock | None = None
@@ -37,7 +34,7 @@ class Inward:
         present. A clock that runs already goes on.
         """
         if self.live_clock is None:
-            self._clock = WallClock(cast("Workbench", self), here=here, now=now, sleep=sleep)
+            self._clock = WallClock(self, here=here, now=now, sleep=sleep)
         assert self._clock is not None
         return self._clock
 
@@ -66,12 +63,11 @@ class Inward:
         is told of and does not stop the others. While a reader of `stream` is full no further event is taken. ``await``
         it, or `stop` it. Raises UsageError, EventError for unknown types.
         """
-        workbench = cast("Workbench", self)
-        check_sources(workbench, sources)
-        if workbench.replaying is not None:
-            workbench.replaying.refuse_another()
+        check_sources(self, sources)
+        if self.replaying is not None:
+            self.replaying.refuse_another()
         if time is not None and self.live_clock is not None:
             raise UsageError("a live clock drives the time already\n  hint: stop_clock(), or leave `time` out")
         owns = time is None and self.live_clock is None
         clock = self.run_clock(now=now, sleep=sleep) if time is None else None
-        return Live(workbench, sources, time=time, clock=clock, owns_clock=owns, sleep=sleep)
+        return Live(self, sources, time=time, clock=clock, owns_clock=owns, sleep=sleep)

@@ -1,34 +1,26 @@
-"""What a workbench hands to the outside: files, databases, ``async for``, and second workbenches of its past."""
+"""What a workbench hands to the outside: frames, listeners, answers of queries, files, databases, ``async for``."""
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Mapping
-from threading import RLock
-from typing import TYPE_CHECKING, Any, cast, overload
+from collections.abc import Callable
+from functools import partial
+from typing import Any, overload
 
 import pandas as pd
 
-from cepbook.arguments import shown
+from cepbook.engine.delta import Listener
 from cepbook.errors import UsageError
+from cepbook.session.bench import Bench
 from cepbook.session.data.tables import as_library, changed_columns, changes_of, frame_of
+from cepbook.session.inspect.query import Prepared, query
 from cepbook.session.inspect.selectors import Selector, rows_of
-from cepbook.session.past.again import ForgottenWarning, Past, Twin, answer, past_of, with_values
 from cepbook.session.running.sinks import FileSink, Stream, export, rows_of_feed
-from cepbook.session.running.stage import Stage
 from cepbook.session.values.parameters import Given as Values
 
-if TYPE_CHECKING:
-    from cepbook.session.workbench import Workbench
 
-
-class Outward:
-    """The ways in which rows leave a workbench, beside listeners (`Workbench.on`) and frames."""
-
-    _lock: RLock
-    _stage: Stage
-    _start: int
+class Outward(Bench):
+    """The ways in which rows leave a workbench."""
 
     @overload
     def to_frame(self, name: str, selector: Selector | None = None) -> pd.DataFrame: ...
@@ -57,50 +49,33 @@ class Outward:
         feed, properties = self._stage.feed(name), self._stage.statement(name).output_type.properties
         return as_library(changes_of(feed.columns(), properties), changed_columns(properties), as_)
 
-    def rehearsal(self) -> Workbench:
-        """See `Workbench.rehearsal`."""
-        raise NotImplementedError
+    def on(self, name: str, fn: Listener) -> Callable[[], None]:
+        """Call ``fn(delta)`` for every delivery of statement `name`, also when the statement is deployed anew.
 
-    def past(self) -> Past:
-        """The latest events and stops of the clock, for `again`."""
-        with self._lock:
-            return past_of(self._stage, self._start)
-
-    def again(
-        self,
-        values: Mapping[str, Any] | None = None,
-        *,
-        epl: str | None = None,
-        parameters: Values | None = None,
-        past: Past | None = None,
-    ) -> Workbench:
-        """A second workbench in which the latest events happen anew; this one stays as it is (`session.past.again`).
-
-        Its variables have `values` where given, and it has the statements of `epl` beside the others. `past` is what
-        happens, by default what is known now; a `ForgottenWarning` says when that is not all. Raises UsageError for an
-        unknown variable, and as `run`.
+        A delta has `time` (ms), `insert` and `remove` (lists of rows, or None). Returns the function that ends it.
         """
+        if not callable(fn):
+            raise UsageError(f"a listener is a function of one delta, not {type(fn).__name__}")
         with self._lock:
-            if past is not None and not isinstance(past, Past):
-                raise UsageError(f"`past` is what `Workbench.past()` gives, not {shown(past)}")
-            known = past or past_of(self._stage, self._start)
-            twin = self.rehearsal()
-        if past is None and not known.complete:
-            told = f"only the latest {known.events:,} events happen anew, earlier ones are not known any more"
-            hint = "`cep.rehearsal()` and a replay there take all"
-            warnings.warn(f"{told}\n  hint: {hint}", ForgottenWarning, stacklevel=3)  # behind the check of arguments
-        with_values(twin, values or {})
-        if epl is not None:
-            twin.run(epl, parameters=parameters)
-        Twin(twin._stage).relive(known)
-        return twin
+            return self._stage.listen(name, fn)
 
-    def answer(self, epl: str, *, parameters: Values | None = None) -> pd.DataFrame:
-        """A query's rows now (`query`); of any other select all that it would have delivered over the latest events.
+    def query(
+        self, epl: str | Prepared, selector: Selector | None = None, *, parameters: Values | None = None
+    ) -> pd.DataFrame:
+        """Answer a query over named windows and tables, or over the current rows of statements, once (``select * from
+        Delays where minutes > 60``). ``insert``, ``update`` and ``delete`` change named windows and tables, and give
+        the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
+        with self._lock, self._stage.raising():
+            stage = self._stage
+            text = epl.epl if isinstance(epl, Prepared) else epl
+            alone = text if selector is None and parameters is None else None
+            acted = partial(stage.done, query=alone, what="a query changed rows that parameters or a selector chose")
+            return query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=acted)
 
-        The latter as `changes` gives them. Nothing is deployed. Raises as `query` and `run`.
-        """
-        return answer(cast("Workbench", self), epl, parameters)
+    def prepare(self, epl: str) -> Prepared:
+        """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, then
+        ``late.run(least=60)``. Raises ParseError; what it reads need not be there yet."""
+        return Prepared(epl, self.query)
 
     def sink(
         self, name: str, path: str | os.PathLike[str], *, table: str | None = None, whole: bool = False

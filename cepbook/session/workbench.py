@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
-from functools import partial
-from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import pandas as pd
 
 from cepbook import spark as bridge
-from cepbook.arguments import arguments_checked, check, shown
+from cepbook.arguments import arguments_checked, shown
 from cepbook.engine.contexts.notices import PartitionListener
-from cepbook.engine.delta import Listener
-from cepbook.engine.runtime import Config, Runtime
 from cepbook.engine.snapshot.form import MAGIC
 from cepbook.errors import BindError, EventError, SnapshotError, UsageError, cause_text
-from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
 from cepbook.session.data.define import event_types_of
 from cepbook.session.data.framed import Late
 from cepbook.session.data.sources import Given, by_type
-from cepbook.session.driving.replay import ENDED, Replay
+from cepbook.session.driving.replay import Replay
 from cepbook.session.driving.travel import BYTES, Keep, Travel
 from cepbook.session.explaining import Explaining
-from cepbook.session.functions import FromPython, Functions
-from cepbook.session.glance import Glance
-from cepbook.session.inspect.query import Prepared, query
-from cepbook.session.inspect.selectors import Selector
+from cepbook.session.functions import FromPython
 from cepbook.session.inspect.variables import set_variable, variables_of
 from cepbook.session.inspection import Inspection
 from cepbook.session.inward import Inward
 from cepbook.session.outward import Outward
-from cepbook.session.running.arrivals import Recorder
+from cepbook.session.past.again import ForgottenWarning, Past, Twin, is_query, past_of
 from cepbook.session.running.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
 from cepbook.session.running.process import leftovers
 from cepbook.session.running.results import RunResult
@@ -51,11 +42,9 @@ from cepbook.session.running.states import (
     saved,
     write_file,
 )
-from cepbook.session.values import clock as clocks
-from cepbook.session.values.clock import ClockTime, Moment, to_time
+from cepbook.session.values.clock import ClockTime, Moment, show, to_time
 from cepbook.session.values.parameters import Given as Values
 from cepbook.session.values.parameters import with_settings
-from cepbook.session.values.validate import EventCheck, find_type
 
 if TYPE_CHECKING:
     from cepbook.spark import Comparison
@@ -78,36 +67,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
 
     keep: ClassVar[Keep] = False  # what replays keep where it is not said; the extension of notebooks sets it
 
-    def __init__(self, *, start: Moment = 0, feed_capacity: int | None = 100_000, config: Config | None = None) -> None:
-        check("Workbench", "feed_capacity", "int | None", feed_capacity)
-        if config is not None and not isinstance(config, Config):
-            hint = "from cepbook import Config; Workbench(config=Config(integer_division=True))"
-            raise UsageError(f"Workbench: `config` is a Config, or None, not {shown(config)}\n  hint: {hint}")
-        self._config = config if config is not None else Config()
-        self._start = self._moment(start)
-        self._capacity = Feed(feed_capacity).capacity  # a bad capacity is refused here, not at the first statement
-        self._lock = RLock()
-        self._functions: Functions = {}
-        self._replay: Replay | None = None
-        self._replays: WeakKeyDictionary[Replay, None] = WeakKeyDictionary()  # since it began, in order
-        self.glance = Glance()
-        self._begin()
-
-    def _begin(self) -> None:
-        runtime = Runtime(self._config, start=self._start)
-        for name, (fn, returns) in self._functions.items():
-            runtime.register_function(name, fn, returns=returns)
-        self._stage = Stage(runtime, self._lock, self._capacity)
-        self._owned: dict[str, Owned] = {}
-        self._checks: dict[str, tuple[EventType, EventCheck, Recorder]] = {}
-        self.defined: dict[str, EventType] = {}  # what `define` returned, latest last; notebooks clear it for each cell
-
     # ---- statements
-
-    @property
-    def runtime(self) -> Runtime:
-        """The engine. `reset` replaces it."""
-        return self._stage.runtime
 
     def run(self, epl: str, *, cell: str | None = None, dialect: str = "epl", **settings: Any) -> RunResult:
         """Compile and deploy a module of one or several statements, all or nothing.
@@ -241,8 +201,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """Define an event type from a DataFrame, an Arrow table, a path of a Parquet file, a dataclass, a TypedDict or
         a dict of name -> type.
 
-        See `cepbook.session.data.define` and `frames` for how they become EPL types. `time` is the property that `replay`
-        takes the event time from. Defining the same again changes nothing. Raises UsageError naming the
+        See `cepbook.session.data.define` and `frames` for how they become EPL types. `time` is the property that
+        `replay` takes the event time from. Defining the same again changes nothing. Raises UsageError naming the
         column that has no EPL type, or the statements that stand in the way of a changed type.
         """
         parents = (inherits,) if isinstance(inherits, str) else tuple(inherits)
@@ -260,7 +220,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """Send one event at the present time: a dict, a dataclass instance, or keyword arguments.
 
         The event is checked and copied: an unknown type or property and a value of a wrong type are EventErrors, a
-        missing property is null (`cepbook.session.values.validate` has the rules). `Workbench.runtime.sender` skips this.
+        missing property is null (`cepbook.session.values.validate` has the rules). `Workbench.runtime.sender` skips
+        this.
         """
         if event is not None and properties:
             raise UsageError("give the event or its properties, not both")
@@ -288,62 +249,6 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
                 record(self.runtime.now, event, place)
             with self._stage.undisturbed(), self._stage.raising():
                 self.runtime.send_together([(name, event) for name, event, _ in made])
-
-    def _entry(self, type_name: str) -> tuple[EventCheck, Recorder]:
-        """What checks events of the type, and what keeps the latest of them."""
-        types = self.runtime.catalog.event_types
-        event_type = find_type(type_name, types)
-        known = self._checks.get(type_name)
-        if known is None or known[0] is not event_type:
-            check = EventCheck(event_type, types, second=self._config.second)
-            record = self._stage.arrivals.recorder(type_name)
-            known = self._checks[type_name] = (event_type, check, record)
-        return known[1:]
-
-    @property
-    def clock(self) -> ClockTime:
-        """The time of the engine."""
-        return ClockTime(self.runtime.now, self._config.second)
-
-    @property
-    def start(self) -> ClockTime:
-        """Where the clock began, and begins again after `rewind` and `reset`."""
-        return ClockTime(self._start, self._config.second)
-
-    def _moment(self, value: object) -> int:
-        """A point in time in clock units, within the clock's range."""
-        second = self._config.second
-        return clocks.in_range(to_time(value, second), second)
-
-    def advance(
-        self, to: Moment | timedelta | None = None, *, by: str | timedelta | None = None, stepping: bool = False
-    ) -> ClockTime:
-        """Move the clock forward in one go; everything due fires in order, at the new time.
-
-        To a point in time (int ms, µs with such a clock; datetime; ISO 8601 text), or by a period (``"10 sec"``,
-        timedelta). `stepping` stops at every due time on the way. Raises EventError when the time lies in the past,
-        UsageError when it is no time.
-        """
-        if (to is None) == (by is None):
-            both = f", not both: {shown(to)} and {shown(by)}" if by is not None else ""
-            raise UsageError(f'advance the clock to a time or by a period{both}\n  hint: advance(by="10 sec")')
-        second = self._config.second
-        with self._lock:
-            if by is not None:
-                time = self.runtime.now + clocks.duration(by, second)
-            elif isinstance(to, timedelta):
-                time = self.runtime.now + clocks.span_of(to, second)
-            elif isinstance(to, str) and (period := clocks.is_period(to, second)) is not None:
-                time = self.runtime.now + period
-            else:
-                time = to_time(to, second)
-            clocks.in_range(time, second)
-            if time < self.runtime.now:
-                raise EventError(f"the clock cannot go back from {self.clock} to {ClockTime(time, second)}")
-            self._stage.arrivals.stopped(time, stepping=stepping)
-            with self._stage.undisturbed(), self._stage.raising():
-                self.runtime.advance(time, stepping=stepping)
-        return self.clock
 
     def replay(
         self,
@@ -431,41 +336,6 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
             lacks=given.only_once,
         )
 
-    @property
-    def replaying(self) -> Replay | None:
-        """The replay that has not ended yet."""
-        return self._replay if self._replay is not None and self._replay.state not in ENDED else None
-
-    # ---- listening and asking
-
-    def on(self, name: str, fn: Listener) -> Callable[[], None]:
-        """Call ``fn(delta)`` for every delivery of statement `name`, also when the statement is deployed anew.
-
-        A delta has `time` (ms), `insert` and `remove` (lists of rows, or None). Returns the function that ends it.
-        """
-        if not callable(fn):
-            raise UsageError(f"a listener is a function of one delta, not {type(fn).__name__}")
-        with self._lock:
-            return self._stage.listen(name, fn)
-
-    def query(
-        self, epl: str | Prepared, selector: Selector | None = None, *, parameters: Values | None = None
-    ) -> pd.DataFrame:
-        """Answer a query over named windows and tables, or over the current rows of statements, once (``select * from
-        Delays where minutes > 60``). ``insert``, ``update`` and ``delete`` change named windows and tables, and give
-        the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
-        with self._lock, self._stage.raising():
-            stage = self._stage
-            text = epl.epl if isinstance(epl, Prepared) else epl
-            alone = text if selector is None and parameters is None else None
-            acted = partial(stage.done, query=alone, what="a query changed rows that parameters or a selector chose")
-            return query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=acted)
-
-    def prepare(self, epl: str) -> Prepared:
-        """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, then
-        ``late.run(least=60)``. Raises ParseError; what it reads need not be there yet."""
-        return Prepared(epl, self.query)
-
     # ---- context partitions
 
     def end_partition(self, context: str, partition: int) -> None:
@@ -490,6 +360,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         with self._lock:
             return self._stage.listen_to_partitions(context, fn)
 
+    # ---- second workbenches
+
     def rehearsal(self) -> Workbench:
         """A workbench of the same functions, event types and statements in their first state, its clock at the start.
 
@@ -502,6 +374,55 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
             twin._owned = dict(self._owned)
             twin._stage.follow()
         return twin
+
+    def past(self) -> Past:
+        """The latest events and stops of the clock, for `again`."""
+        with self._lock:
+            return past_of(self._stage, self._start)
+
+    def again(
+        self,
+        values: Mapping[str, Any] | None = None,
+        *,
+        epl: str | None = None,
+        parameters: Values | None = None,
+        past: Past | None = None,
+    ) -> Workbench:
+        """A second workbench in which the latest events happen anew; this one stays as it is (`session.past.again`).
+
+        Its variables have `values` where given, and it has the statements of `epl` beside the others. `past` is what
+        happens, by default what is known now; a `ForgottenWarning` says when that is not all. Raises UsageError for an
+        unknown variable, and as `run`.
+        """
+        with self._lock:
+            if past is not None and not isinstance(past, Past):
+                raise UsageError(f"`past` is what `Workbench.past()` gives, not {shown(past)}")
+            known = past or past_of(self._stage, self._start)
+            twin = self.rehearsal()
+        if past is None and not known.complete:
+            told = f"only the latest {known.events:,} events happen anew, earlier ones are not known any more"
+            hint = "`cep.rehearsal()` and a replay there take all"
+            warnings.warn(f"{told}\n  hint: {hint}", ForgottenWarning, stacklevel=3)  # behind the check of arguments
+        for name, value in (values or {}).items():
+            twin.set(name, value)
+        if epl is not None:
+            twin.run(epl, parameters=parameters)
+        Twin(twin._stage).relive(known)
+        return twin
+
+    def answer(self, epl: str, *, parameters: Values | None = None) -> pd.DataFrame:
+        """A query's rows now (`query`); of any other select all that it would have delivered over the latest events.
+
+        The latter as `changes` gives them. Nothing is deployed. Raises as `query` and `run`, UsageError for what
+        delivers nothing.
+        """
+        if is_query(epl, self.runtime):
+            return self.query(epl, parameters=parameters)
+        twin = self.again(epl=epl, parameters=parameters)
+        last = [each for each in twin.runtime.statements.values() if each.name not in self.runtime.statements]
+        if not last:
+            raise UsageError("this delivers no rows\n  hint: `%%epl` deploys it; an expression is one select or query")
+        return twin.changes(last[-1].name)
 
     # ---- saving
 
@@ -580,5 +501,5 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
 
     def __repr__(self) -> str:
         count = sum(each.kind != "create variable" for each in self.runtime.statements.values())
-        clock = clocks.show(self.runtime.now, self._config.second)
+        clock = show(self.runtime.now, self._config.second)
         return f"Workbench({count} statement{'' if count == 1 else 's'}, clock {clock})"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cepbook.arguments import checked
+from cepbook.spark.names import SHOWN
 from cepbook.spark.session import local_session, require_pyspark
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def sql(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     session: SparkSession | None = None,
     frames: Mapping[str, Any] | None = None,
+    about: Sequence[str] = SHOWN,
     **named: Any,
 ) -> DataFrame | dict[str, DataFrame]:
     """The rows that a module of EPL delivers over DataFrames: ``sql("select …", Flight=flights, time="departure")``.
@@ -86,12 +88,13 @@ def sql(
     Each frame is given by the name of its event type, in `frames` where that is the name of another argument. Types
     that the module does not create have the columns of their frame; dates are long (ms since 1970). Of a module with
     one statement that does not insert into a stream it is its DataFrame, else one for each, by name; their columns are
-    those of `SparkRun`, the other arguments those of `run`. Errors: as `run`; ParseError, BindError.
+    those of `SparkRun` (``about=()``: the statement's own alone), the other arguments those of `run`. Errors: as `run`;
+    ParseError, BindError.
     """
     require_pyspark()
     from cepbook.spark.module import sql as found
 
-    return found(epl, {**(frames or {}), **named}, time, sequence, until, functions, session)
+    return found(epl, {**(frames or {}), **named}, time, sequence, until, functions, session, about)
 
 
 @checked

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from cepbook.errors import EventError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import BITS, Type
+from cepbook.spark.names import FURTHEST
 from cepbook.spark.schema import BINARY, shape_of
 
-FURTHEST = 2**53  # where the clock ends, see `cepbook.session.clock`
 _EPOCH = {1000: "ms", 1_000_000: "us"}
 _LONG = {"ms": "millisecond", "us": "microsecond"}
 

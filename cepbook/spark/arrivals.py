@@ -10,7 +10,7 @@ import pyarrow as pa
 from cepbook.errors import EventError
 from cepbook.shown import time_text
 from cepbook.spark.delivered import Whole
-from cepbook.spark.names import SEQ, TAG, TICK, TIME
+from cepbook.spark.names import FURTHEST, SEQ, TAG, TICK, TIME
 
 
 class Arrivals:
@@ -47,19 +47,24 @@ class Arrivals:
         at = int(same.argmax()) if same.any() else 0
         first = int(times[at]), int(sequences[at]), int(tags[at])
         if same.any() or (first == self._last and first[2] != TICK):
+            at_time = time_text(first[0], millis=True, second=self._second)
             raise EventError(
-                f"two events of {self._type_name(first[2])} at {self._shown(first[0])} have the sequence number "
+                f"two events of {self._type_name(first[2])} at {at_time} have the sequence number "
                 f"{first[1]}: their order is not defined"
             )
-        if first[0] < self._start:
-            raise EventError(
-                f"an event of {self._type_name(first[2])} has the time {self._shown(first[0])}, "
-                f"but the clock starts at {self._shown(self._start)}"
-            )
         self._last = int(times[-1]), int(sequences[-1]), int(tags[-1])
-
-    def _shown(self, time: int) -> str:
-        return time_text(time, millis=True, second=self._second)
+        for time, _, tag in (first, self._last):
+            if not self._start <= time <= FURTHEST:
+                raise EventError(outside_clock(self._type_name(tag), time, self._start, self._second))
 
     def _type_name(self, tag: int) -> str:
         return self._types.get(tag, "another type")
+
+
+def outside_clock(type_name: str, time: int, start: int, second: int) -> str:
+    """The message about an event whose time is before the clock's `start`, or beyond its end."""
+    if not -FURTHEST <= time <= FURTHEST:
+        unit = "ms" if second == 1000 else "us"
+        return f"an event of {type_name} has the time {time} {unit}, which is beyond the clock"
+    at, begin = (time_text(each, millis=True, second=second) for each in (time, start))
+    return f"an event of {type_name} has the time {at}, but the clock starts at {begin}"

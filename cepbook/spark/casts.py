@@ -20,7 +20,6 @@ from cepbook.lang.types import BITS, Type
 from cepbook.spark.names import text
 from cepbook.spark.schema import BINARY, quote, shape_of
 
-FURTHEST = 2**53  # where the clock ends, see `cepbook.session.clock`
 Sql = str
 _TEXTS = (st.StringType, st.VarcharType, st.CharType)
 _MOMENTS = (st.TimestampType, st.TimestampNTZType, st.DateType)
@@ -222,24 +221,20 @@ def units(value: Sql, found: st.DataType, second: int) -> Sql:
     return f"{millis} - CASE WHEN {micros} < {millis} * 1000 THEN 1 ELSE 0 END"
 
 
-def event_time(value: Sql, found: st.DataType, place: Place, second: int, missing: Sql) -> Sql:
-    """The event time: whole numbers as they are, dates, ISO 8601 texts; `missing` where it is null."""
+def event_time(value: Sql, found: st.DataType, place: Place, second: int) -> Sql:
+    """The event time: whole numbers as they are, dates, ISO 8601 texts; null where it is missing."""
     if isinstance(found, st.IntegralType):
-        time = widened(value, found)
-    elif isinstance(found, _MOMENTS):
-        time = units(value, found, second)
-    elif isinstance(found, (st.FloatType, st.DoubleType, st.DecimalType)):
-        time = _scalar(value, found, Type("long"), place, second)
-    elif isinstance(found, _TEXTS):
+        return widened(value, found)
+    if isinstance(found, _MOMENTS):
+        return units(value, found, second)
+    if isinstance(found, (st.FloatType, st.DoubleType, st.DecimalType)):
+        return _scalar(value, found, Type("long"), place, second)
+    if isinstance(found, _TEXTS):
         given = f"trim({value})"
         zoned = units(f"try_cast({given} AS TIMESTAMP)", st.TimestampType(), second)
         local = units(f"try_cast({given} AS TIMESTAMP_NTZ)", st.TimestampNTZType(), second)
         read = f"CASE WHEN {given} RLIKE {text('[T ].*' + _ZONED)} THEN {zoned} ELSE {local} END"
         wrong = failing(place, value, "not an ISO 8601 date and time: ")
-        time = f"CASE WHEN {value} IS NULL OR ({read}) IS NOT NULL THEN {read} ELSE {wrong} END"
-    else:
-        shown = found.simpleString()
-        raise EventError(f"{place} is {shown}: an event time is a date, ISO 8601 text or whole milliseconds")
-    inside = f"({time}) BETWEEN -{FURTHEST} AND {FURTHEST}"
-    beyond = failing(place, time, "beyond the clock: ")
-    return f"CASE WHEN {inside} THEN {time} WHEN ({time}) IS NULL THEN {missing} ELSE {beyond} END"
+        return f"CASE WHEN {value} IS NULL OR ({read}) IS NOT NULL THEN {read} ELSE {wrong} END"
+    shown = found.simpleString()
+    raise EventError(f"{place} is {shown}: an event time is a date, ISO 8601 text or whole milliseconds")

@@ -133,37 +133,53 @@ class _Laid:
     def carried(self, values: Doubles, column: _Column, sums: Doubles) -> Doubles:
         """By place the sum of a column of doubles, as the engine carries it on from `sums` of the rows held.
 
-        An event comes in, then those leave for which a window of so many has no room; before, those that are too old.
+        A row whose sum goes on from none of these before it, but from one that was held or from 0, begins a run.
         """
         at = np.flatnonzero(self.fresh)
         leading = at == self.start[at]
-        upto = self.first[at]
         since = np.where(leading, at, self.first[at - 1])
         aged = not self._form.length
-        anew = column.between(upto if aged else since, at) == 0  # the sum of no numbers
-        leaving = np.where(anew, 0, upto - since)
-        begins = anew | ~self.fresh[at - 1] | leading
-        sizes = 1 + leaving + begins
-        ends = np.cumsum(sizes)
-        offsets = ends - sizes
-        steps = np.empty(int(ends[-1]) if len(ends) else 0)
-        begin = np.flatnonzero(begins)
-        runs = offsets[begin]
+        anew = column.between(self.first[at] if aged else since, at) == 0  # the sum of no numbers
+        begin = np.flatnonzero(anew | ~self.fresh[at - 1] | leading)
         known = np.zeros(len(self.place))
         known[~self.fresh] = sums
-        steps[runs] = np.where(anew[begin], 0.0, known[at[begin] - 1])
-        inner = offsets + begins
-        steps[ends - 1 if aged else inner] = values[at]
+        before = np.where(anew[begin], 0.0, known[at[begin] - 1])
         if aged:
-            whose = np.repeat(np.arange(len(at)), leaving)
-            nth = np.arange(len(whose)) - np.repeat(np.cumsum(leaving) - leaving, leaving)
-            steps[inner[whose] + nth] = -values[since[whose] + nth]
-        else:  # one at most
-            whose = np.flatnonzero(leaving)
-            steps[inner[whose] + 1] = -values[since[whose]]
-        _run_on(steps, runs)
-        known[at] = steps[ends - 1]
+            leaving = np.where(anew, 0, self.first[at] - since)
+            known[at] = _when_old_ones_left(values, at, since, leaving, begin, before)
+        else:
+            known[at] = _before_one_leaves(values, at, since, self.first[at] > since, begin, before)
         return known
+
+
+def _when_old_ones_left(
+    values: Doubles, at: Whole, since: Whole, leaving: Whole, begin: Whole, before: Doubles
+) -> Doubles:
+    """The sums with the values `at`; so many from `since` on are `leaving` first. Runs begin with those `before`."""
+    sizes = 1 + leaving
+    sizes[begin] += 1
+    ends = np.cumsum(sizes)
+    steps = np.empty(int(ends[-1]) if len(ends) else 0)
+    inner = ends - 1 - leaving
+    runs = inner[begin] - 1
+    steps[runs] = before
+    steps[ends - 1] = values[at]
+    whose = np.repeat(np.arange(len(at)), leaving)
+    nth = np.arange(len(whose)) - np.repeat(np.cumsum(leaving) - leaving, leaving)
+    steps[inner[whose] + nth] = -values[since[whose] + nth]
+    _run_on(steps, runs)
+    found: Doubles = steps[ends - 1]
+    return found
+
+
+def _before_one_leaves(values: Doubles, at: Whole, since: Whole, full: Flags, begin: Whole, before: Doubles) -> Doubles:
+    """The sums with the values `at`; then that at `since` leaves a `full` window. Runs begin with those `before`."""
+    steps = np.empty((len(at), 2))
+    steps[:, 0] = values[at]
+    steps[:, 1] = np.where(full, -values[since], -0.0)  # which changes no sum
+    steps[begin, 0] += before
+    _run_on(steps.reshape(-1), 2 * begin)
+    return steps[:, 1]
 
 
 def _run_on(steps: Doubles, runs: Whole) -> None:

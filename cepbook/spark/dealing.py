@@ -43,6 +43,14 @@ def task_of(inputs: Inputs, placement: Placement, tasks: int, dealt: Sequence[in
     return f"array({', '.join(map(str, dealt))})[pmod({_hash(inputs, placement)}, {len(dealt)})]"
 
 
+def key_columns(inputs: Inputs, placement: Placement) -> tuple[str, ...]:
+    """The columns of the keys by which Spark itself can divide the events: those of one type."""
+    if len(inputs) > 1 or not placement.keys:
+        return ()
+    ((_, name, properties, columns),) = inputs
+    return tuple(columns[properties.index(key)] for key in dict(placement.keys)[name])
+
+
 def _hash(inputs: Inputs, placement: Placement) -> str:
     """Keys are hashed as text, so that an int and a long of one value agree."""
     keys, hashes = dict(placement.keys), []

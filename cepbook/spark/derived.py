@@ -22,8 +22,8 @@ _FEW = 3  # steps that take less time by themselves
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Rows of those before it: those of which the condition `where` is true, or their `columns`, or these of each
-    group by the `keys`.
+    """Rows of those before it: those of which the condition `where` is true, and their `columns` (none: all), or these
+    of each group by the `keys`.
     """
 
     columns: tuple[Sql, ...] = ()
@@ -31,11 +31,11 @@ class _Step:
     keys: tuple[Sql, ...] | None = None
 
     def after(self, text: str) -> str:
-        """What may stand behind ``from`` for these rows, of that for the rows before; braces of its own are doubled."""
+        """The query for these rows; `text` stands behind ``from``, for those before. Braces of its own are doubled."""
         found = f"SELECT {_doubled(', '.join(self.columns) or '*')} FROM {text}"
         if self.where:
             found += f" WHERE {_doubled(self.where)}"
-        return f"({found} GROUP BY {_doubled(', '.join(self.keys))})" if self.keys else f"({found})"
+        return f"{found} GROUP BY {_doubled(', '.join(self.keys))}" if self.keys else found
 
 
 def _name(column: Sql) -> str:
@@ -58,6 +58,8 @@ class Derived:
     def select(self, *columns: Sql) -> Derived:
         """These columns of each row."""
         last = self.steps[-1] if self.steps else None
+        if last is not None and not last.columns:
+            return replace(self, steps=(*self.steps[:-1], replace(last, columns=columns)))
         if last is not None and not last.where and last.keys is None:
             named = {_name(column): column for column in last.columns}
             if named.keys() >= set(columns):  # some of those that were selected
@@ -82,11 +84,13 @@ class Derived:
             return self._as_text()
         found = self.source
         for step in self.steps:
-            found = found.where(step.where) if step.where else found.selectExpr(*step.columns)
+            found = found.where(step.where) if step.where else found
+            found = found.selectExpr(*step.columns) if step.columns else found
         return found
 
     def _as_text(self) -> DataFrame:
-        text = "{source}"
-        for step in self.steps:
-            text = step.after(text)
-        return self.source.sparkSession.sql(f"SELECT * FROM {text}", source=self.source)
+        first, *others = self.steps
+        text = first.after("{source}")
+        for step in others:
+            text = step.after(f"({text})")
+        return self.source.sparkSession.sql(text, source=self.source)

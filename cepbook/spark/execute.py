@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -19,11 +18,11 @@ from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.contexts import Category
 from cepbook.spark import parts
 from cepbook.spark.casts import Sql
-from cepbook.spark.dealing import evenly, is_large, task_of
+from cepbook.spark.dealing import evenly, is_large, key_columns, task_of
 from cepbook.spark.derived import Derived
-from cepbook.spark.hosted import Program, Step, columns_shown, host, output_schema
+from cepbook.spark.hosted import Program, Step, form_columns, host, host_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union, upto
-from cepbook.spark.names import CLOCK, EVENT, SEQ, STOPS, TAG, TASK, TICK, TIME, text
+from cepbook.spark.names import ABOUT, CLOCK, EVENT, SEQ, STOPS, TAG, TASK, TICK, TIME, text
 from cepbook.spark.native import delivered, meta_of
 from cepbook.spark.native_batches import delivered as batches
 from cepbook.spark.output import Output, told
@@ -31,7 +30,7 @@ from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
 from cepbook.spark.placement import UNFED, Placement, clocks_of, place, without_engine
 from cepbook.spark.reach import Reach
 from cepbook.spark.result import Given, SparkRun
-from cepbook.spark.schema import kinds_of
+from cepbook.spark.schema import kinds_of, quote
 from cepbook.spark.session import local_session, quiet_pandas_warning
 from cepbook.spark.slices import Slice, counted, cut, inside, lasts, tasks_of
 from cepbook.spark.stops import PACKED, pack
@@ -56,16 +55,14 @@ class Job:
         """The events as a DataFrame."""
         return self.events.frame
 
-    @property
-    def output(self) -> Output:
-        """What the tasks deliver."""
+    def output(self, about: Collection[str] = ABOUT) -> Output:
+        """What the tasks deliver, of which at least what is `about` it (names of `META`) is told."""
+        program, form = self.program, self.placement.form
         if self.placement.path == "native":
-            form = self.placement.form
-            return delivered(self.program, self.events) if form is None else batches(form, self.program, self.events)
-        if self.program.form is not None:
-            return _by_columns(self.program, self.stream)
-        found = self.stream.mapInArrow(host(self.program), kinds_of(output_schema(self.program, True)))
-        return told(Derived(found), self.program, _in_full(self.program))
+            return delivered(program, self.events) if form is None else batches(form, program, self.events, about)
+        schema = host_schema(program, about)
+        rows = Derived(self.stream.mapInArrow(host(program, about), kinds_of(schema)))
+        return told(rows, program, _in_full(program)) if form is None else _by_columns(rows, program, schema.names)
 
 
 def _in_full(program: Program) -> dict[str, Sql]:
@@ -84,13 +81,11 @@ def _in_full(program: Program) -> dict[str, Sql]:
     }
 
 
-def _by_columns(program: Program, stream: DataFrame) -> Output:
+def _by_columns(rows: Derived, program: Program, columns: Sequence[str]) -> Output:
     """What tasks calculate by columns: each row is all that an event led to."""
-    ((name, output),) = program.outputs
-    shown = {column: shape.arrow for column, shape in columns_shown(program)}
-    kinds = kinds_of(pa.schema({TIME: pa.int64(), SEQ: pa.int64(), **shown}))
-    own = [c if (c := f"c{i}") in shown else TIME for i in range(len(output.properties))]
-    return Output(Derived(stream.mapInArrow(host(program), kinds)), meta_of(name), [own], failing=False)
+    ((name, _),) = program.outputs
+    own = form_columns(program)
+    return Output(rows, meta_of(name), [[quote(each) for each in own]], failing=False, alone=own == list(columns))
 
 
 def execute(
@@ -431,8 +426,11 @@ def _alone(events: Derived, program: Program, placement: Placement, tasks: int, 
     order = _order(program, True)
     found = events.select(*order, *_read(program)).frame
     if placement.path == "by key":
-        number = F.expr(task_of(program.inputs, placement, tasks, _dealt(events, program, placement, tasks, even)))
-        found = found.repartitionById(tasks, number)
+        counted = _dealt(events, program, placement, tasks, even)
+        if keys := () if counted else key_columns(program.inputs, placement):
+            found = found.repartition(tasks, *keys)
+        else:
+            found = found.repartitionById(tasks, F.expr(task_of(program.inputs, placement, tasks, counted)))
     elif placement.path != "row by row":
         found = found.repartition(1)
     return found.sortWithinPartitions(*order)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,8 +27,8 @@ from cepbook.spark.at_hand import Events
 from cepbook.spark.columns import Windows
 from cepbook.spark.delivered import ARROW, Collector, Order, Whole
 from cepbook.spark.form import Form
-from cepbook.spark.names import BRIEF, CLOCK, EVENT, META, SEQ, TASK, TICK, TIME
-from cepbook.spark.schema import Shape, shape_of, to_array
+from cepbook.spark.names import ABOUT, BRIEF, CLOCK, EVENT, META, SEQ, TASK, TICK, TIME
+from cepbook.spark.schema import Shape, free_names, shape_of, to_array
 from cepbook.spark.stops import NONE, Numbers, Stops, as_sequence
 
 _GATHERED = 2**16  # rows that are taken at once by columns, at least
@@ -90,14 +90,39 @@ def output_schema(program: Program, brief: bool = False) -> pa.Schema:
     return pa.schema(fields)
 
 
-def columns_shown(program: Program) -> list[tuple[str, Shape]]:
-    """The columns of what is shown by columns, beside `TIME` and `SEQ`: (name, shape); what is `TIME` is there."""
+def host_schema(program: Program, about: Collection[str] = ABOUT) -> pa.Schema:
+    """The columns that `host` gives of rows that are to tell what is `about` them (names of `META`).
+
+    `BRIEF`, as far as it is asked for or says what failed, and a struct per statement; of a form `TIME`, `SEQ` and
+    `form_columns`.
+    """
+    if program.form is None:
+        schema = output_schema(program, brief=True)
+        unasked = {name for name, _ in BRIEF} & (set(ABOUT) - {*about, "error"})
+    else:
+        schema = _form_schema(program)
+        unasked = {name for name, told in ((TIME, "time"), (SEQ, "sequence")) if told not in about}
+        unasked -= set(form_columns(program))
+    return pa.schema([each for each in schema if each.name not in unasked])
+
+
+def _form_schema(program: Program) -> pa.Schema:
+    """All that a task by columns can give."""
+    shapes = zip(form_columns(program), _shapes(program)[0], strict=True)
+    own = [pa.field(name, shape.arrow) for name, shape in shapes if name != TIME]
+    return pa.schema([pa.field(TIME, pa.int64()), pa.field(SEQ, pa.int64()), *own])
+
+
+def form_columns(program: Program) -> list[str]:
+    """Where the columns of the statement with a form are in what `host` gives: under their names, unless others have
+    these, and what is the time of the event in `TIME`.
+    """
     assert program.form is not None
-    place = _places(program)
+    place, ((_, output),) = _places(program), program.outputs
+    names = free_names(tuple(output.properties), (TIME, SEQ))
     return [
-        (f"c{i}", shape)
-        for i, (column, shape) in enumerate(zip(program.form.columns, _shapes(program)[0], strict=True))
-        if not (isinstance(column, str) and place[column] == TIME)
+        TIME if isinstance(column, str) and place[column] == TIME else name
+        for column, name in zip(program.form.columns, names, strict=True)
     ]
 
 
@@ -106,11 +131,12 @@ def _places(program: Program) -> dict[str, str]:
     return dict(zip(properties, columns, strict=True))
 
 
-def host(program: Program) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow``: `BRIEF` and the statements, or of a form what `columns_shown` says.
-
-    Its input is sorted by time, sequence and tag.
+def host(
+    program: Program, about: Collection[str] = ABOUT
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow``; it gives what `host_schema` says. Its input is sorted by time, sequence and tag.
     """
+    told = host_schema(program, about).names
 
     def run_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _settle()
@@ -122,9 +148,12 @@ def host(program: Program) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
                 begin = program.begins[number] if program.begins else None
                 task = Task(program, number=number, brief=True) if program.form is None else ByColumns(program)
             if task is not None:
-                yield from _since(begin, task.take(batch))
+                yield from told_of(begin, task.take(batch))
         if task is not None:
-            yield from _since(begin, task.finish())
+            yield from told_of(begin, task.finish())
+
+    def told_of(begin: int | None, delivered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (batch.select(told) for batch in _since(begin, delivered))
 
     return run_task
 
@@ -311,7 +340,8 @@ class ByColumns:
         assert program.form is not None
         self._windows = Windows(program.form, _places(program))
         self._arrivals = _arrivals(program)
-        self._shown = columns_shown(program)
+        self._schema = _form_schema(program)
+        self._shown = [i for i, name in enumerate(form_columns(program)) if name != TIME]
         self._waiting: list[pa.RecordBatch] = []
         self._count = 0
 
@@ -330,8 +360,9 @@ class ByColumns:
             rows, self._waiting, self._count = pa.Table.from_batches(self._waiting).combine_chunks(), [], 0
             found = self._windows.take(rows)
             arrays = [rows.column(name).combine_chunks() for name in (TIME, SEQ)]
-            arrays += [found[int(name[1:])].cast(shape.arrow) for name, shape in self._shown]
-            yield pa.RecordBatch.from_arrays(arrays, names=[TIME, SEQ, *(name for name, _ in self._shown)])
+            own = list(self._schema)[len(arrays) :]
+            arrays += [found[place].cast(field.type) for place, field in zip(self._shown, own, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
 def failures(program: Program, found: Sequence[tuple[Any, ...]], brief: bool = False) -> pa.RecordBatch:

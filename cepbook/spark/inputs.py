@@ -28,10 +28,10 @@ from pyspark.sql import types as st
 from cepbook.errors import EventError, UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
 from cepbook.spark.arrays import arrow_of, event_times, plain, property_of
-from cepbook.spark.casts import Place, Sql, checked, event_time, failing, widened
+from cepbook.spark.casts import Place, Sql, checked, event_time, widened
 from cepbook.spark.derived import Derived
-from cepbook.spark.names import SEQ, TAG, TIME
-from cepbook.spark.native import missing
+from cepbook.spark.names import FURTHEST, SEQ, TAG, TIME
+from cepbook.spark.native import in_clock, missing
 from cepbook.spark.schema import kinds_of, quote
 
 GIVEN = "events of one time are ordered by the column {0}"
@@ -146,7 +146,8 @@ def tag_frames(
 ) -> Tagged:
     """The frames (event type name -> frame, table or path) as one stream with the properties in `read`.
 
-    Streaming ones (`streams`) have the sequence 0 where none is named: who reads them numbers the events.
+    Streaming ones (`streams`) have the sequence 0 where none is named: who reads them numbers the events; times that
+    are missing are null. Of others neither is; that times are within the clock sees who reads them.
 
     Raises `UsageError` and `EventError` for a missing or ill-typed column, a missing time, or something that is none.
     """
@@ -170,8 +171,11 @@ def tag_frames(
         else:
             column = time_column(time, types[name])
             place = Place(column, name, row=column)
-            lacking = "NULL" if streams else missing("time", name)  # of a stream the event is left out and told of
-            clock = event_time(_existing(frame, column, name), frame.schema[column].dataType, place, second, lacking)
+            clock = event_time(_existing(frame, column, name), frame.schema[column].dataType, place, second)
+            if streams:  # which leave out what has no time, and tell of it
+                clock = in_clock(clock, name, -FURTHEST, second)
+            else:
+                clock = f"coalesce({clock}, {missing('time', name)})"
             values = [_property_column(frame, types[name], p, types, place, second) for p in read[name]]
             chosen = _chosen(sequence, name)
             if chosen is None and streams:
@@ -181,7 +185,7 @@ def tag_frames(
                 part, sequenced, order = _made_sequence(frame, tag, name)
                 orders.append(order)
             else:
-                part, sequenced = frame, _given_sequence(frame, chosen, name, place)
+                part, sequenced = frame, _given_sequence(frame, chosen, name)
         named = [f"{v} AS {column_name(tag, i)}" for i, v in enumerate(values)]
         about = f"{tag} AS {TAG}", f"{clock} AS {TIME}", f"{sequenced} AS {SEQ}"
         parts.append(Derived(part).select(*about, *named))
@@ -310,14 +314,12 @@ def _path(path: str) -> str:
     return re.sub("^([a-z0-9]+):/+", r"\1:/", path)
 
 
-def _given_sequence(frame: DataFrame, column: str, name: str, time: Place) -> Sql:
+def _given_sequence(frame: DataFrame, column: str, name: str) -> Sql:
     value = _existing(frame, column, name)
-    place = Place(column, name, time.row)
     found = frame.schema[column].dataType
     if not isinstance(found, st.IntegralType):
         raise EventError(f"the sequence column `{column}` of `{name}` is {found.simpleString()}, not a whole number")
-    lacking = failing(place, value, "the sequence number is missing: ")
-    return f"coalesce({widened(value, found)}, CAST({lacking} AS BIGINT))"
+    return f"coalesce({widened(value, found)}, {missing('sequence number', name)})"
 
 
 # ---- columns

@@ -33,7 +33,8 @@ from cepbook.spark.inputs import SEQUENCE, check_delay, loaded
 from cepbook.spark.mark import check
 from cepbook.spark.messages import ORDER, SCHEME, from_kafka, subscribed
 from cepbook.spark.module import runtime_of
-from cepbook.spark.result import SparkRun, acting, caused
+from cepbook.spark.names import SHOWN
+from cepbook.spark.result import SparkRun, acting, caused, check_about
 from cepbook.spark.session import local_session, quiet_pandas_warning, submitted
 
 FORMATS = ("parquet", "csv", "json", "orc")
@@ -77,6 +78,9 @@ def _parser() -> argparse.ArgumentParser:
         help="what orders events of one time")  # fmt: skip
     add("--out", dest="outputs", action="append", default=[], metavar="STATEMENT=DIRECTORY", type=_pair,
         help="where the rows of a statement go")  # fmt: skip
+    add("--about", type=_about, default=SHOWN, metavar="COLUMNS",
+        help="which of " + ", ".join(SHOWN) + " are written before a statement's own columns, all if not given: "
+        "time,kind or none")  # fmt: skip
     add("--format", choices=FORMATS, help="of files and directories whose names do not tell; parquet if not given")
     add("--start", type=_moment, help="ISO 8601 or ms: the clock begins here, at 1970 if not given")
     add("--until", type=_moment, help="ISO 8601 or ms: the clock goes there at the end, and later events are left out")
@@ -104,6 +108,15 @@ def _column(text: str) -> str:
     if "=" in text:
         _pair(text)
     return text
+
+
+def _about(text: str) -> tuple[str, ...]:
+    names = () if text == "none" else tuple(each.strip() for each in text.split(","))
+    try:
+        check_about(names)
+    except UsageError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
+    return names
 
 
 def _local(text: str) -> str:
@@ -283,7 +296,7 @@ def _batch(given: argparse.Namespace) -> int:
     lines, failed = [], 0
     for name, path in given.outputs:
         seen = Observation(f"rows of {name}")
-        rows = run.frame(name, observed=seen)
+        rows = run.frame(name, observed=seen, about=given.about)
         mode = "overwrite" if given.overwrite else "error"
         writer = rows.write.format(_format(path, given)).option("header", True).mode(mode)
         acting(partial(writer.save, path), session, name, given.quiet)
@@ -320,7 +333,7 @@ def _stream(given: argparse.Namespace) -> int:
     queries: dict[str, StreamingQuery] = {}
     for name, path in given.outputs:
         writer = (
-            run.frame(name, observed=_METRICS)
+            run.frame(name, observed=_METRICS, about=given.about)
             .writeStream.format(_format(path, given))
             .option("header", True)
             .outputMode("append")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -23,6 +23,7 @@ from cepbook.spark.arrays import arrow_of
 from cepbook.spark.execute import execute
 from cepbook.spark.inputs import check_once, check_path, opened
 from cepbook.spark.inputs import columns_of as names_of
+from cepbook.spark.result import check_about
 from cepbook.spark.session import local_session
 
 _SCALARS: dict[type[st.DataType], Type] = {
@@ -137,11 +138,13 @@ def sql(
     until: int | None,
     functions: Mapping[str, Callable[..., Any]] | None,
     session: SparkSession | None,
+    about: Sequence[str],
 ) -> DataFrame | dict[str, DataFrame]:
     """See `cepbook.spark.sql`."""
+    check_about(about)
     columns = {name: columns_of(frame, name, session) for name, frame in frames.items()}
     runtime = runtime_of(epl, columns, time, functions)
     wanted = shown(runtime)
     run = execute(runtime, frames, time, sequence, wanted, 0, until, session, None)
-    found = dict(run.frames)
+    found = {name: run.frame(name, about=about) for name in run.statements}
     return found[wanted[0]] if len(found) == 1 else found

@@ -11,6 +11,7 @@ TAG, TIME, SEQ = "tag", "time", "seq"
 TASK = "task"  # who gets the event, where they are divided
 TICK = -1  # the tag of a row that is no event: the clock stops here
 STOPS = "stops"  # of such a row: the times at which the clock stops from there on, see `stops`
+FURTHEST = 2**53  # where the clock ends, see `cepbook.session.clock`
 CLOCK, EVENT = "clock", "event"  # what sets a delivery off
 META = (
     ("statement", "string"),
@@ -23,6 +24,9 @@ META = (
     ("error", "string"),
 )
 """What is told of a delivered row, with the types of Spark's DDL."""
+ABOUT = tuple(name for name, _ in META)
+SHOWN = ("statement", "time", "sequence", "trigger", "delivery", "kind")
+"""What of `META` the columns of a statement's DataFrame tell, before its own."""
 BRIEF = (
     ("what", "int"),
     ("time", "bigint"),

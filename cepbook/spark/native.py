@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from cepbook.lang import expr, plan
 from cepbook.lang.reads import stores_in
 from cepbook.lang.types import BITS
-from cepbook.shown import time_text
-from cepbook.spark.names import EVENT, SEQ, TIME, text
+from cepbook.spark.arrivals import outside_clock
+from cepbook.spark.names import EVENT, FURTHEST, SEQ, TIME, text
 from cepbook.spark.output import Output
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def delivered(program: Program, events: Derived) -> Output:
     place = dict(zip(properties, columns, strict=True))
     for condition in conditions(statement):
         events = events.where(as_sql(condition, place))
-    at, kind, error = not_early(type_name, program.start, program.config.second), "'insert'", _NO_TEXT
+    at, kind, error = in_clock(TIME, type_name, program.start, program.config.second), "'insert'", _NO_TEXT
     streaming = events.source.isStreaming
     if streaming:  # which goes on without the event
         at = f"coalesce({at}, {program.start})"
@@ -143,25 +143,26 @@ def delivered(program: Program, events: Derived) -> Output:
     return Output(events, about, [[place[shown[p]] for p in output.properties]], failing=streaming)
 
 
-def not_early(type_name: str, start: int, second: int) -> Sql:
-    """The times of events of a type, null where they are missing; an error if one is before the clock's `start`.
+def in_clock(time: Sql, type_name: str, start: int, second: int) -> Sql:
+    """The times of events of a type, null where they are missing; an error if one is before the clock's `start` or
+    beyond its end.
 
     It has them in units of the clock: `told_times` makes times of them, which Spark would have to plan at length.
     """
     unit = "ms" if second == 1000 else "us"
     has = f"cepbook.errors.EventError: an event of {type_name} has the time".replace("%", "%%")
-    but = f"but the clock starts at {start} {unit}"
-    failure = f"raise_error(format_string({text(f'{has} %s {unit}, {but}%n')}, {TIME}))"
-    return f"CASE WHEN {TIME} < {start} THEN CAST({failure} AS BIGINT) ELSE {TIME} END"
+    but = f"but the clock goes from {start} {unit} to {FURTHEST} {unit}"
+    failure = f"raise_error(format_string({text(f'{has} %s {unit}, {but}%n')}, {time}))"
+    return f"CASE WHEN ({time}) NOT BETWEEN {start} AND {FURTHEST} THEN CAST({failure} AS BIGINT) ELSE {time} END"
 
 
 def told_times(message: str) -> str:
-    """The message of an error with times in place of units of the clock, see `not_early`."""
+    """The message of an error of `in_clock` as `outside_clock` has it."""
 
-    def time(found: re.Match[str]) -> str:
-        return found[1] + time_text(int(found[2]), millis=True, second=1000 if found[3] == "ms" else 1_000_000)
+    def told(found: re.Match[str]) -> str:
+        return outside_clock(found[1], int(found[2]), int(found[4]), 1000 if found[3] == "ms" else 1_000_000)
 
-    return re.sub(r"\b(has the time |the clock starts at )(-?\d+) (ms|us)\b", time, message)
+    return re.sub(r"an event of (.+) has the time (-?\d+) (ms|us), but the clock goes from (-?\d+) .*", told, message)
 
 
 def missing(what: str, type_name: str) -> Sql:

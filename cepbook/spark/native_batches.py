@@ -5,13 +5,13 @@ All is text of Spark SQL, as in `casts`: Spark takes a tenth of the time to plan
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cepbook.lang import expr, plan
 from cepbook.spark.form import MADE_OF
 from cepbook.spark.names import SEQ, TIME
-from cepbook.spark.native import as_sql, meta_of, missing, not_early
+from cepbook.spark.native import as_sql, in_clock, meta_of
 from cepbook.spark.output import Output
 from cepbook.spark.schema import shape_of
 
@@ -28,21 +28,26 @@ Bases = Mapping[tuple[str, str], str]
 """What aggregates are made of (`_bases`), by its name and the property: a column."""
 
 
-def delivered(form: Form, program: Program, events: Derived) -> Output:
-    """What a program of the one statement delivers of its tagged events."""
+def delivered(form: Form, program: Program, events: Derived, about: Collection[str]) -> Output:
+    """What a program of the one statement delivers of its tagged events; of time and sequence number (`about`) what is
+    asked for.
+    """
     type_name = form.event_type
     ((_, _, properties, columns),) = program.inputs
     ((name, output),) = program.outputs
     place = dict(zip(properties, columns, strict=True))
     if form.filter is not None:
         events = events.where(as_sql(form.filter, place))
-    at = not_early(type_name, program.start, program.config.second)
-    number = f"coalesce({SEQ}, {missing('sequence number', type_name)})"
+    at = in_clock(TIME, type_name, program.start, program.config.second)
     others = [column for column in columns if column != TIME]  # which some properties are
-    events = events.select(f"{at} AS {TIME}", f"{number} AS {SEQ}", *others)
+    placed = not {"time", "sequence"}.isdisjoint(about)
+    if placed:
+        events = events.select(f"{at} AS {TIME}", SEQ, *others)
+    else:
+        events = events.select(TIME, *others).select(f"{at} AS {TIME}", *others)
     wanted = [c for c in form.columns if isinstance(c, plan.AggregateCall)]
     bases = {base: f"b{i}" for i, base in enumerate(_bases(wanted))}
-    rows = _in_batches(form, events, place, bases, program.nested[type_name])
+    rows = _in_batches(form, events, place, bases, program.nested[type_name], placed)
     keys = {key: f"k{i}" for i, key in enumerate(form.keys)}
     shown = [_value(c, bases) if isinstance(c, plan.AggregateCall) else keys[c] for c in form.columns]
     types = [shape_of(t, program.nested).ddl for t in output.properties.values()]
@@ -96,34 +101,51 @@ def _value(call: plan.AggregateCall, bases: Bases) -> Sql:
     return f"CASE WHEN {number} > 0 THEN CAST({total} AS DOUBLE) / {number} END"
 
 
-def _in_batches(form: Form, events: Derived, place: Mapping[str, str], bases: Bases, of: EventType) -> Derived:
-    """A row for each batch that another one follows, with its time and sequence number: those of the other's first.
-
-    The first event of a batch is the lowest of numbers that hold the time since its beginning and the sequence number,
-    because Spark's quick way of grouping finds no lowest pair; those that do not fit are looked for as decimals.
-    """
-    bits = _BITS - (form.period - 1).bit_length()
+def _in_batches(
+    form: Form, events: Derived, place: Mapping[str, str], bases: Bases, of: EventType, placed: bool
+) -> Derived:
+    """A row for each batch that another one follows; `placed` with its time and sequence number, see `_firsts`."""
     since = f"pmod({TIME} - {form.reference}L, {form.period}L)"
-    fits = f"{SEQ} BETWEEN 0 AND {2**bits - 1}L"
-    first = f"CASE WHEN {fits} THEN shiftleft({since}, {bits}) + {SEQ} END AS first"
-    wide, half = (f"CAST({2**power}BD AS DECIMAL(20,0))" for power in (64, 63))
-    pair = f"CAST({since} AS DECIMAL(17,0)) * {wide} + (CAST({SEQ} AS DECIMAL(20,0)) + {half})"
+    bits = _BITS - (form.period - 1).bit_length()
+    firsts = _firsts(since, bits) if placed else {}
     keys = [f"{key} AS k{i}" for i, key in enumerate(_keyed(form, place, of))]
     read = dict.fromkeys(place[p] for _, p in bases if p)
-    odd = f"CASE WHEN NOT ({fits}) THEN {pair} END AS odd"
-    events = events.select(*keys, f"{TIME} - {since} AS begin", first, odd, *read)
+    events = events.select(
+        *keys, f"{TIME} - {since} AS begin", *(f"{value} AS {name}" for name, value in firsts.items()), *read
+    )
     sums = [f"{_aggregate(name, place[p] if p else '1')} AS {column}" for (name, p), column in bases.items()]
     own = [f"k{i}" for i in range(len(keys))]
-    batches = events.grouped([*own, "begin"], [*sums, "min(first) AS first", "min(odd) AS odd"])
+    batches = events.grouped([*own, "begin"], [*sums, *(f"min({name}) AS {name}" for name in firsts)])
     over = f"OVER (PARTITION BY {', '.join(own)} ORDER BY begin)"
-    after = [f"lead({name}) {over} AS next_{name}" for name in ("begin", "first", "odd")]
+    after = [f"lead({name}) {over} AS next_{name}" for name in ("begin", *firsts)]
     rows = batches.select(*own, *bases.values(), *after).where("next_begin IS NOT NULL")
+    if not placed:
+        return rows
+    since, sequence = _place_of_next(bits)
+    return rows.select(*own, *bases.values(), f"next_begin + {since} AS {TIME}", f"{sequence} AS {SEQ}")
+
+
+def _firsts(since: Sql, bits: int) -> dict[str, Sql]:
+    """What the lowest of is the first event of a batch, by name: the time `since` its beginning and the sequence number
+    in one number, because Spark's quick way of grouping finds no lowest pair; those that do not fit are decimals.
+    """
+    fits = f"{SEQ} BETWEEN 0 AND {2**bits - 1}L"
+    wide, half = (f"CAST({2**power}BD AS DECIMAL(20,0))" for power in (64, 63))
+    pair = f"CAST({since} AS DECIMAL(17,0)) * {wide} + (CAST({SEQ} AS DECIMAL(20,0)) + {half})"
+    return {
+        "first": f"CASE WHEN {fits} THEN shiftleft({since}, {bits}) + {SEQ} END",
+        "odd": f"CASE WHEN NOT ({fits}) THEN {pair} END",
+    }
+
+
+def _place_of_next(bits: int) -> tuple[Sql, Sql]:
+    """Of the first event of the next batch (`_firsts`) the time since that began, and the sequence number."""
     plain = f"shiftright(next_first, {bits})", f"(next_first & {2**bits - 1}L)"
     apart = f"(next_odd div {2**64}BD)", f"CAST(next_odd % {2**64}BD - {2**63}BD AS BIGINT)"
     before = f"{apart[0]} < {plain[0]} OR ({apart[0]} = {plain[0]} AND {apart[1]} < {plain[1]})"
     is_odd = f"next_odd IS NOT NULL AND (next_first IS NULL OR {before})"
     since, sequence = (f"CASE WHEN {is_odd} THEN {a} ELSE {p} END" for a, p in zip(apart, plain, strict=True))
-    return rows.select(*own, *bases.values(), f"next_begin + {since} AS {TIME}", f"{sequence} AS {SEQ}")
+    return since, sequence
 
 
 def _keyed(form: Form, place: Mapping[str, str], of: EventType) -> list[Sql]:

@@ -6,7 +6,7 @@ that is most of the work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 class Output:
     """`rows` of statements, and failures of these and of what feeds them. `about` says for each column of `META` what
     it is of such a row, `values` for each statement what its columns are. One that cannot be `failing` has rows of one
-    statement alone.
+    statement alone; with `alone` they have nothing but its columns, under their names or what `values` says.
     """
 
     rows: Derived
     about: Mapping[str, Sql]
     values: Sequence[Sequence[Sql]]
     failing: bool = True
+    alone: bool = False
 
     def only(self, name: str) -> Sql:
         """What is true of the rows of the statement `name`, and of no other and no failure."""
@@ -40,6 +41,15 @@ class Output:
     def rows_of(self, name: str) -> Derived:
         """These rows."""
         return self.rows.where(self.only(name)) if self.failing else self.rows
+
+
+Asked = Callable[[Collection[str]], Output]
+"""Gives what a job delivers, to who says which names of `META` he asks for."""
+
+
+def always(output: Output) -> Asked:
+    """This output, whatever is asked for."""
+    return lambda about: output
 
 
 def told(rows: Derived, program: Program, about: Mapping[str, Sql] | None = None) -> Output:

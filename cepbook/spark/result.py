@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,9 +19,9 @@ from cepbook.spark.derived import Derived
 from cepbook.spark.hosted import Program
 from cepbook.spark.inputs import union, unreadable
 from cepbook.spark.mark import HINT, OLD
-from cepbook.spark.names import text
+from cepbook.spark.names import ABOUT, SHOWN, text
 from cepbook.spark.native import told_times
-from cepbook.spark.output import Output
+from cepbook.spark.output import Asked, Output, always
 from cepbook.spark.placement import Placement
 from cepbook.spark.progress import watched
 from cepbook.spark.schema import Convert, free_names, quote, reader_of
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from cepbook.spark.casts import Sql
 
-SHOWN = ("statement", "time", "sequence", "trigger", "delivery", "kind")
 _ORDER = ("sequence", "trigger", "delivery", "kind")
 _FAILURE = ["statement", "time", "sequence", "error"]
 _T = TypeVar("_T")
@@ -71,7 +70,7 @@ class SparkRun:
     def __init__(
         self,
         session: SparkSession,
-        jobs: Sequence[tuple[Program, Output]],
+        jobs: Sequence[tuple[Program, Asked]],
         coverage: Mapping[str, Placement],
         order: str,
         *,
@@ -86,17 +85,18 @@ class SparkRun:
         self.certain = certain
         self._persisted: list[DataFrame] = []
         found = []
-        for program, output in jobs:
+        for program, asked in jobs:
             if persist or (persist is None and len(program.outputs) > 1):
+                output = asked(ABOUT)
                 self._persisted.append(output.rows.frame.persist())
-                output = replace(output, rows=Derived(self._persisted[-1]))
-            found.append((program, output))
+                asked = always(replace(output, rows=Derived(self._persisted[-1])))
+            found.append((program, asked))
         self._jobs = tuple(found)
         self._failures: dict[int, pa.Table] = {}
-        self._found: dict[str, tuple[Output, int, tuple[str, ...], int]] = {}
-        for job, (program, output) in enumerate(self._jobs):
+        self._found: dict[str, tuple[int, int, tuple[str, ...]]] = {}
+        for job, (program, _) in enumerate(self._jobs):
             for number, (name, event_type) in enumerate(program.outputs):
-                self._found[name] = (output, number, tuple(event_type.properties), job)
+                self._found[name] = (job, number, tuple(event_type.properties))
         self.statements = tuple(name for name in coverage if name in self._found)
 
     @property
@@ -109,10 +109,10 @@ class SparkRun:
         """Statement name -> its DataFrame."""
         return {name: self.frame(name) for name in self.statements}
 
-    def columns(self, name: str) -> dict[str, str]:
-        """The statement's columns: name in EPL -> name in the DataFrame."""
+    def columns(self, name: str, about: Sequence[str] = SHOWN) -> dict[str, str]:
+        """The statement's columns: name in EPL -> name in the DataFrame, behind those that are `about` the rows."""
         own = self._find(name)[2]
-        return dict(zip(own, free_names(own, SHOWN), strict=True))
+        return dict(zip(own, free_names(own, about), strict=True))
 
     def types(self, name: str) -> dict[str, Type]:
         """The EPL types of the statement's columns, by their names in EPL."""
@@ -129,14 +129,21 @@ class SparkRun:
         found = ((c, reader_of(t, program.nested)) for c, t in program.outputs[number][1].properties.items())
         return {column: read for column, read in found if read is not None}
 
-    def frame(self, name: str, observed: str | Observation | None = None) -> DataFrame:
+    def frame(
+        self, name: str, observed: str | Observation | None = None, *, about: Sequence[str] = SHOWN
+    ) -> DataFrame:
         """The rows of one statement, in no particular order (sort by sequence, trigger, delivery).
+
+        Of what is told of each row before the statement's own columns `about` says what is wanted; with ``about=()``
+        there are these alone, which costs the least. Errors: UsageError for something else.
 
         Who writes them may have Spark count them, and the failures, on the way: as the metrics `observed`, which are
         rows, failures, the first of these, and its time (ms). Those of what only feeds statements are among the
         failures of one of these.
         """
-        output, number, _, job = self._find(name)
+        check_about(about)
+        job, number, _ = self._find(name)
+        output = self._output(job, about if observed is None else (*about, "time"))
         if observed is not None:
             others = () if number else self._jobs[job][0].others
             mine = " OR ".join(f"{output.about['statement']} = {text(each)}" for each in (name, *others))
@@ -145,14 +152,18 @@ class SparkRun:
             counts = F.count_if(F.expr(output.only(name))).alias("rows"), F.count(error).alias("failures")
             first = F.min_by(error, at).alias("first"), F.min(at).alias("at")
             output = replace(output, rows=Derived(output.rows.frame.observe(observed, *counts, *first)))
-        own = zip(output.values[number], self.columns(name).values(), strict=True)
-        return output.rows_of(name).select(*_told(output, SHOWN), *(f"{v} AS {quote(c)}" for v, c in own)).frame
+        names = self.columns(name, about).values()
+        if output.alone and not about and output.values[number] == [quote(each) for each in names]:
+            return output.rows.frame
+        own = zip(output.values[number], names, strict=True)
+        return output.rows_of(name).select(*_told(output, about), *(f"{v} AS {quote(c)}" for v, c in own)).frame
 
     def union(self) -> DataFrame:
         """The rows of all statements, their own columns as one JSON text ``columns``."""
         parts = []
         for name in self.statements:
-            output, number, own, _ = self._find(name)
+            job, number, own = self._find(name)
+            output = self._output(job, SHOWN)
             values = zip(output.values[number], free_names(own, ()), strict=True)
             row = F.to_json(F.struct(*(F.expr(v).alias(c) for v, c in values)), {"ignoreNullFields": "false"})
             about = (F.expr(output.about[each]).alias(each) for each in SHOWN)
@@ -163,11 +174,11 @@ class SparkRun:
         """Failures of statements at run time, of what feeds them, and events that came too late, as a DataFrame:
         statement, time, …
         """
-        return union([_failed(output) for _, output in self._jobs])
+        return union([_failed(self._output(job, _FAILURE)) for job in range(len(self._jobs))])
 
     def to_arrow(self, name: str) -> pa.Table:
         """The rows of one statement in the order of delivery. Null and NaN are kept apart."""
-        number = self._find(name)[3]
+        number = self._find(name)[0]
         self._check_end()
         rows, row, error = self._rows(name, failures=number not in self._failures)
         table = acting(rows.toArrow, self.session)
@@ -189,9 +200,10 @@ class SparkRun:
         They end nothing, as in a notebook.
         """
         self._check_end()
-        for number, (_, output) in enumerate(self._jobs):
+        for number in range(len(self._jobs)):
             if number not in self._failures:
-                self._failures[number] = acting(_failed(output).toArrow, self.session)
+                failed = _failed(self._output(number, _FAILURE))
+                self._failures[number] = acting(failed.toArrow, self.session)
         table = pa.concat_tables(self._failures.values(), promote_options="default")
         found: pd.DataFrame = table.sort_by("sequence").to_pandas()
         return found
@@ -217,8 +229,12 @@ class SparkRun:
                 "  hint: write them with `frame(name).writeStream` (failures: `failures()`), and read what was written"
             )
 
-    def _find(self, name: str) -> tuple[Output, int, tuple[str, ...], int]:
-        """The output that holds the statement's rows, their place in it, the columns, and the number of the job."""
+    def _output(self, job: int, about: Collection[str]) -> Output:
+        """What the job of this number delivers, told what is `about` it."""
+        return self._jobs[job][1](about)
+
+    def _find(self, name: str) -> tuple[int, int, tuple[str, ...]]:
+        """The number of the statement's job, that of its rows in what this delivers, and the columns."""
         if name not in self._found:
             raise UsageError(f"the run has no statement {name}; it has {', '.join(self.statements)}")
         return self._found[name]
@@ -227,7 +243,8 @@ class SparkRun:
         """The rows of a statement, on request with the failures of all statements of its job, and the names of the
         columns that hold a row's place in its delivery and the text of a failure.
         """
-        output, number, _, _ = self._find(name)
+        job, number, _ = self._find(name)
+        output = self._output(job, ABOUT)
         shown = list(self.columns(name).values())
         row, error = free_names(("row", "error"), (*SHOWN, *shown))
         about = *_told(output, SHOWN), f"{output.about['row']} AS {row}", f"{output.about['error']} AS {error}"
@@ -236,6 +253,18 @@ class SparkRun:
         if failures and output.failing:
             rows = output.rows.where(f"({output.only(name)}) OR {output.about['error']} IS NOT NULL")
         return rows.select(*about, *values).frame, row, error
+
+
+def check_about(about: Sequence[str]) -> None:
+    """Raise `UsageError` for what is not told of rows."""
+    given = (about,) if isinstance(about, str) else tuple(about)
+    wrong = next((each for each in given if each not in SHOWN or given.count(each) > 1), None)
+    if wrong is not None:
+        twice = wrong in SHOWN
+        what = f"asks twice for {wrong!r}" if twice else f"{wrong!r} is not among what is told of rows"
+        raise UsageError(f"about={about!r}: {what}\n  hint: it may name {', '.join(SHOWN)}, each once; () is none")
+    if isinstance(about, str):
+        raise UsageError(f"`about` is a list of names, not {about!r}\n  hint: about=({about!r},)")
 
 
 def _told(output: Output, columns: Sequence[str]) -> list[Sql]:

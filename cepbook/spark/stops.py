@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
+from cepbook.errors import EventError
+from cepbook.spark.names import FURTHEST, SEQ, STOPS, TAG, TICK, TIME
 
 PACKED = f"{TAG} int, {TIME} bigint, {SEQ} bigint, {STOPS} binary"
 NONE = np.empty(0, np.int64)
@@ -34,6 +35,8 @@ def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     gathered, count = [(NONE, NONE)], 0
     for batch in batches:
         times, numbers = (batch.column(name).to_numpy(zero_copy_only=False).astype(np.int64) for name in (TIME, SEQ))
+        if len(times) and times.max() > FURTHEST:
+            raise EventError(f"an event has the time {times.max()}, which is beyond the clock")
         gathered.append(_distinct(times, numbers))
         count += len(gathered[-1][0])
         if count >= _GATHERED:

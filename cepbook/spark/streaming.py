@@ -29,7 +29,7 @@ from cepbook.spark.initial import INITIAL, Initial, awake, placed, states, whole
 from cepbook.spark.inputs import check_delay
 from cepbook.spark.mark import mark_of
 from cepbook.spark.names import TASK, TIME
-from cepbook.spark.output import Output, told
+from cepbook.spark.output import Output, always, told
 from cepbook.spark.pipeline import Pipeline
 from cepbook.spark.placement import Placement
 from cepbook.spark.processor import DELIVERED, PACKED, Hosted, pack, unpack
@@ -75,7 +75,7 @@ def stream(
             begin = states(initial, job, runtime, tagged, session).groupBy(TASK)
         elif waking := awake(job.program, job.placement, DIVISIONS):
             begin = session.createDataFrame(waking, INITIAL).groupBy(TASK)
-        made.append((job.program, _hosted(job, delay, sequence is not None, begin)))
+        made.append((job.program, always(_hosted(job, delay, sequence is not None, begin))))
     return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=False)
 
 
@@ -126,7 +126,7 @@ def _marked(job: Job) -> Job:
 def _hosted(job: Job, delay: str, sequenced: bool, begin: Any) -> Output:
     """What the statements of a job deliver, as a stream."""
     if job.placement.path == "native":
-        return job.output
+        return job.output()
     timed = job.stream.withColumn(_AT, F.timestamp_millis(TIME)).withWatermark(_AT, delay).drop(_AT)
     divided = timed.mapInArrow(pack, PACKED).groupBy(TASK)
     delivered = divided.transformWithState(Hosted(job.program, sequenced), DELIVERED, "Append", "EventTime", begin)

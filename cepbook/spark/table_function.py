@@ -23,8 +23,7 @@ from cepbook.spark.arrays import event_times, property_of
 from cepbook.spark.execute import program_alone
 from cepbook.spark.hosted import Program, Task, output_schema
 from cepbook.spark.module import columns_of, runtime_of, shown
-from cepbook.spark.names import SEQ, TAG, TICK, TIME
-from cepbook.spark.result import SHOWN
+from cepbook.spark.names import SEQ, SHOWN, TAG, TICK, TIME
 from cepbook.spark.schema import free_names, shape_of
 from cepbook.spark.session import local_session
 from cepbook.spark.travelling import check_arrival

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Error, Locator, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Dialog, Error, Locator, Page, Route, sync_playwright
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_FLAGS = [
@@ -158,6 +158,10 @@ _FINISHED = """() => {
     return idle && (cells.some(failed)
         || cells.every(m => m.executionCount !== null && m.executionState !== 'running'));
 }"""
+_RUN_CELL = """i => {
+    window.cepbookPanel.content.activeCellIndex = i;
+    return window.jupyterapp.commands.execute('notebook:run-cell');
+}"""
 _CELLS = """() => window.cepbookPanel.content.widgets.map(w => ({
     type: w.model.type,
     source: w.model.sharedModel.getSource(),
@@ -186,11 +190,18 @@ class NotebookPage:
     """Addresses outside this machine that something asked for; every such request was refused."""
     page_errors: list[str] = field(default_factory=list)
     """Uncaught JavaScript errors."""
+    dialogs: list[str] = field(default_factory=list)
+    """What the browser asked or told in dialogs of its own, such as `alert`; each was dismissed."""
 
     def run_all(self, *, timeout: float = 300) -> None:
         """Run all cells and wait (at most *timeout* seconds) until all have run or one failed unexpectedly."""
         self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
         self.page.wait_for_function(_FINISHED, timeout=timeout * 1000, polling=200)
+
+    def run_cell(self, *indices: int, wait: bool = True) -> None:
+        """Run one cell after the other; without *wait* go on as soon as the kernel was asked."""
+        for index in indices:
+            self.page.evaluate(_RUN_CELL if wait else _RUN_CELL.replace("return ", "void "), index)
 
     def cells(self) -> list[dict[str, Any]]:
         """Every cell as `{type, source, tags, count, outputs}`; *outputs* as in the notebook format."""
@@ -292,7 +303,13 @@ def lab_page(browser: Browser, server: LabServer, *, timeout: float = 120) -> It
         if lab._shown is not None:
             lab._shown.page_errors.append(text)
 
+    def dismiss(dialog: Dialog) -> None:
+        if lab._shown is not None:
+            lab._shown.dialogs.append(dialog.message)
+        dialog.dismiss()
+
     context.route(re.compile(r"^(https?|wss?):"), guard)
+    page.on("dialog", dismiss)
     page.on("pageerror", lambda error: note(str(error)))
     try:
         page.goto(f"{server.address}/lab?token={server.token}&reset", wait_until="domcontentloaded")

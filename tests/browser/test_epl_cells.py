@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import NotebookPage, write_notebook
-from tests.browser.test_large_views import RUN_CELL
 
 CELLS = [
     "%load_ext cepbook",
@@ -165,7 +164,7 @@ def test_epl_cells(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path)
         check_advice(page)
         check_events(page)
         check_names(page)
-        page.page.evaluate(RUN_CELL, WRONG)
+        page.run_cell(WRONG)
         check_places(page)
         page.page.evaluate("i => window.cepbookPanel.content.widgets[i].model.sharedModel.setSource('')", WRONG)
         page.run_all(timeout=120)

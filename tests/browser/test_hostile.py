@@ -10,7 +10,6 @@ import pytest
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import NotebookPage, write_notebook
-from tests.browser.test_large_views import RUN_CELL
 from tests.browser.test_saved_views import _WITHOUT_KERNEL, OF_IPYWIDGETS
 
 SETUP = r'''
@@ -100,11 +99,9 @@ def notebook(open_lab: OpenNotebook, lab_root: Path) -> Iterator[NotebookPage]:
     """A notebook that has shown all of it, one cell for each place."""
     write_notebook(lab_root / "hostile.ipynb", [code or SETUP for code, _ in PLACES.values()])
     with open_lab("hostile.ipynb") as found:
-        found.page.on("dialog", lambda dialog: (found.page_errors.append(dialog.message), dialog.dismiss()))
-        for number in range(len(PLACES)):
-            found.page.evaluate(RUN_CELL, number)
+        found.run_cell(*range(len(PLACES)))
         yield found
-        assert (found.external, found.page_errors) == ([], []), "a script of an event has run"
+        assert (found.external, found.page_errors, found.dialogs) == ([], [], []), "a script of an event has run"
 
 
 def test_a_report_of_hostile_texts_is_text(notebook: NotebookPage, lab_root: Path) -> None:

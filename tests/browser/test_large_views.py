@@ -23,10 +23,6 @@ CELLS = [
     "ticks = [{'time': i * 50, 'symbol': f'S{i * i % 997:03d}', 'price': float(i)} for i in range(20_000)]\n"
     "cep.replay(ticks, type='Tick', time='time').run()",
 ]
-RUN_CELL = """i => {
-    window.cepbookPanel.content.activeCellIndex = i;
-    return window.jupyterapp.commands.execute('notebook:run-cell');
-}"""
 _LAST_VISIBLE = """table => {
     const lines = [...table.querySelectorAll('.cv-detail')].filter(row => !row.hidden);
     const [inside, line] = [table.getBoundingClientRect(), lines.at(-1).getBoundingClientRect()];
@@ -38,14 +34,13 @@ def test_a_thousand_partitions(open_lab: OpenNotebook, lab_root: Path, screensho
     write_notebook(lab_root / "large.ipynb", CELLS)
     with open_lab("large.ipynb") as notebook:
         page = notebook.page
-        for number in range(4):
-            page.evaluate(RUN_CELL, number)
+        notebook.run_cell(*range(4))
         mean, rise = (notebook.cell(number).locator(".cepbook-view") for number in (2, 3))
         mean.wait_for()
         mean.get_by_role("tab", name="Partitions").click()
         expect(mean).to_contain_text("No partition exists yet.")  # told by the kernel, which counts from here on
         expect(mean.get_by_role("columnheader", name="arrived")).to_have_count(0)
-        page.evaluate(RUN_CELL, 4)
+        notebook.run_cell(4)
 
         listed = mean.get_by_role("tabpanel", name="Partitions")
         rows = listed.locator(".cv-row").filter(visible=True)
@@ -103,15 +98,14 @@ def test_a_tree_of_ten_thousand_partitions_and_a_large_window_in_order(
     write_notebook(lab_root / "nested.ipynb", NESTED)
     with open_lab("nested.ipynb") as notebook:
         page = notebook.page
-        for number in range(4):
-            page.evaluate(RUN_CELL, number)
+        notebook.run_cell(*range(4))
         tree, kept = (notebook.cell(number).locator(".cepbook-view") for number in (2, 3))
         tree.wait_for()
         tree.get_by_role("tab", name="Partitions").click()
         kept.get_by_role("tab", name="Window").click()
         expect(tree).to_contain_text("No partition exists yet.")
-        page.evaluate(RUN_CELL, 4)
-        page.evaluate(RUN_CELL, 5)
+        notebook.run_cell(4)
+        notebook.run_cell(5)
 
         listed = tree.get_by_role("tabpanel", name="Partitions")
         rows = listed.locator("[role=row][aria-level]").filter(visible=True)

@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import write_notebook
-from tests.browser.test_large_views import RUN_CELL
 
 CELLS = [
     "%load_ext cepbook\n"
@@ -23,7 +22,6 @@ CELLS = [
 ]
 DATA_ROW = "[role=row]:has([role=gridcell])"
 # Without waiting for the end of the cells.
-RUN_ONLY = RUN_CELL.replace("return ", "")
 _RUN = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
 # The number in the chip of the view that counts insert rows.
 _INSERTED = "() => Number(document.querySelector('.cv-plus .cv-count')?.textContent.replaceAll(',', '') ?? 0)"
@@ -83,11 +81,10 @@ def test_a_replay_that_holds_the_kernel_is_followed_and_interrupted(
     write_notebook(lab_root / "blocking.ipynb", BLOCKING)
     with open_lab("blocking.ipynb") as notebook:
         page = notebook.page
-        for number in range(4):
-            page.evaluate(RUN_CELL, number)
+        notebook.run_cell(*range(4))
         state = page.locator(".cepbook-view .cv-state")
         expect(state).to_have_text("finished", timeout=20_000)
-        page.evaluate(RUN_ONLY, 4)
+        notebook.run_cell(4, wait=False)
         expect(state).to_have_text("live", timeout=20_000)
         page.wait_for_function(f"() => 0 < ({_INSERTED})() && ({_INSERTED})() < 6000")
         running = "window.cepbookPanel.content.widgets[4].model.executionState === 'running'"

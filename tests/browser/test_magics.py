@@ -10,7 +10,6 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import NotebookPage, write_notebook
-from tests.browser.test_large_views import RUN_CELL
 from tests.browser.test_saved_views import _REOPEN
 from tests.browser.test_themes import _CONTRASTS, READABLE, change_theme
 
@@ -51,7 +50,7 @@ def output(notebook: NotebookPage, number: int) -> Locator:
 
 
 def run(notebook: NotebookPage, number: int) -> Locator:
-    notebook.page.evaluate(RUN_CELL, number)
+    notebook.run_cell(number)
     return output(notebook, number)
 
 
@@ -154,8 +153,7 @@ def check_looks(notebook: NotebookPage, pictures: Path) -> None:
 def test_magics_in_the_browser(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path, tmp_path: Path) -> None:
     write_notebook(lab_root / "magics.ipynb", CELLS)
     with open_lab("magics.ipynb") as notebook:
-        for number in range(VIEW + 1):
-            notebook.page.evaluate(RUN_CELL, number)
+        notebook.run_cell(*range(VIEW + 1))
         expect(output(notebook, WHY).last).to_contain_text("why high delivered + at 00:00:03.000")
         expect(output(notebook, WHY_NOT).last).to_contain_text("what became of Tick")
         expect(output(notebook, SCENARIO).last.locator("tr", has_text="symbol=C")).to_have_count(3)

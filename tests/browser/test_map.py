@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import write_notebook
-from tests.browser.test_large_views import RUN_CELL
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -33,20 +32,13 @@ OUTSIDE = """picture => [...picture.querySelectorAll('[data-node]')].flatMap(nod
     return [...node.querySelectorAll('text')].filter(each => each.getBoundingClientRect().right > edge - 1);
 }).map(each => each.textContent)"""
 LABELS = "picture => [...picture.querySelectorAll('[data-node] [font-weight]')].map(each => each.textContent)"
-START = """() => {
-    window.cepbookPanel.content.activeCellIndex = 4;
-    window.jupyterapp.commands.execute('notebook:run-cell');
-}"""
 
 
 def test_the_map(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
     write_notebook(lab_root / "map.ipynb", CELLS)
     with open_lab("map.ipynb") as notebook:
         page = notebook.page
-        dialogs: list[str] = []
-        page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-        for number in range(4):
-            page.evaluate(RUN_CELL, number)
+        notebook.run_cell(*range(4))
         picture = notebook.cell(2).locator(".cepbook-flow")
         high = picture.locator("[data-node='statement high']")
         expect(high).to_contain_text("20 events", timeout=10_000)
@@ -64,7 +56,7 @@ def test_the_map(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -
         expect(picture.locator(".cepbook-view .cv-name")).to_have_text("Newest")
         saved = notebook.cells()[2]["outputs"][0]["data"]
         assert "<svg" in saved["text/html"] and "holds 2" in saved["text/html"]
-        page.evaluate(START)
+        notebook.run_cell(4, wait=False)
         expect(picture.locator("[data-node='statement high']")).to_contain_text("/s", timeout=20_000)
         page.wait_for_timeout(3_000)  # figures grow
         assert picture.evaluate(OUTSIDE) == []
@@ -75,5 +67,5 @@ def test_the_map(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -
             notebook.cell(2).screenshot(path=screenshot_dir / f"map-busy-{width}.png")
         page.evaluate("() => window.cepbookPanel.sessionContext.session.kernel.interrupt()")
         page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")
-        assert dialogs == []
+        assert notebook.dialogs == []
         assert (notebook.external, notebook.page_errors) == ([], [])

@@ -8,7 +8,6 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import NotebookPage, write_notebook
-from tests.browser.test_large_views import RUN_CELL
 from tests.browser.test_saved_views import _REOPEN, SAVED
 from tests.browser.test_themes import change_theme
 
@@ -124,13 +123,10 @@ def test_the_panel(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path)
     write_notebook(lab_root / "panel.ipynb", CELLS)
     with open_lab("panel.ipynb") as notebook:
         page = notebook.page
-        dialogs: list[str] = []
-        page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
         page.evaluate("() => window.jupyterapp.commands.execute('cepbook:show-panel')")
         expect(page.locator("#cepbook-panel")).to_contain_text("has no cepbook")
         page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
-        for number in range(5):
-            page.evaluate(RUN_CELL, number)
+        notebook.run_cell(*range(5))
         panel = notebook.cell(2).locator(".cepbook-panel")
         expect(item(panel, "high").locator(".cc-figure")).to_have_text("14", timeout=10_000)
         expect(item(panel, HOSTILE)).to_have_count(1)
@@ -147,7 +143,7 @@ def test_the_panel(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path)
         check_keyboard(notebook, panel)
         check_why(notebook, screenshot_dir)
         check_sidebar(notebook, screenshot_dir)
-        assert notebook.errors() == [] and dialogs == []
+        assert notebook.errors() == [] and notebook.dialogs == []
         page.evaluate("() => window.cepbookPanel.sessionContext.session.kernel.restart()")
         expect(page.locator("#cepbook-panel")).to_contain_text("has no cepbook", timeout=20_000)
         assert page.locator("#cepbook-panel .cepbook-panel").count() == 0

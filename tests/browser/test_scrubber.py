@@ -8,7 +8,6 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import HEIGHT, WIDTH, write_notebook
-from tests.browser.test_large_views import RUN_CELL
 from tests.browser.test_themes import change_theme
 
 MIME = "application/vnd.vegalite.v5+json"
@@ -49,7 +48,6 @@ DRAWN = """([mime, until, past]) => {
     const rows = Object.values(data[mime].datasets)[0];
     return rows.length > 0 && rows.every((row) => Date.parse(row.time + 'Z') <= until) === past;
 }"""  # whether the chart ends at an instant
-START_CELL = RUN_CELL.replace("return ", "void ")
 INTERRUPT = "() => window.cepbookPanel.sessionContext.session.kernel.interrupt()"
 INSIDE = """node => [...node.querySelectorAll('button, input, select')]
     .every(each => each.getBoundingClientRect().right <= innerWidth)"""
@@ -63,10 +61,7 @@ def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screensho
     write_notebook(lab_root / "scrub.ipynb", CELLS)
     with open_lab("scrub.ipynb") as notebook:
         page = notebook.page
-        dialogs: list[str] = []
-        page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-        for number in range(4):
-            page.evaluate(RUN_CELL, number)
+        notebook.run_cell(*range(4))
         chart = notebook.cell(3).locator(".vega-embed")
         chart.wait_for()
         notebook.cell(2).scroll_into_view_if_needed()
@@ -97,7 +92,7 @@ def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screensho
         expect(view.locator(".cv-clock")).to_have_text("00:04:59.900")
         page.wait_for_function(DRAWN, arg=[MIME, 123_450, False])
 
-        page.evaluate(RUN_CELL, 4)
+        notebook.run_cell(4)
         second = notebook.cell(4).locator(".cepbook-progress")
         second.locator(".cp-until").click()
         page.keyboard.type("Tick(price > 700)")
@@ -118,7 +113,7 @@ def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screensho
         second.locator(".cp-until").fill("Tock")
         second.get_by_role("button", name="Run until").click()
         expect(second.locator(".cp-note")).to_contain_text("Tock")
-        assert notebook.errors() == [] and dialogs == []
+        assert notebook.errors() == [] and notebook.dialogs == []
         assert (notebook.external, notebook.page_errors) == ([], [])
 
 
@@ -127,9 +122,8 @@ def test_the_run_is_driven_from_its_bar(open_lab: OpenNotebook, lab_root: Path, 
     write_notebook(lab_root / "driven.ipynb", DRIVEN)
     with open_lab("driven.ipynb") as notebook:
         page = notebook.page
-        for number in range(3):
-            page.evaluate(RUN_CELL, number)
-        page.evaluate(START_CELL, 3)
+        notebook.run_cell(*range(3))
+        notebook.run_cell(3, wait=False)
         control, view = (notebook.cell(2).locator(name) for name in (".cepbook-progress", ".cepbook-view"))
         state, at = control.locator(".cp-state"), control.locator(".cp-at")
         expect(state).to_have_text("running")
@@ -176,7 +170,7 @@ def test_the_run_is_driven_from_its_bar(open_lab: OpenNotebook, lab_root: Path, 
                 assert control.evaluate(INSIDE)
                 control.screenshot(path=screenshot_dir / f"driven-{theme.split()[1].lower()}-{width}.png")
         page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
-        page.evaluate(RUN_CELL, 4)
+        notebook.run_cell(4)
         expect(control.locator(".cp-range")).to_be_disabled()
         expect(at).to_have_text("the workbench has begun anew since")
         last = notebook.cell(4).locator(".cepbook-progress")

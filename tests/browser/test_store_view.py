@@ -31,18 +31,12 @@ CELLS = [
     'cep.send("Sale", item="tea", shop="shop 1", amount=5.0, at=1357034400000)',
     "%epl list",
 ]
-_RUN_CELL = """i => {
-    window.cepbookPanel.content.activeCellIndex = i;
-    return window.jupyterapp.commands.execute('notebook:run-cell');
-}"""
 
 
 def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
     write_notebook(lab_root / "stores.ipynb", CELLS)
     with open_lab("stores.ipynb") as notebook:
-        page = notebook.page
-        for number in range(6):
-            page.evaluate(_RUN_CELL, number)
+        notebook.run_cell(*range(6))
         totals, sales, priced = (notebook.cell(number).locator(".cepbook-view") for number in (3, 4, 5))
         priced.wait_for()
 
@@ -64,7 +58,7 @@ def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, s
         expect(found).to_have_count(1)
         expect(found).to_contain_text("2013-01-01 10:07:00")
 
-        page.evaluate(_RUN_CELL, 6)
+        notebook.run_cell(6)
         made = priced.get_by_role("tabpanel", name="Stream").locator(".cv-insert").filter(visible=True)
         expect(made).to_have_count(1)
         made.click()
@@ -76,7 +70,7 @@ def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, s
 
         totals.scroll_into_view_if_needed()
         expect(rows).to_have_count(4)  # the table has a row more, although it delivers nothing
-        page.evaluate(_RUN_CELL, 7)
+        notebook.run_cell(7)
         notebook.cell(7).get_by_text("named windows and tables").wait_for()
         for theme in ("JupyterLab Dark", "JupyterLab Light"):
             change_theme(notebook, theme)

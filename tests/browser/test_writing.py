@@ -8,7 +8,6 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import NotebookPage, write_notebook
-from tests.browser.test_large_views import RUN_CELL
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -99,8 +98,7 @@ def test_cells_and_files(open_lab: OpenNotebook, lab_root: Path, screenshot_dir:
     write_notebook(lab_root / "writing.ipynb", CELLS)
     (lab_root / "module.epl").write_text(FILE, encoding="utf-8")
     with open_lab("writing.ipynb") as notebook:
-        for number in range(2):
-            notebook.page.evaluate(RUN_CELL, number)
+        notebook.run_cell(*range(2))
         check_cells(notebook)
         check_file(notebook, screenshot_dir)
         assert (notebook.external, notebook.page_errors) == ([], [])

@@ -21,6 +21,19 @@ SCHEMA = """create schema A(k string, g int, x int, n long, d double, f float);
             create schema B(k string, x int);
             create schema C(k string, x int, c long);
             create schema Sub(z int) inherits A;"""
+# Statements of all kinds over one type, for what holds whatever the statement is.
+SELECTS = [
+    "select irstream x, d from A",
+    "select irstream count(*) as c, sum(x) as s from A",
+    "select irstream g, sum(x) as s from A group by g having count(*) > 1",
+    "select irstream x, sum(d) as s from A#length(2)",
+    "select irstream x, g from A#time(1 sec)",
+    "select irstream sum(x) as s, first(d) as a, count(distinct g) as c from A(x > 0)#time(1 sec)",
+    "select irstream x from A#length_batch(2)",
+    "select irstream count(*) as c, max(x) as m from A#time_batch(1 sec)",
+    "select irstream x, g from A#unique(g)",
+    "select irstream g, x from A#groupwin(g)#length(1)",
+]
 # What every property test uses: the same examples in each run, no wall clock, and no search for the shortest failing
 # history (minutes for a slow test; add Phase.shrink when one is to be studied).
 settings.register_profile(

@@ -9,20 +9,10 @@ import pytest
 from hypothesis import given, settings
 
 from cepbook.engine.runtime import Runtime
-from tests.engine.histories import Event, Run, comparable, histories
+from tests.engine.histories import SELECTS, Event, Run, comparable, histories
 
-SELECTS = [
-    "select irstream x, d from A",
-    "select irstream count(*) as c, sum(x) as s from A",
-    "select irstream g, sum(x) as s from A group by g having count(*) > 1",
-    "select irstream x, sum(d) as s from A#length(2)",
-    "select irstream x, g from A#time(1 sec)",
-    "select irstream sum(x) as s, first(d) as a, count(distinct g) as c from A(x > 0)#time(1 sec)",
-    "select irstream x from A#length_batch(2)",
-    "select irstream count(*) as c, max(x) as m from A#time_batch(1 sec)",
-    "select irstream x, g from A#unique(g)",
+OWN = [
     "select irstream x from A#lastevent where x > 0",
-    "select irstream g, x from A#groupwin(g)#length(1)",
     "select rstream * from A#time(500 msec)",
 ]
 
@@ -42,7 +32,7 @@ def without_delivery_borders(deltas: list[Any]) -> list[Any]:
     return [(t, flag, row) for t, ins, rem in deltas for flag, rows in (("+", ins), ("-", rem)) for row in rows or ()]
 
 
-@pytest.mark.parametrize("select", SELECTS)
+@pytest.mark.parametrize("select", [*SELECTS, *OWN])
 def test_partition_is_the_statement_alone(select: str) -> None:
     head, tail = select.split(" from ", 1)
     keyed = f"{head}, context.key1 as key from {tail}"

@@ -256,3 +256,10 @@ def test_methods_look_as_they_did() -> None:
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'name'"):
         cep.feed()  # type: ignore[call-arg]
     assert arguments.shown("a\nb" * 40).endswith("… (str)")
+
+
+@pytest.mark.parametrize("method", ["advance", "to_frame", "why", "live"])
+def test_what_python_tells_names_the_workbench(method: str) -> None:
+    """And not the class that the method stands in."""
+    with pytest.raises(TypeError, match=rf"^Workbench\.{method}\(\) "):
+        getattr(Workbench(), method)(*range(9))

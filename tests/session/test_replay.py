@@ -20,7 +20,7 @@ from cepbook.lang.catalog import EventType
 from cepbook.session.data.framed import Wanted
 from cepbook.session.data.merge import Part
 from cepbook.session.data.sources import open_source
-from cepbook.session.driving import portions
+from cepbook.session.driving import course, portions
 from cepbook.session.driving import replay as module
 from cepbook.session.driving.replay import Replay
 from tests.waiting import until
@@ -356,9 +356,15 @@ def test_events_far_apart_come_with_calls_of_their_own() -> None:
     assert max(engine.calls) <= 2 and engine.numbers == list(range(100))
 
 
+def by_hand(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    """The wall clock of replays is `clock`, in seconds, and sleeping takes no time."""
+    for each in (module, course):
+        monkeypatch.setattr(each, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
+
+
 def test_calls_get_smaller_where_events_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(module, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
+    by_hand(monkeypatch, clock)
     engine = FakeEngine()
     engine.on_event = lambda: clock.__setitem__(0, clock[0] + (0.02 if engine.now > 500 else 0))
     Replay(engine, [source(*range(1000))], stepping=True).run()
@@ -367,7 +373,7 @@ def test_calls_get_smaller_where_events_take_long(monkeypatch: pytest.MonkeyPatc
 
 def test_a_long_gap_is_passed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(module, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
+    by_hand(monkeypatch, clock)
     engine = FakeEngine(due=tuple(range(1, 2001)))
     advance = engine.advance_to
 
@@ -453,7 +459,7 @@ def test_garbage_is_collected_as_usual_when_no_event_flows() -> None:
 
 def test_a_replay_that_cannot_keep_its_speed_says_how_far_behind_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(module, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
+    by_hand(monkeypatch, clock)
     engine = FakeEngine()
     replay = Replay(engine, [source(*range(0, 100_000, 1000))], speed=1000)  # an event is due every millisecond
     lags: list[float] = []

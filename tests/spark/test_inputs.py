@@ -21,8 +21,8 @@ from cepbook.shown import time_text
 from cepbook.spark.arrays import property_of
 from cepbook.spark.casts import Place, checked
 from cepbook.spark.inputs import plan_of
-from cepbook.spark.names import text
-from cepbook.spark.native import not_early
+from cepbook.spark.names import ABOUT, text
+from cepbook.spark.native import in_clock
 from cepbook.spark.result import acting
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def test_what_serves_one_result_is_not_kept(spark: SparkSession) -> None:
 
     def kept(**options: Any) -> bool:
         run = cep.spark({"A": frame}, time="ts", **options)
-        found = any(output.rows.frame.storageLevel.useMemory for _, output in run._jobs)
+        found = any(asked(ABOUT).rows.frame.storageLevel.useMemory for _, asked in run._jobs)
         run.close()
         return found
 
@@ -281,7 +281,8 @@ def test_errors_of_spark_show_times_as_everything_else_does(spark: SparkSession)
     for second in (1000, 1_000_000):
         start = 1_357_038_000_005 * second // 1000
         early = start - 3
-        frame = spark.createDataFrame(pa.table({"time": [start, early]})).selectExpr(not_early("A %d", start, second))
+        frame = spark.createDataFrame(pa.table({"time": [start, early]}))
+        frame = frame.selectExpr(in_clock("time", "A %d", start, second))
         with pytest.raises(EventError) as failed:
             acting(frame.collect)
         told = [time_text(time, millis=True, second=second) for time in (early, start)]

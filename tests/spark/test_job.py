@@ -105,6 +105,13 @@ def test_a_job_writes_what_the_kernel_delivers(spark: SparkSession, folder: Path
     assert shown.out.splitlines()[0].split()[:3] == ["big", "native", f"{len(kernel('big', 'size'))}"]
     found = pq.read_table(folder / "sums").to_pandas()
     assert sorted(found["total"].dropna()) == sorted(v for v in kernel("sums", "total") if v is not None)
+    assert main([*words, "--about", "time,kind", "--out", f"sums={folder}/some"]) == DONE
+    assert pq.read_table(folder / "some").column_names == ["time", "kind", "symbol", "total"]
+    assert main([*words, "--about", "none", "--out", f"sums={folder}/own"]) == DONE
+    assert sorted(pq.read_table(folder / "own").to_pandas()["total"].dropna()) == sorted(found["total"].dropna())
+    with pytest.raises(SystemExit):
+        main([*words, "--about", "tme", "--out", f"sums={folder}/tme"])
+    assert "'tme' is not among what is told of rows" in capsys.readouterr().err
     capsys.readouterr()
     assert main([*words, "--out", f"sums={folder}/none", "--out", f"big={out}"]) == WRONG
     assert "/big.csv: there is something in the directory already\n  hint: give another" in capsys.readouterr().err

@@ -117,7 +117,7 @@ def test_they_are_dropped_before_they_travel(spark: SparkSession) -> None:
         "id AS ts", "'A' AS symbol", "array(8, 5, 9, 1)[id] AS price", "1 AS volume", "id"
     )
     (job,) = execute.planned(runtime, {"Tick": ticks}, "ts", "id", None, 0, None, spark)[0]
-    plan = job.output.rows.frame._jdf.queryExecution().executedPlan().toString()
+    plan = job.output().rows.frame._jdf.queryExecution().executedPlan().toString()
     assert re.search(r"Exchange.*Filter .*> 7\).*OR.*< 2\)", plan, re.DOTALL), plan
     assert job.stream.count() == 3
     ((_, _, properties, columns),) = job.program.inputs[:1]

@@ -136,10 +136,10 @@ def _tasks(at: Any) -> str:
 def test_the_physical_plans_are_those_of_the_table(found: dict[str, tuple[Any, Any]], spark: SparkSession) -> None:
     wanted = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
     for form, (at, job) in found.items():
-        plan = job.output.rows.frame._jdf.queryExecution().executedPlan().toString()
+        plan = job.output().rows.frame._jdf.queryExecution().executedPlan().toString()
         exchanges = re.findall(r"Exchange (\w+)", plan)
         assert ("MapInArrow" in plan) is (at.path != "native"), (form, plan)
-        tasks = job.output.rows.frame.rdd.getNumPartitions()
+        tasks = job.output().rows.frame.rdd.getNumPartitions()
         if at.path in ("native", "row by row") and at.form is None:
             assert not exchanges, (form, plan)
         elif at.path in ("by key", "by time slice", "native"):

@@ -184,7 +184,7 @@ def test_a_replay_that_has_ended_holds_no_events() -> None:
     replay = cep.replay(EVENTS, "Tick", "ts", limit=3)
     total = replay.progress.total
     replay.stop()
-    assert (replay.progress.total, replay._sources) == (total, ())
+    assert (replay.progress.total, replay._course.sources) == (total, ())
     assert repr(replay).startswith("Replay of Tick: ")
 
 

@@ -72,7 +72,8 @@ def test_an_acknowledgement_of_a_frame_that_was_never_sent_is_ignored() -> None:
     assert pump.acked == 0
 
 
-def test_a_page_that_is_gone_gets_no_frames_until_it_says_hello() -> None:
+def unheard() -> tuple[Pump, list[int]]:
+    """A pump whose page has not answered for a long time, and what it sent."""
     now = FakeTime()
     pump, sent = pump_of(now)
     pump.open()
@@ -80,6 +81,11 @@ def test_a_page_that_is_gone_gets_no_frames_until_it_says_hello() -> None:
         pump.touch()
         pump.flush()
         now.value += 1.1
+    return pump, sent
+
+
+def test_a_page_that_is_gone_gets_no_frames_until_it_says_hello() -> None:
+    pump, sent = unheard()
     assert len(sent) == GIVE_UP_AFTER + 1
     assert not pump.is_open
     pump.open()
@@ -87,13 +93,7 @@ def test_a_page_that_is_gone_gets_no_frames_until_it_says_hello() -> None:
 
 
 def test_a_page_that_answers_after_all_gets_frames_again() -> None:
-    now = FakeTime()
-    pump, sent = pump_of(now)
-    pump.open()
-    for _ in range(100):
-        pump.touch()
-        pump.flush()
-        now.value += 1.1
+    pump, sent = unheard()
     assert not pump.is_open
     pump.ack(sent[-1])
     assert pump.is_open

@@ -24,7 +24,7 @@ from cepbook.session.values.clock import in_range, to_time
 from cepbook.session.values.validate import EventCheck, as_mapping, find_type
 
 if TYPE_CHECKING:
-    from cepbook.session.workbench import Workbench
+    from cepbook.session.bench import Bench
 
 TOGETHER = 0.002  # seconds for which events wait for others, where some came just before
 MOST = 1_024  # events that wait; then sources are held back
@@ -57,10 +57,10 @@ class Intake:
     the engine's clock stops whenever something is due. It counts as `Live` does.
     """
 
-    def __init__(self, workbench: Workbench, time: Mapping[str, str | None], clock: Present | None) -> None:
-        self._workbench = workbench
-        self._stage = workbench._stage
-        self._second = workbench.runtime.config.second
+    def __init__(self, bench: Bench, time: Mapping[str, str | None], clock: Present | None) -> None:
+        self._bench = bench
+        self._stage = bench._stage
+        self._second = bench.runtime.config.second
         self._time = time
         self._clock = clock
         self.events: Counter[str] = Counter()
@@ -104,10 +104,10 @@ class Intake:
         deadline = None if seconds is None else wall.perf_counter() + seconds
         try:
             while self._waiting and (deadline is None or wall.perf_counter() < deadline):
-                if self._workbench._stage is not self._stage:
+                if self._bench._stage is not self._stage:
                     self._waiting.clear()
                     break
-                with self._workbench._lock, self._stage.undisturbed():
+                with self._bench._lock, self._stage.undisturbed():
                     self._some()
         finally:
             self._busy = False
@@ -120,7 +120,7 @@ class Intake:
         count = min(len(self._waiting), self._portions.events)
         if self._clock is not None:
             self._clock.touch(self._waiting[0][2])
-        now, place = self._workbench.runtime.now, 0
+        now, place = self._bench.runtime.now, 0
         found: dict[str, tuple[list[int], list[int], list[dict[str, Any]]]] = {}
         for _ in range(count):
             name, item, arrived = self._waiting.popleft()
@@ -162,7 +162,7 @@ class Intake:
         self.errors += self._stage.failures - failures
 
     def _feeder(self, names: Iterable[str]) -> Callable[[Sequence[Part], bool], None]:
-        types = self._workbench.runtime.catalog.event_types
+        types = self._bench.runtime.catalog.event_types
         if any(self._fed.get(name) is not types[name] for name in names):
             self._fed = {name: types[name] for name in self._time if name in types}
             self._feed = self._stage.feeder(list(self._fed))
@@ -183,7 +183,7 @@ class Intake:
         return in_range(to_time(_whole(given[reading.column]), self._second), self._second), event
 
     def _reading(self, name: str) -> _Reading:
-        types = self._workbench.runtime.catalog.event_types
+        types = self._bench.runtime.catalog.event_types
         of, known = find_type(name, types), self._readings.get(name)
         if known is None or known.type is not of:
             column = self._time[name]

@@ -21,7 +21,7 @@ from cepbook.session.values.validate import find_type
 from cepbook.shown import counted, time_text
 
 if TYPE_CHECKING:
-    from cepbook.session.workbench import Workbench
+    from cepbook.session.bench import Bench
 
 GRAIN = 0.05  # seconds: how often the wall clock looks at what is due
 JUMP = 60  # seconds: a longer gap (a machine that slept) is one advance, not a stop at every due time
@@ -45,23 +45,23 @@ class WallClock:
     """
 
     def __init__(
-        self, workbench: Workbench, *, here: bool = False, now: Now = unix_ns, sleep: Sleep = asyncio.sleep
+        self, bench: Bench, *, here: bool = False, now: Now = unix_ns, sleep: Sleep = asyncio.sleep
     ) -> None:
-        self._workbench = workbench
+        self._bench = bench
         self._now, self._sleep = now, sleep
         self._here = here
         self._offset = 0
-        self._runtime = workbench.runtime
+        self._runtime = bench.runtime
         self.failures = 0
         self.failure: Exception | None = None
         self.takers: list[Callable[[], object]] = []  # what is to be taken before time goes on: what came until now
-        if workbench.replaying is not None:
-            workbench.replaying.refuse_another()
+        if bench.replaying is not None:
+            bench.replaying.refuse_another()
         if here:
             self._anchor()
         elif self.lead:
             raise UsageError(
-                f"the clock is at {workbench.clock}, past the present\n  hint: `%epl rewind` begins anew, or let it "
+                f"the clock is at {bench.clock}, past the present\n  hint: `%epl rewind` begins anew, or let it "
                 "run on from there: run_clock(here=True), `%clock live here`"
             )
         try:
@@ -73,7 +73,7 @@ class WallClock:
 
     @property
     def _second(self) -> int:
-        return self._workbench.runtime.config.second
+        return self._bench.runtime.config.second
 
     @property
     def present(self) -> int:
@@ -83,7 +83,7 @@ class WallClock:
     @property
     def lead(self) -> int:
         """How far the clock is past the present, in its units: so long nothing moves it. 0: it is not."""
-        return max(0, self._workbench.runtime.now - self.present)
+        return max(0, self._bench.runtime.now - self.present)
 
     @property
     def running(self) -> bool:
@@ -102,7 +102,7 @@ class WallClock:
 
     def _anchor(self) -> None:
         """Time runs on from where the clock stands."""
-        self._runtime = self._workbench.runtime
+        self._runtime = self._bench.runtime
         self._offset += self._runtime.now - self.present
 
     def touch(self, to: int | None = None) -> None:
@@ -113,21 +113,21 @@ class WallClock:
         if to is None:
             for take in (*self.takers,):
                 take()
-            if self._here and (self._workbench.runtime is not self._runtime or self.lead):
+            if self._here and (self._bench.runtime is not self._runtime or self.lead):
                 self._anchor()  # it has begun anew, was loaded, or moved by hand
             to = self.present
-        behind = to - self._workbench.runtime.now
+        behind = to - self._bench.runtime.now
         if behind <= 0:
             return
         try:
-            self._workbench.advance(to, stepping=behind <= JUMP * self._second)
+            self._bench.advance(to, stepping=behind <= JUMP * self._second)
         except StatementError:
             self.failures += 1
 
     async def _run(self) -> None:
         try:
             while True:
-                due = self._workbench.runtime.next_due
+                due = self._bench.runtime.next_due
                 wait = GRAIN if due is None else (due - self.present) / self._second
                 await self._sleep(min(max(wait, 0.001), GRAIN))
                 self.touch()
@@ -145,7 +145,7 @@ class WallClock:
     def __repr__(self) -> str:
         failed = f", {self.failures:,} advances with statement errors" if self.failures else ""
         state = "live" if self.running else "stopped"
-        return f"clock {self._workbench.clock}, {state}{failed}" + (f"\n  {self.note}" if self.note else "")
+        return f"clock {self._bench.clock}, {state}{failed}" + (f"\n  {self.note}" if self.note else "")
 
 
 class LiveInterrupted(asyncio.CancelledError):
@@ -164,7 +164,7 @@ class Live:
 
     def __init__(
         self,
-        workbench: Workbench,
+        bench: Bench,
         sources: Mapping[str, AsyncIterable[object] | Iterable[object]],
         *,
         time: str | Mapping[str, str] | None,
@@ -172,13 +172,13 @@ class Live:
         owns_clock: bool = False,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._workbench = workbench
-        self._stage = workbench._stage
+        self._bench = bench
+        self._stage = bench._stage
         self._clock, self._owns_clock = clock, owns_clock
         self._sleep = sleep
-        self._second = workbench.runtime.config.second
+        self._second = bench.runtime.config.second
         columns = {name: time.get(name) if isinstance(time, Mapping) else time for name in sources}
-        self._intake = Intake(workbench, columns, clock)
+        self._intake = Intake(bench, columns, clock)
         self.events, self.late = self._intake.events, self._intake.late
         self.malformed, self.rejected = self._intake.malformed, self._intake.rejected
         self.failures: dict[str, Exception] = {}
@@ -265,7 +265,7 @@ class Live:
                         await self._sleep(FULL)
                 finally:  # it came, also where it is stopped meanwhile
                     self._intake.put(name, item)
-                if self._workbench._stage is not self._stage:
+                if self._bench._stage is not self._stage:
                     self.stop("the workbench was reset")
                     return
                 if self._stage.readers or len(self._intake) >= MOST:
@@ -297,7 +297,7 @@ class Live:
         if self.rejected:
             name, last = self.rejected[-1]
             lines.append(f"  last malformed, of {name}: {last.reason.splitlines()[0]}: {last.text}"[:300])
-        lines.append(f"  clock {show(self._workbench.runtime.now, self._second)}")
+        lines.append(f"  clock {show(self._bench.runtime.now, self._second)}")
         return printable("\n".join(lines))
 
 
@@ -312,12 +312,12 @@ async def _one_by_one(source: Iterable[object]) -> AsyncIterator[object]:
         yield item
 
 
-def check_sources(workbench: Workbench, sources: Mapping[str, object]) -> None:
+def check_sources(bench: Bench, sources: Mapping[str, object]) -> None:
     """Raise UsageError, EventError for what no source can be, and for unknown event types."""
     if not isinstance(sources, Mapping) or not sources:
         raise UsageError('which events? live({"Tick": source})')
     for name, source in sources.items():
-        find_type(name, workbench.runtime.catalog.event_types)
+        find_type(name, bench.runtime.catalog.event_types)
         if isinstance(source, str | bytes | Mapping) or not isinstance(source, AsyncIterable | Iterable):
             raise UsageError(
                 f"events of `{name}` cannot come from {type(source).__name__}: expected an async iterator, such as "

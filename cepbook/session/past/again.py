@@ -1,31 +1,23 @@
 """The latest events over again, in a second workbench: with a further statement, with other values of variables.
 
-What is known of the past is what marble diagrams are made from (`session.running.arrivals`): for each event type its latest
-events, and the latest stops of the clock. A second workbench with the same statements in their first state is shown
-all of them in their order. Variables have the given values, or those that they were given from outside, from the
+What is known of the past is what marble diagrams are made from (`session.running.arrivals`): for each event type its
+latest events, and the latest stops of the clock. A second workbench with the same statements in their first state is
+shown all of them in their order. Variables have the given values, or those that they were given from outside, from the
 beginning on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import pandas as pd
 
 from cepbook.engine.delta import Row
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import UsageError
 from cepbook.lang import ast
 from cepbook.lang.dialects import epl as dialect
 from cepbook.session.past.relived import Again, stimuli
 from cepbook.session.running.arrivals import Born, Happening
 from cepbook.session.running.stage import Stage
-from cepbook.session.values.parameters import Given
-
-if TYPE_CHECKING:
-    from cepbook.session.workbench import Workbench
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +87,3 @@ def is_query(epl: str, runtime: Runtime) -> bool:
         isinstance(source.stream, ast.FilterStream) and not source.windows and source.stream.type_name in held
         for source in only.sources
     )
-
-
-def answer(workbench: Workbench, epl: str, parameters: Given | None) -> pd.DataFrame:
-    """The rows of a query; of any other select what it would have delivered over the latest events, as `changes`.
-
-    Raises ParseError and BindError, UsageError for what delivers nothing.
-    """
-    if is_query(epl, workbench.runtime):
-        return workbench.query(epl, parameters=parameters)
-    twin = workbench.again(epl=epl, parameters=parameters)
-    last = [s for s in twin.runtime.statements.values() if s.name not in workbench.runtime.statements]
-    if not last:
-        raise UsageError("this delivers no rows\n  hint: `%%epl` deploys it; an expression is one select or query")
-    return twin.changes(last[-1].name)
-
-
-def with_values(twin: Workbench, values: Mapping[str, Any]) -> None:
-    """Assign variables. Errors: UsageError."""
-    for name, value in values.items():
-        twin.set(name, value)

@@ -1,8 +1,8 @@
 """Marble diagrams: what a statement's window held when, and what it delivered, over engine time.
 
 The engine's windows keep no identity of their events, so the picture is not recorded but made: the statement and all
-that feeds it run again (`session.past.rerun`) over the latest arrivals and clock stops (`session.running.arrivals`). Functions
-written in Python are called again.
+that feeds it run again (`session.past.rerun`) over the latest arrivals and clock stops (`session.running.arrivals`).
+Functions written in Python are called again.
 
 What a statement read before the record begins cannot be shown; `Marble.notes` say so unless it had left before the
 span that is drawn, and they tell when the running statement delivered something else in it.

@@ -258,9 +258,9 @@ def _file_of(path: str) -> tuple[int, int] | None:
 class Stream(AsyncIterator[Delivery]):
     """``async for delivery in cep.stream("alerts")``: the deliveries of a statement from now on, in order.
 
-    At most `capacity` deliveries wait. While as many wait, live sources take no further event (`session.driving.live`); what
-    comes nevertheless, from `send` or a replay, pushes the oldest out, and `missed` counts them. It ends with `close`,
-    and when the statement is dropped.
+    At most `capacity` deliveries wait. While as many wait, live sources take no further event (`session.driving.live`);
+    what comes nevertheless, from `send` or a replay, pushes the oldest out, and `missed` counts them. It ends with
+    `close`, and when the statement is dropped.
     """
 
     def __init__(self, stage: Stage, name: str, capacity: int) -> None:

@@ -1,7 +1,7 @@
 """What became of an event: for each statement that reads its type the stages that it passed, and where it fell out.
 
-As for rows (`session.why.fired`) statements run again aside, up to that event. What cannot run again, because not all is
-known any more or because a Python function would be called, is judged by its filters, with the present variables.
+As for rows (`session.why.fired`) statements run again aside, up to that event. What cannot run again, because not all
+is known any more or because a Python function would be called, is judged by its filters, with the present variables.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Why a row was delivered: what set it off, its context partition, its group, the events that made it, the windows.
 
-The statement runs again over the known events, aside (`session.past.watched`), up to that instant. Where not all of them are
-known, snapshots of the replay (`Replay.at`) tell what was held then; without these only what is known now is told, and
-the answer says so (`basis`). Python functions are called only on request, because they may do something.
+The statement runs again over the known events, aside (`session.past.watched`), up to that instant. Where not all of
+them are known, snapshots of the replay (`Replay.at`) tell what was held then; without these only what is known now is
+told, and the answer says so (`basis`). Python functions are called only on request, because they may do something.
 """
 
 from __future__ import annotations

@@ -11,21 +11,11 @@ from hypothesis import given, settings
 
 from cepbook.engine.contexts.hashing import bucket, crc32, hash_code
 from cepbook.lang.types import INT, STRING
-from tests.engine.histories import Event, Run, comparable, histories
+from tests.engine.histories import SELECTS, Event, Run, comparable, histories
 
 pytestmark = pytest.mark.histories
 
-SELECTS = [
-    "select irstream x, d from A",
-    "select irstream count(*) as c, sum(x) as s from A",
-    "select irstream g, sum(x) as s from A group by g having count(*) > 1",
-    "select irstream x, sum(d) as s from A#length(2)",
-    "select irstream x, g from A#time(1 sec)",
-    "select irstream sum(x) as s, first(d) as a, count(distinct g) as c from A(x > 0)#time(1 sec)",
-    "select irstream x from A#length_batch(2)",
-    "select irstream count(*) as c, max(x) as m from A#time_batch(1 sec)",
-    "select irstream x, g from A#unique(g)",
-    "select irstream g, x from A#groupwin(g)#length(1)",
+OWN = [
     "select x, prior(1, d) as p from A",
     "select g, sum(x) as s from A group by g output last every 2 events",
     "select x from A output all every 1 sec",
@@ -70,7 +60,7 @@ def check(context: str, select: str, events: list[Event], lives: list[tuple[Call
     assert not found
 
 
-@pytest.mark.parametrize("select", SELECTS)
+@pytest.mark.parametrize("select", [*SELECTS, *OWN])
 def test_keyed_with_an_end(select: str) -> None:
     """``terminated by``: an event with x = 0 ends the partition of its key and does not count."""
 
@@ -96,7 +86,7 @@ def test_keyed_with_an_end(select: str) -> None:
     one()
 
 
-@pytest.mark.parametrize("select", SELECTS)
+@pytest.mark.parametrize("select", [*SELECTS, *OWN])
 @pytest.mark.parametrize("function", ["hash_code", "consistent_hash_crc32"])
 def test_hash(function: str, select: str) -> None:
     """Partitions have ids in the order of their first event; the filter of the context hides events."""
@@ -124,7 +114,7 @@ def test_hash(function: str, select: str) -> None:
     one()
 
 
-@pytest.mark.parametrize("select", SELECTS)
+@pytest.mark.parametrize("select", [*SELECTS, *OWN])
 def test_category(select: str) -> None:
     """Categories overlap, and live from the beginning; a condition that is null does not hold."""
 
