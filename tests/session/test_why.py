@@ -385,3 +385,15 @@ def test_an_answer_is_printed_as_a_page() -> None:
         "  stage       condition          values                        note",
         "  filter  no  price > threshold  price = 1.0, threshold = 5.0",
     ]
+
+
+def test_times_of_a_column_are_told_alike() -> None:
+    """Also of a property that is called as the column of arrivals is."""
+    found = Workbench()
+    found.run("create schema P(time long, who string) starttimestamp time; @name('o') select who from P#length(2)")
+    for time in (1357019100000, 1357019100500):
+        found.advance(time)
+        found.send("P", time=time, who="a")
+    shown = str(found.why("o")).splitlines()
+    assert shown[-2:] == ["  2013-01-01 05:45:00.000  a", "  2013-01-01 05:45:00.500  a"]
+    assert "  P  2013-01-01 05:45:00.500  2013-01-01 05:45:00.500  a" in shown

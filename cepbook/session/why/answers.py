@@ -180,7 +180,9 @@ class _Words(NamedTuple):
     times: Collection[str]
     second: int
 
-    def of(self, name: str, value: object) -> str:
+    def of(self, name: str, value: object, fine: bool = False) -> str:
+        if fine and type(value) is int:
+            return time_text(value, millis=True, second=self.second)
         return property_text(name, value, self.times, self.second)
 
     def row(self, row: Mapping[str, Any]) -> str:
@@ -208,7 +210,7 @@ def _fired_page(found: Fired) -> Page:
     if found.made is not None:
         title = f"made of {counted(found.made_total, 'event')}"
         if found.made:
-            page.table(title + _last(found.made_total, len(found.made)), _pieces(found.made[-ROWS:], at, events))
+            page.table(title + _last(found.made_total, len(found.made)), _pieces(found.made[-ROWS:], events))
         else:
             page.notes([title])
     for contents in found.windows:
@@ -228,11 +230,11 @@ def _last(total: int, known: int) -> str:
     return f", the last {shown_rows}" if total > shown_rows else ""
 
 
-def _pieces(pieces: Sequence[Piece], at: Any, words: _Words) -> Table:
+def _pieces(pieces: Sequence[Piece], words: _Words) -> Table:
     rows = [
-        {"": piece.tag, "time": "" if piece.time is None else at(piece.time), **_free(piece.event)} for piece in pieces
+        {"": piece.tag, "time": "" if piece.time is None else piece.time, **_free(piece.event)} for piece in pieces
     ]
-    return _rows(rows, words)
+    return _rows(rows, words._replace(times={*_free(dict.fromkeys(words.times)), "time"}))
 
 
 def _free(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -243,7 +245,15 @@ def _rows(rows: Sequence[Mapping[str, Any]], words: _Words) -> Table:
     names = list(dict.fromkeys(name for row in rows for name in row))
     values = [[row.get(name) if name in row else "" for name in names] for row in rows]
     right = tuple(n not in words.times and all(_number(line[i]) for line in values) for i, n in enumerate(names))
-    return Table(tuple(names), right, tuple(tuple(map(words.of, names, line)) for line in values))
+    timed = (name in words.times for name in names)
+    fine = [of and any(_beside(line[i], words.second) for line in values) for i, of in enumerate(timed)]
+    cells = (tuple(map(words.of, names, line, fine)) for line in values)
+    return Table(tuple(names), right, tuple(cells))
+
+
+def _beside(value: object, second: int) -> bool:
+    """Whether a time is not at a whole second: then all of its column are told as finely."""
+    return type(value) is int and value % second != 0
 
 
 def _number(value: object) -> bool:
