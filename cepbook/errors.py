@@ -53,14 +53,14 @@ def did_you_mean(name: object, known: Iterable[str]) -> str | None:
     return None if found is None else f"did you mean `{found}`?"
 
 
-_MOST = 8  # names in a hint
+_MOST_NAMES = 8  # in a hint
 
 
 def nearest_or_known(name: object, known: Iterable[str]) -> str | None:
     """The hint that names the nearest of `known`, or the first of them where none is near; None where there are none.
     """
     names = list(dict.fromkeys(known))
-    shown = ", ".join(names[:_MOST]) + (", …" if len(names) > _MOST else "")
+    shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
     there = f"there {'is' if len(names) == 1 else 'are'} {shown}" if names else None
     return did_you_mean(name, names) or there
 
@@ -68,6 +68,12 @@ def nearest_or_known(name: object, known: Iterable[str]) -> str | None:
 def hint_line(name: object, known: Iterable[str]) -> str:
     """The same as the second line of an exception's message; empty when none is near."""
     hint = did_you_mean(name, known)
+    return "" if hint is None else f"\n  hint: {hint}"
+
+
+def known_line(name: object, known: Iterable[str]) -> str:
+    """The same, but where none is near with those that there are; empty where there are none."""
+    hint = nearest_or_known(name, known)
     return "" if hint is None else f"\n  hint: {hint}"
 
 
@@ -119,7 +125,7 @@ def _number(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
-_MOST = 200  # lines of an error that a notebook shows
+_MOST_LINES = 200  # of an error that a notebook shows
 _LONGEST = 1000  # characters of such a line, and of a foreign exception's message
 _ENDS = 600, 200  # what is shown of a longer one, from its beginning and its end
 _WIDEST = 200  # characters of a source line that are shown around a caret
@@ -155,8 +161,8 @@ class CepbookError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         lines = str(self).split("\n")
-        more = [f"… {len(lines) - _MOST:,} more lines"] if len(lines) > _MOST else []
-        return lines[:_MOST] + more
+        more = [f"… {len(lines) - _MOST_LINES:,} more lines"] if len(lines) > _MOST_LINES else []
+        return lines[:_MOST_LINES] + more
 
 
 class CompileError(CepbookError):

@@ -71,9 +71,14 @@ def write_takers(plan: Trigger, props: Mapping[str, str], scope: Scope, body: Ca
                     source.line("return False")
             body()
             source.line("return True")
-    if plan.source.store is not None:
-        with source.block("def on_change(S, entered, left, now):"), source.block("for item in entered:"):
-            source.line("on_event(item[-1])" if plan.context is None else "on_event(item[-1], S)")
+    if plan.source.store is None:
+        return
+    taken = "on_event(item[-1])" if plan.context is None else "on_event(item[-1], S)"
+    with source.block("def on_change(S, entered, left, now):"):
+        if isinstance(plan, p.OnSetStatement):  # of several at once the last one sets: recorded, ce_trigger
+            source.line(f"any({taken} for item in reversed(entered))")
+        else:
+            source.line(f"for item in entered: {taken}")
 
 
 def triggered(plan: Trigger, source: Source, columns: tuple[str, ...], scope_in: ScopeIn) -> Program:

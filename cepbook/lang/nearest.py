@@ -119,6 +119,10 @@ class _Text:
             case x.Prop():
                 alias = "" if stream is not None else self.aliases[e.stream]
                 return f"{alias}.{_name(e.name)}" if alias else _name(e.name)
+            case x.EventOf() if stream is None:
+                return _name(self.aliases[e.stream])
+            case x.Member():
+                return f"{show(e.target)}.{_name(e.name)}"
             case x.Period(months=None, millis=x.Const(value=int(millis))):
                 return f"{millis // 1000} sec" if millis % 1000 == 0 else f"{millis} msec"
             case x.AggregateRef():

@@ -87,7 +87,7 @@ def run_cell(host: Host, line: str, cell: str) -> object:
         try:
             tried = rehearsal.run(cell, cell=key, parameters=host.shell.user_ns)
         except BindError as error:
-            raise defining(error, options) from None
+            raise defining(error, options, rehearsal.runtime.catalog.event_types) from None
         found = run_on_spark(rehearsal, [s.name for s in tried.statements if s.kind == "select"])
     result = host.workbench.run(cell, cell=key, parameters=host.shell.user_ns)
     host.ran(key)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from IPython.display import display
 
-from cepbook.errors import BindError, Diagnostic, UsageError
+from cepbook.errors import BindError, Diagnostic, UsageError, nearest
 from cepbook.lang import plan
 from cepbook.magics.host import WORKBENCH, Host
 from cepbook.magics.options import Options, number, pairs, variable_name
@@ -71,13 +71,13 @@ def run_over(host: Host, options: argparse.Namespace, magic: str) -> Callable[[W
     return run
 
 
-def defining(error: BindError, options: argparse.Namespace) -> BindError:
-    """The error, with how event types that nobody defined are made of the frames or tables that the options name."""
+def defining(error: BindError, options: argparse.Namespace, known: Iterable[str]) -> BindError:
+    """The error, with how event types that are like none of `known` are made of the frames or tables of the options."""
 
     def hinted(found: Diagnostic) -> Diagnostic:
         name = error.source[found.span.start : found.span.end]
         given = _source(name, options)
-        if found.code != "unknown-type" or found.hint is not None or given is None:
+        if found.code != "unknown-type" or given is None or nearest(name, known) is not None:
             return found
         time = f', time="{options.time}"' if options.time is not None and "=" not in options.time else ""
         return replace(found, hint=f'{WORKBENCH}.define("{name}", {given}{time}) says what its events look like')

@@ -11,7 +11,7 @@ TAG, TIME, SEQ = "tag", "time", "seq"
 TASK = "task"  # who gets the event, where they are divided
 TICK = -1  # the tag of a row that is no event: the clock stops here
 STOPS = "stops"  # of such a row: the times at which the clock stops from there on, see `stops`
-FURTHEST = 2**53  # where the clock ends, see `cepbook.session.clock`
+FURTHEST = 2**53  # where the clock ends, see `cepbook.session.values.clock`
 CLOCK, EVENT = "clock", "event"  # what sets a delivery off
 META = (
     ("statement", "string"),

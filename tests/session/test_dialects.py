@@ -215,6 +215,20 @@ def test_the_nearest_epl_of_a_join() -> None:
     ]
 
 
+def test_the_nearest_epl_of_events_within_events_runs() -> None:
+    pair = "event Pair { Tick t; Tick u; float x; } "
+    joined = "from t in all Tick() retain 1 join u in all Tick() retain 2 on t.s equals u.s select Pair(t, u, t.price)"
+    cep = bench(pair + joined, f"{pair}stream<Pair> pairs := {joined}; from p in pairs retain 2 select p.u.price")
+    epl = cep.explain("q0", "epl").partition("@name")[2]
+    assert "select t as t, u as u, t.price as x" in epl
+    assert cep.explain("q1", "epl").splitlines()[-2:] == ["select p.u.price as value", "from `q1.pairs`#length(2) as p"]
+    cep.run(f"@name{epl}".replace("'q0'", "'e0'"))
+    for number in range(3):
+        cep.send("Tick", s="ab"[number % 2], price=float(number), vol=1)
+    assert rows(cep, "e0") == rows(cep, "q0") != []
+    assert [row[2]["price"] for row in rows(cep, "q0")] == [0.0, 1.0, 2.0]
+
+
 def test_the_picture_of_the_document_is_drawn_from_the_running_query() -> None:
     cep = bench(f"{STREAM}from v in values within 1.5 every 1.0 select v")
     draw(cep)

@@ -17,7 +17,7 @@ from cepbook.lang import expr as x
 from cepbook.lang.contexts import Category
 from cepbook.lang.plan import CycleStatement, SelectStatement
 from cepbook.spark.execute import _of_form, _program, _read_by_any, _shares, _wanted
-from cepbook.spark.hosted import Program, host
+from cepbook.spark.hosted import Program, form_columns, host
 from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
 from cepbook.spark.parts import buckets, hashed
 from cepbook.spark.pipeline import pipeline
@@ -221,11 +221,12 @@ def is_wanted(chosen: Mapping[str, Alternatives], name: str, event: Mapping[str,
     return name not in chosen or any(all(passes(part, event) for part in way) for way in chosen[name])
 
 
-def delivered(out: pa.RecordBatch, width: int) -> list[tuple[Any, ...]]:
-    """The time, kind and `width` values of rows; by columns values that are not there are the times."""
+def delivered(out: pa.RecordBatch, program: Program) -> list[tuple[Any, ...]]:
+    """The time, kind and values of rows."""
     rows = out.to_pylist()
     if "what" not in out.schema.names:
-        return [(r["time"], "insert", tuple(r.get(f"c{i}", r["time"]) for i in range(width))) for r in rows]
+        columns = form_columns(program)
+        return [(r["time"], "insert", tuple(r[column] for column in columns)) for r in rows]
     kinds = ("insert", "remove")
     return [(r["time"], kinds[r["what"] >> 1 & 1], tuple(r["s0"].values())) for r in rows if r["error"] is None]
 
@@ -279,7 +280,7 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
                 given = batch(program, at, engine, own, slices[number], number)
                 pieces = [given.slice(i, size) for i in range(0, len(given), size)] if size else [given]
                 for out in host(program)(pieces):
-                    found.update(map(repr, delivered(out, len(each.output_type.properties))))
+                    found.update(map(repr, delivered(out, program)))
                     failed.update(failures(out, program))
             expected = shown(engine.rows[each.name], each.output_type, types)
         except EventError:  # values without a shape that tasks could be given

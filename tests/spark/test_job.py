@@ -132,25 +132,49 @@ def test_the_names_of_files_in_a_directory_tell_their_format(spark: SparkSession
 @pytest.mark.histories
 def test_spark_submit_runs_a_job_as_a_local_session_does(spark: SparkSession, tmp_path: Path) -> None:
     """Times without a zone are UTC wherever it runs, and there are not 200 tasks on two cores."""
-    (tmp_path / "job.epl").write_text(EPL)
     frame = trades(1).assign(number=range(400))
     frame.assign(ts=pd.to_datetime(frame["ts"], unit="ms")).to_csv(tmp_path / "in.csv", index=False)
+    done = submitted(tmp_path, "local[2]", "--in", "Trade=in.csv", "--out", "sums=out")
+    rows = pq.read_table(tmp_path / "out").to_pylist()
+    assert done.split() == ["sums", "by", "key", f"{len(rows):,}", "rows", "out"]
+    assert told(rows) == kernel_rows()
+    assert len(list((tmp_path / "out").glob("part-*"))) <= 2
+
+
+@pytest.mark.histories
+def test_a_cluster_runs_jobs_and_streams(spark: SparkSession, folder: Path) -> None:
+    """Executors are processes of their own, which have nothing of the driver's."""
+    cluster = "local-cluster[2,1,1024]", "--in", "Trade=in"
+    submitted(folder, *cluster, "--out", "sums=out", "--out", "big=others")
+    assert told(pq.read_table(folder / "out").to_pylist()) == kernel_rows()
+    assert sorted(pq.read_table(folder / "others").column("size").to_pylist()) == sorted(kernel("big", "size"))
+    streamed = "--stream", "--once", "--checkpoint", "state", "--files", "1"
+    submitted(folder, *cluster, *streamed, "--out", "sums=stream")
+    assert told(pq.read_table(folder / "stream").to_pylist()) == sorted(stepped(), key=repr)
+
+
+def submitted(folder: Path, master: str, *words: str) -> str:
+    """What a job of spark-submit says."""
+    (folder / "job.epl").write_text(EPL)
     program = Path(cepbook.__file__).parent / "spark" / "__main__.py"
     given = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
     given |= {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable, "TZ": "America/New_York"}
     given |= {"PYTHONPATH": str(program.parents[2])}
-    words = ["job.epl", "--in", "Trade=in.csv", "--time", "ts", "--sequence", "number", "--out", "sums=out"]
-    command = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[2]", program, *words]
-    done = subprocess.run(command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=400)
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    command = [submit, "--master", master, program, "job.epl", "--time", "ts", "--sequence", "number", *words]
+    done = subprocess.run(command, env=given, cwd=folder, capture_output=True, text=True, timeout=400)
     assert done.returncode == DONE, done.stderr[-3000:]
-    rows = pq.read_table(tmp_path / "out").to_pylist()
-    assert done.stdout.split() == ["sums", "by", "key", f"{len(rows):,}", "rows", "out"]
-    found = [tuple(row[name] for name in ("time", "kind", "symbol", "total")) for row in rows]
+    return done.stdout
+
+
+def told(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row[name] for name in ("time", "kind", "symbol", "total")) for row in rows), key=repr)
+
+
+def kernel_rows() -> list[tuple[Any, ...]]:
     feed = kernel_feed("sums").columns()
     kinds = ["insert" if insert else "remove" for insert in feed.inserts]
-    expected = zip(feed.times, kinds, feed.column("symbol"), feed.column("total"), strict=True)
-    assert sorted(found, key=repr) == sorted(expected, key=repr)
-    assert len(list((tmp_path / "out").glob("part-*"))) <= 2
+    return sorted(zip(feed.times, kinds, feed.column("symbol"), feed.column("total"), strict=True), key=repr)
 
 
 def test_a_job_tells_what_failed(spark: SparkSession, folder: Path, capsys: Any) -> None:

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from cepbook.engine.rows.aggregate import Leaving
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.emit import Emitter, FlatEmitter
-from cepbook.engine.rows.expr import Scope, may_fail, truth
+from cepbook.engine.rows.expr import Scope, may_fail, truth, value
 
 Write = Callable[[Scope], None]
 LEFT = "for item in change[1]:", "item"  # what leaves, where a view was asked
@@ -73,7 +73,7 @@ class ChangeCode:
                 self.code.source.line(item)
 
     def _passes(self) -> AbstractContextManager[None]:
-        if self.code.steps.where is None:
+        if self.code.steps.where is None and not self.code.risky_keys:
             return nullcontext()
         return self.code.source.block("if ok:") if self.passed else self.code.where(self.p)
 
@@ -84,28 +84,41 @@ class ChangeCode:
         source, where = self.code.source, self.code.steps.where
         for group in self.code.local if self.code.steps.join is not None and self.code.steps.resets else ():
             source.line(f"{group.table}.clear()")
-        if not self.alone or where is None:
+        if not self.alone or (where is None and not self.code.risky_keys):
             return
         self.passed = True
-        line = f"ok = {truth(self.p, where)}"
-        if not (self.code.risky and may_fail(where)):
-            source.line(line, where.span)
+        if not self._may_fail_to_enter:
+            self._test(self.p)
             return
         with source.block("try:"):
-            source.line(line, where.span)
+            self._test(self.p)
         with source.block("except Exception as failure:"):
             source.line("broken, ok = failure, False")
 
+    @property
+    def _may_fail_to_enter(self) -> bool:
+        return bool(self.code.risky_keys) or (self.code.risky and may_fail(self.code.steps.where))
+
+    def _test(self, scope: Scope, name: str = "ok") -> None:
+        """Write what sets the local `name`: whether the where-clause holds; keys of groups that may fail are tried."""
+        source, where, keys = self.code.source, self.code.steps.where, self.code.risky_keys
+        source.line(f"{name} = {'True' if where is None else truth(scope, where)}", where.span if where else None)
+        with source.block(f"if {name}:") if keys else nullcontext():
+            for key in keys:
+                source.line(value(scope, key), key.span)
+
     def _where(self, items: str, scope: Scope) -> AbstractContextManager[None]:
-        """The where-clause. Its failure keeps an event out, and is told when it enters, not again when it leaves."""
-        source, where = self.code.source, self.code.steps.where
-        if where is None or not (self.code.risky and may_fail(where)):
+        """The where-clause. Its failure, or that of the key of a group, keeps an event out, and is told when it enters,
+        not again when it leaves.
+        """
+        source = self.code.source
+        if not self._may_fail_to_enter:
             return self.code.where(scope)
         with source.block("try:"):
-            source.line(f"ok = {truth(scope, where)}", where.span)
+            self._test(scope, "held")  # not ``ok``, which is of the event that arrives
         with source.block("except Exception as failure:"):
-            source.line("ok = False" if items == "former" else "broken, ok = failure, False")
-        return source.block("if ok:")
+            source.line("held = False" if items == "former" else "broken, held = failure, False")
+        return source.block("if held:")
 
     def _enter(self, scope: Scope) -> None:
         self.code.enter(scope, "o" if scope is self.p else "qo")
@@ -518,6 +531,7 @@ class ChangeCode:
         """Groups of several grouping sets. Rows come set by set, in each the groups of arriving events first."""
         source, code, cells = self.code.source, self.code, self.code.aggregates
         levels, wants_remove = self.code.steps.levels, self.code.steps.wants_remove
+        self._note_passing()
         source.line(f"touched = [{', '.join(['{}'] * len(levels))}]")
 
         def move(entering: bool) -> Write:

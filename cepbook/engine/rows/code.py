@@ -250,7 +250,13 @@ class Code:
         steps = self.steps
         if steps.aggregation is not None and (lower.may_fail(steps.where) or steps.former_rows_may_fail):
             return True
-        return self.aggregates.risky or any(group.cells.risky for group in self.local)
+        return bool(self.risky_keys) or self.aggregates.risky or any(group.cells.risky for group in self.local)
+
+    @property
+    def risky_keys(self) -> list[x.Expr]:
+        """Keys of groups that may fail to be calculated: the event is in no group then."""
+        local = (key for call in self.steps.calls for key in call.group_by or ())
+        return [key for key in (*self.steps.keys, *local) if lower.may_fail(key)]
 
     def leave(self, scope: Scope) -> None:
         """Take the scope's item out of the loaded cells and out of its local groups."""

@@ -462,7 +462,7 @@ def placed(names: Mapping[str, str], at: int = 0) -> dict[Place, str]:
 
 def may_fail(*exprs: x.Expr | None) -> bool:
     """Whether an expression may raise at run time: functions from Python, texts parsed as numbers, subqueries,
-    methods that compare what only run time knows.
+    methods that compare what only run time knows, division of whole numbers.
     """
     return any(_fails(part) for e in exprs if e is not None for part in x.walk(e))
 
@@ -472,11 +472,18 @@ def _fails(e: x.Expr) -> bool:
         return e.operand.type.name in ("string", "char", "object", "map") and e.type.name not in ("string", "object")
     if isinstance(e, x.MethodCall):
         return methods.may_fail(e)
+    if isinstance(e, x.Arith):  # where whole numbers are divided as such
+        return e.op == "/" and is_integral(e.type) and _may_be_zero(e.right)
     if isinstance(e, x.Call):
-        return FUNCTIONS[e.name].fails
+        fails = FUNCTIONS[e.name].fails
+        return _may_be_zero(e.args[-1]) if fails == "by zero" else fails
     if isinstance(e, x.Like):
         return e.regexp and support.regexp_may_fail(e.pattern.value if isinstance(e.pattern, x.Const) else None)
     return isinstance(e, (x.UserCall, x.SubqueryRef))
+
+
+def _may_be_zero(divisor: x.Expr) -> bool:
+    return not (isinstance(divisor, x.Const) and divisor.value)
 
 
 def of_columns(condition: x.Expr | None) -> bool:

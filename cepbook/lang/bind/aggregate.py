@@ -16,9 +16,10 @@ from cepbook.lang.bind.arguments import Binder, how_many, whole_event
 from cepbook.lang.bind.lambdas import refuse_locals
 from cepbook.lang.bind.names import ERROR, IN_WINDOWS, Refused, Scope, describe, did_you_mean, error_at
 from cepbook.lang.bind.period import seconds
-from cepbook.lang.bind.typing import LOOSE, TEXTUAL, coerce
+from cepbook.lang.bind.typing import LOOSE, TEXTUAL, cast_hint, coerce
 from cepbook.lang.plan import AggregateCall
 from cepbook.lang.rewrite.expressions import fold
+from cepbook.lang.types import is_integral
 
 NAMED = ("filter", "group_by")
 
@@ -71,6 +72,9 @@ def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
     name = row.plain or row.name
     type_ = row.result(parts.args[0].type if parts.args else None)
     args = [coerce(arg, t.DOUBLE) for arg in parts.args] if row.computes else parts.args
+    if scope.module.only_functions and row.values == "numbers" and not row.computes:
+        args = [_not_too_small(arg, row) for arg in args]  # as in SQL: int and its kin are summed without a bound
+        type_ = row.result(args[0].type)
     return AggregateCall(
         name,
         () if parts.star and row.counts else tuple(args),
@@ -83,6 +87,12 @@ def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
         parts.criteria,
         span=step.span,
     )
+
+
+def _not_too_small(value: x.Expr, row: AggregateRow) -> x.Expr:
+    """A whole number as one of the type that sums and means of longs have: Java's int overflows at 2 to the 31."""
+    wide = row.result(t.LONG)
+    return value if value.type == wide or not is_integral(value.type) else x.Convert(wide, value, span=value.span)
 
 
 def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> _Parts:
@@ -259,9 +269,9 @@ def _check_interval(period: x.Period, rest: Sequence[x.Expr], scope: Scope) -> N
 def _check_value(row: AggregateRow, found: Sequence[x.Expr], scope: Scope) -> None:
     for value in found:
         if row.values == "numbers" and value.type != ERROR and not t.is_numeric(value.type):
-            scope.problems.fail(
-                "type-mismatch", f"`{row.name}` needs numbers, found {describe(value.type)}", value.span
-            )
+            fact = f"`{row.name}` needs numbers, found {describe(value.type)}"
+            hint = None if scope.module.only_functions else cast_hint(value.type, t.DOUBLE)
+            scope.problems.fail("type-mismatch", fact, value.span, hint)
         known = value.type in (*LOOSE, *TEXTUAL, t.BOOLEAN, *t.DATES) or t.is_numeric(value.type)
         if row.values in ("ordered", "plain") and not known:
             fact = "cannot order values of" if row.values == "ordered" else "takes plain values, found"

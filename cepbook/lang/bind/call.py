@@ -16,6 +16,7 @@ from cepbook.lang.bind.supplied import bind_supplied
 from cepbook.lang.bind.typing import TEXTUAL, coerce, common
 from cepbook.lang.bind.variant import part, variant_of
 from cepbook.lang.catalog import TYPE
+from cepbook.lang.cycles import CYCLE_AGGREGATES
 from cepbook.lang.functions import FUNCTIONS, JAVA_NAMES, FunctionRow
 from cepbook.lang.functions.row import promoted
 from cepbook.lang.methods import METHODS
@@ -88,15 +89,14 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
 def _hint(name: str, module: Module) -> str | None:
     """What an unknown function called `name` was probably meant to be: also ``Math.abs``, ``text.length()``."""
     registered = module.catalog.functions
-    if module.only_functions:
-        near = did_you_mean(name, [*BUILT_IN, *registered])
-        return near or "write one in Python and register it: `cep.register_function(name, function)`"
-    for known in (*FUNCTIONS, *METHODS):
+    for known in () if module.only_functions else (*FUNCTIONS, *METHODS):
         owner, _, short = known.rpartition(".")
         if owner and short.lower() == name:
             receiver = RECEIVERS.get(owner)
             return f"it is a method: write {receiver}.{short}(…)" if receiver else f"did you mean `{known}`?"
-    return did_you_mean(name, [*BUILT_IN, *registered])
+    own = [n for n in BUILT_IN if not module.only_functions or n in (*FUNCTIONS, *CYCLE_AGGREGATES, *OTHERS)]
+    near = did_you_mean(name, [*own, *registered])
+    return near or "write one in Python and register it: `cep.register_function(name, function)`"
 
 
 def bind_function(

@@ -250,14 +250,21 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         hint = f"to convert a value write cast(value, {step.name})"
     if hint is None and step.name.lower() == "context" and scope.context is not None:
         hint = "name one of its properties, such as context.id"
-    if hint is None and scope.module.only_functions:
-        hint = _columns(step.name, scope.property_names())
+    if hint is None:
+        hint = nearest_or_known(step.name, _names_in(scope, streams=more))
     scope.problems.fail("unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, hint)
 
 
-def _columns(name: str, known: Iterable[str]) -> str | None:
-    """The hint of a language whose rows have columns of its own, too."""
-    return nearest_or_known(name, [each for each in known if each[0] != "$"])
+def _names_in(scope: Scope, *, streams: bool) -> list[str]:
+    """What a name may be that stands alone; with `streams` those before a property, where there are such."""
+    if streams and scope.event_names():
+        return scope.event_names()
+    return [*_plain(scope.property_names()), *scope.correlated] or list(scope.module.catalog.variables)
+
+
+def _plain(names: Iterable[str]) -> list[str]:
+    """Without those that an engine adds to rows for itself."""
+    return [name for name in names if name[:1] not in ("$", " ")]
 
 
 def _unknown(step: ast.NameStep, scope: Scope) -> x.Expr:
@@ -437,11 +444,7 @@ def _member(target: x.Expr, step: ast.NameStep, scope: Scope) -> x.Expr:
         return x.Member(members[step.name], target, step.name, span=span)
     if target.type == t.MAP or step.optional:
         return x.Member(t.OBJECT, target, step.name, span=span)
-    hint = did_you_mean(step.name, members) if members is not None else None
-    if hint is None and scope.module.only_functions:
-        hint = _columns(step.name, members or ())
-    if target.type.fields is not None and hint is None:
-        hint = f"it has {', '.join(members or ())}"
+    hint = nearest_or_known(step.name, _plain(members or ()))
     if target.type.of is not None and step.name in (_members(target.type.of, scope) or ()):
         hint = f"it is an array: take one of its events, such as [0].{step.name} or lastOf().{step.name}"
     owner = _shown(target.type)

@@ -11,7 +11,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.expr import bind_expr
 from cepbook.lang.bind.join import whole_events
-from cepbook.lang.bind.names import ERROR, MATCH_TYPE, Refused, Scope, describe, did_you_mean
+from cepbook.lang.bind.names import ERROR, MATCH_TYPE, Refused, Scope, describe, nearest_or_known
 from cepbook.lang.bind.transpose import is_transposed, transposed
 from cepbook.lang.bind.variant import shown_columns
 from cepbook.lang.normal import unparse
@@ -131,7 +131,7 @@ def _stream_position(name: str, span: Span, scope: Scope) -> int | None:
         if stream.answers_to(name):
             return position
     if not scope.open_:
-        hint = did_you_mean(name, [s.alias or s.name for s in scope.streams])
+        hint = nearest_or_known(name, scope.event_names())
         scope.problems.add("unknown-property", f"no stream `{name}`", span, hint)
     return None
 
@@ -143,6 +143,7 @@ def _check_names(columns: Sequence[plan.Column], wildcard: bool, scope: Scope) -
         seen.update(event_type.properties)
     for column in columns:
         if column.name in seen:
-            hint = None if column.name in [c.name for c in columns if c is not column] else "the wildcard selects it"
+            twice = column.name in [c.name for c in columns if c is not column]
+            hint = "name one of them otherwise, behind as" if twice else "the wildcard selects it"
             scope.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span, hint)
         seen.add(column.name)

@@ -8,7 +8,7 @@ from cepbook.errors import Span
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.bind.names import ERROR, Module, did_you_mean, resolve_type
+from cepbook.lang.bind.names import ERROR, Module, nearest_or_known, resolve_type
 from cepbook.lang.bind.variant import bind_variant
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import Type
@@ -102,7 +102,7 @@ def _time_property(name: str | None, properties: dict[str, Type], span: Span, mo
         return None
     type_ = properties.get(name)
     if type_ is None:
-        hint = did_you_mean(name, properties)
+        hint = nearest_or_known(name, properties)
         module.problems.add("unknown-property", f"no property `{name}`", module.word(name, span), hint)
         return None
     elif type_ not in (t.LONG, *t.DATETIMES, ERROR):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cepbook.errors import Span, UsageError, hint_line, nearest_or_known
+from cepbook.errors import Span, UsageError, known_line, nearest_or_known
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
@@ -194,7 +194,7 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
     if time is not None and event_type is not None:
         of = event_type.properties
         if time not in of:
-            raise UsageError(f"`{stream.type_name}` has no column `{time}` for timestamps{hint_line(str(time), of)}")
+            raise UsageError(f"`{stream.type_name}` has no column `{time}` for timestamps{known_line(str(time), of)}")
         if not t.is_integral(of[time]):
             raise UsageError(f"the timestamp `{time}` of `{stream.type_name}` is in milliseconds, found {of[time]}")
     known = () if event_type is None else tuple(event_type.properties)
@@ -252,7 +252,7 @@ class _Reads:
             module.problems.add("wrong-parameter", f"`{name}` is a stream, not a table", stream.span, hint)
         elif name not in module.dropped:
             tables = [each for each in module.catalog.stores if each not in self.query.internal]
-            hint = nearest_or_known(name, tables)
+            hint = nearest_or_known(name, tables) or "reference tables are given with the query, as its `tables`"
             module.problems.add("unknown-type", f"no table `{name}`", stream.span, hint)
         return Relation(alias, self.query.declare(name, None).name, None)
 
@@ -418,9 +418,8 @@ def _of_stream(settings: Mapping[str, Any], setting: str, stream: str, module: M
         raise UsageError(f"`{setting}` has a value for each stream, such as {{'{stream}': …}}, found {given!r}")
     for name in given:
         if name not in module.catalog.event_types:
-            raise UsageError(
-                f"`{setting}` names `{name}`, which is no stream{hint_line(str(name), module.catalog.event_types)}"
-            )
+            streams = [each for each in module.catalog.event_types if each not in module.catalog.stores]
+            raise UsageError(f"`{setting}` names `{name}`, which is no stream{known_line(str(name), streams)}")
     return given.get(stream)
 
 

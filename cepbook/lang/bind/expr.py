@@ -41,7 +41,8 @@ def bind_condition(node: ast.Expr, scope: Scope, where: str) -> x.Expr:
     """A boolean expression; `where` names the clause in the diagnostic."""
     bound = bind_expr(node, scope)
     if bound.type not in (t.BOOLEAN, ERROR) and not _untyped_call(bound):
-        scope.problems.add("type-mismatch", f"{where} must be boolean, found {describe(bound.type)}", node.span)
+        fact = f"{where} must be boolean, found {describe(bound.type)}"
+        scope.problems.add("type-mismatch", fact, node.span, "write a comparison, such as x > 0")
         return error_at(node.span)
     return bound
 
@@ -171,7 +172,8 @@ def _check_comparison(op: str, left: x.Expr, right: x.Expr, span: Span, scope: S
     relational = op in ("<", "<=", ">", ">=")
     if not (comparable(left.type, right.type) and (not relational or ordered(left.type, right.type))):
         fact = f"`{op}` does not compare {describe(left.type)} with {describe(right.type)}"
-        scope.problems.fail("type-mismatch", fact, span, _of_dates(left, right) or _of_dates(right, left))
+        hint = None if scope.module.only_functions else _of_dates(left, right) or _of_dates(right, left)
+        scope.problems.fail("type-mismatch", fact, span, hint or _alike_hint(left.type, right.type, scope))
 
 
 def _of_dates(time: x.Expr, text: x.Expr) -> str | None:
@@ -183,6 +185,16 @@ def _of_dates(time: x.Expr, text: x.Expr) -> str | None:
         return None
     pattern = "iso" if "T" in text.value else "yyyy-MM-dd HH:mm:ss"[: len(text.value)]
     return f"a time is a number of ms: cast('{text.value}', long, dateformat: '{pattern}')"
+
+
+def _alike_hint(left: Type, right: Type, scope: Scope) -> str | None:
+    """How values of two types come to be compared."""
+    if left == right or t.MAP in (left, right):
+        return None
+    if any(each.event is not None or each.of is not None or each.fields is not None for each in (left, right)):
+        return "values of one type are compared: name a property, or one of the values"
+    name = describe(right if left == t.STRING else left)
+    return "values of one type are compared" + ("" if scope.module.only_functions else f": cast(value, {name})")
 
 
 def _quantified(node: ast.QuantifiedCompare, scope: Scope) -> x.Expr:
@@ -233,11 +245,8 @@ def _in(node: ast.In, scope: Scope) -> x.Expr:
     for option in options:
         type_ = option.type.of if option.type.of is not None and operand.type.of is None else option.type
         if not comparable(operand.type, type_):
-            scope.problems.add(
-                "type-mismatch",
-                f"`in` does not compare {describe(operand.type)} with {describe(type_)}",
-                option.span,
-            )
+            fact = f"`in` does not compare {describe(operand.type)} with {describe(type_)}"
+            scope.problems.add("type-mismatch", fact, option.span, _alike_hint(operand.type, type_, scope))
     return x.InList(t.BOOLEAN, operand, options, node.negated, span=node.span)
 
 

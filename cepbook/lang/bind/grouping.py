@@ -230,4 +230,5 @@ def _check_clause(clause: str, e: x.Expr, scope: Scope) -> None:
             _check_clause(clause, part, scope)
         return
     shown = f"`{e.name}`" if isinstance(e, x.Prop) else "the event" if isinstance(e, x.EventOf) else "another event"
-    scope.problems.add("invalid-group-by", f"{shown} in {clause} is neither aggregated nor a group by key", e.span)
+    fact = f"{shown} in {clause} is neither aggregated nor a group by key"
+    scope.problems.add("invalid-group-by", fact, e.span, "add it to group by, or take an aggregate of it")

@@ -10,8 +10,8 @@ from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.expr import bind_expr
-from cepbook.lang.bind.names import ERROR, Module, Scope, Stream, describe, did_you_mean
-from cepbook.lang.bind.typing import assignable, coerce
+from cepbook.lang.bind.names import ERROR, Module, Scope, Stream, describe, nearest_or_known
+from cepbook.lang.bind.typing import assignable, cast_hint, coerce
 from cepbook.lang.bind.variant import insert_variant
 from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import Column, Insert, Selector
@@ -149,7 +149,7 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
             module.problems.add("wrong-parameter", fact, column.span, "into table feeds it")
             continue
         if type_ is None:
-            hint = did_you_mean(name, target.properties)
+            hint = nearest_or_known(name, target.properties)
             module.problems.add("unknown-property", f"no property `{name}` in `{target.name}`", column.span, hint)
         elif column.value.type.fields is not None and _struct_problem(column, type_, module):
             continue
@@ -158,8 +158,7 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
         elif not _fits(column.value.type, type_, target, module):
             has = column.value.type
             fact = f"property `{name}` of `{target.name}` is {describe(type_)}, selected is {describe(has)}"
-            hint = f"cast it: cast(…, {type_})" if t.is_numeric(has) and t.is_numeric(type_) else None
-            module.problems.add("type-mismatch", fact, column.span, hint)
+            module.problems.add("type-mismatch", fact, column.span, cast_hint(has, type_))
         else:
             found[name] = Column(name, coerce(column.value, type_), span=column.span)
     if source is not None and not columns and dict(source.properties) == dict(target.properties):
@@ -201,7 +200,7 @@ def _struct_problem(column: Column, type_: Type, module: Module) -> bool:
             return True
         if not assignable(given, wanted[name]) and not event_fits(given, wanted[name], module):
             fact = f"property `{name}` of `{event}` is {describe(wanted[name])}, selected is {describe(given)}"
-            module.problems.add("type-mismatch", fact, column.span)
+            module.problems.add("type-mismatch", fact, column.span, cast_hint(given, wanted[name]))
             return True
     return False
 

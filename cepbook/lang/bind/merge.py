@@ -12,7 +12,7 @@ from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.columns import bind_columns
 from cepbook.lang.bind.expr import bind_condition
 from cepbook.lang.bind.insert import bind_insert, check_context_of_target
-from cepbook.lang.bind.names import Module, Refused, Scope, Stream, did_you_mean
+from cepbook.lang.bind.names import Module, Refused, Scope, Stream, nearest_or_known
 from cepbook.lang.bind.trigger import Trigger, bind_trigger
 from cepbook.lang.bind.update import bind_change
 from cepbook.lang.catalog import EventType, StoreType
@@ -94,7 +94,8 @@ def bind_target(
             fact = f"`{name}` is an event type, and events are not kept"
             module.problems.add("unknown-store", fact, at, "name a named window or a table")
         elif name not in module.dropped:
-            hint = did_you_mean(name, module.catalog.stores)
+            hint = nearest_or_known(name, module.catalog.stores)
+            hint = hint or f"declare it: create window {name}#keepall as …, or create table {name} (…)"
             module.problems.add("unknown-store", f"no named window or table `{name}`", at, hint)
         return None
     module.need("event type", name)
@@ -178,7 +179,7 @@ def _reset(node: ast.Assignment, target: Target, scope: Scope) -> tuple[plan.Cha
         scope.problems.fail("wrong-parameter", fact, at)
     if names and names[0] not in calls:
         fact = f"no aggregation column `{names[0]}` in `{target.store.name}`"
-        scope.problems.fail("unknown-property", fact, at, did_you_mean(names[0], calls))
+        scope.problems.fail("unknown-property", fact, at, nearest_or_known(names[0], calls))
     types = target.event_type.properties
     wanted = names or calls
     return tuple(plan.Change(n, x.Const(types[n], None, span=at), reset=True, span=at) for n in wanted)

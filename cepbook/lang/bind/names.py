@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Protocol
 
 from cepbook.errors import NOWHERE, Diagnostic, Span
 from cepbook.errors import did_you_mean as did_you_mean  # for all of bind
+from cepbook.errors import nearest_or_known as nearest_or_known
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
@@ -121,6 +122,7 @@ class Module:
             hint = did_you_mean(name, self.catalog.event_types)
             if hint is None and stream and window in WINDOWS:
                 hint = f"write the data window with a #: {stream}#{window}"
+            hint = hint or nearest_or_known(name, self.catalog.event_types) or f"declare it: create schema {name} (…)"
             self.problems.add("unknown-type", f"no event type `{name}`", self.word(name, span), hint)
         return None
 
@@ -207,6 +209,13 @@ class Scope:
     def without_aggregates(self, where: str) -> Scope:
         return replace(self, no_aggregates=where, calls={}, aliases={})
 
+    def event_names(self) -> list[str]:
+        """What events are called here: streams, tags, properties that are events, what began the partition."""
+        types = [stream.event_type.properties for stream in self.streams if stream.event_type is not None]
+        named = [name for stream in self.streams if (name := stream.alias or stream.name)]
+        named += [name for each in types for name, type_ in each.items() if type_.event is not None]
+        return [*named, *(name for name, value in self.correlated.items() if value.type.event is not None)]
+
     def property_names(self) -> list[str]:
         return [name for s in self.streams if s.event_type is not None for name in s.event_type.properties]
 
@@ -221,7 +230,7 @@ def statement_context(name: str | None, span: Span, module: Module) -> tuple[Con
     elif name not in module.dropped:
         nested = (c.name for c in module.catalog.contexts.values() if name in (level.name for level in c.levels))
         whole = next((f"`{name}` is a level of `{one}`: write context {one}" for one in nested), None)
-        hint = whole or did_you_mean(name, module.catalog.contexts)
+        hint = whole or nearest_or_known(name, module.catalog.contexts) or f"declare it: create context {name} …"
         at = module.word(name, span)
         module.problems.add("unknown-context", f"no context `{name}`", at, hint)
     return found, found is None
@@ -285,7 +294,7 @@ def resolve_type(name: str, module: Module, span: Span, *, events: bool = True, 
     if name in module.dropped:
         return ERROR
     known: Collection[str] = [*t.BY_NAME, *(module.catalog.event_types if events else ())]
-    hint = did_you_mean(name, known)
+    hint = nearest_or_known(name, known)
     if of and simple_type(of) is not None:
         hint = "name and type stand the other way round"
     module.problems.add("unknown-type", f"no type `{name}`", module.word(name, span), hint)

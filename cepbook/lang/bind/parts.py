@@ -8,7 +8,7 @@ from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.expr import bind_expr
-from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean
+from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, nearest_or_known
 from cepbook.lang.types import Type
 
 
@@ -48,7 +48,7 @@ def _property(step: ast.NameStep, type_: Type, shown: str, before: ast.NameStep,
     known: Mapping[str, Type] = event.properties if event is not None else dict(type_.fields or ())
     if step.name not in known:
         fact = f"no property `{step.name}` in {f'`{event.name}`' if event is not None else describe(type_)}"
-        scope.problems.fail("unknown-property", fact, step.span, did_you_mean(step.name, known))
+        scope.problems.fail("unknown-property", fact, step.span, nearest_or_known(step.name, known))
     return known[step.name]
 
 

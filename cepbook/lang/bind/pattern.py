@@ -21,7 +21,7 @@ from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.crontab import bind_crontab
 from cepbook.lang.bind.expr import bind_condition, bind_expr
 from cepbook.lang.bind.filters import bind_filter
-from cepbook.lang.bind.names import ERROR, MATCH_TYPE, Scope, Stream, describe, did_you_mean, error_at
+from cepbook.lang.bind.names import ERROR, MATCH_TYPE, Scope, Stream, describe, did_you_mean, error_at, nearest_or_known
 from cepbook.lang.bind.period import duration
 from cepbook.lang.bind.schedule import bind_schedule
 from cepbook.lang.catalog import EventType
@@ -209,7 +209,7 @@ class _Binder:
         name = node.name.lower()
         if node.namespace.lower() != "timer" or name not in OBSERVERS:
             shown = f"{node.namespace}:{node.name}"
-            hint = did_you_mean(shown, [f"timer:{known}" for known in OBSERVERS])
+            hint = nearest_or_known(shown, [f"timer:{known}" for known in OBSERVERS])
             self.scope.problems.add("unknown-function", f"no observer `{shown}`", node.span, hint)
         elif name == "schedule":
             return bind_schedule(node, lambda value: self.value(value, prior), self.scope)
@@ -314,7 +314,7 @@ class _Binder:
             return p.While(operand, condition, span=node.span), tags
         if node.namespace.lower() != "timer" or name not in GUARDS:
             shown = f"{node.namespace}:{node.name}"
-            hint = did_you_mean(shown, [f"timer:{known}" for known in GUARDS])
+            hint = nearest_or_known(shown, [f"timer:{known}" for known in GUARDS])
             self.scope.problems.add("unknown-function", f"no guard `{shown}`", node.span, hint)
             return operand, tags
         wanted = 1 if name == "within" else 2

@@ -19,7 +19,7 @@ from cepbook.lang import types as t
 from cepbook.lang.aggregates import AggregateRow
 from cepbook.lang.ast.node import walk
 from cepbook.lang.bind.expr import bind_condition, bind_expr
-from cepbook.lang.bind.names import ERROR, Refused, Scope, Stream, describe, did_you_mean, error_at
+from cepbook.lang.bind.names import ERROR, Refused, Scope, Stream, describe, error_at, nearest_or_known
 from cepbook.lang.bind.period import duration
 from cepbook.lang.bind.typing import coerce
 from cepbook.lang.catalog import EventType
@@ -247,7 +247,7 @@ class _Binder:
         for name, condition in node:
             at = condition.span
             if name not in self.names:
-                hint = did_you_mean(name, self.names)
+                hint = nearest_or_known(name, self.names)
                 self.scope.problems.add("unknown-property", f"no variable `{name}` in the pattern", at, hint)
             elif name in found:
                 self.scope.problems.add("duplicate-name", f"variable `{name}` is defined twice", at)

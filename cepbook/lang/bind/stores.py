@@ -19,7 +19,7 @@ from cepbook.lang.bind.names import (
     Scope,
     Stream,
     check_listed,
-    did_you_mean,
+    nearest_or_known,
     statement_context,
 )
 from cepbook.lang.bind.window import bind_windows, is_derived, is_grouped
@@ -207,7 +207,7 @@ def _index_column(key: ast.Expr, kind: str, target: Target, module: Module) -> t
     assert isinstance(key, ast.Chain)
     name = key.steps[0].name
     if name not in target.event_type.properties:
-        hint = did_you_mean(name, target.event_type.properties)
+        hint = nearest_or_known(name, target.event_type.properties)
         fact = f"no column `{name}` in `{target.store.name}`"
         module.problems.add("unknown-property", fact, key.span, hint)
         return None

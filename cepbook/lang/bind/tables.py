@@ -15,7 +15,7 @@ from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.create import add_columns
 from cepbook.lang.bind.expr import bind_expr
 from cepbook.lang.bind.merge import check_same_context
-from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, describe, did_you_mean, statement_context
+from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, describe, nearest_or_known, statement_context
 from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.sketch import bind_sketch, is_sketch
 from cepbook.lang.bind.stores import check_free
@@ -128,7 +128,8 @@ def _into(
     if store is None or store.kind != "table":
         if name not in module.dropped:
             known = [each.name for each in module.catalog.stores.values() if each.kind == "table"]
-            module.problems.add("unknown-store", f"no table `{name}`", at, did_you_mean(name, known))
+            how = nearest_or_known(name, known) or f"declare it: create table {name} (…)"
+            module.problems.add("unknown-store", f"no table `{name}`", at, how)
         return None
     module.need("event type", name)
     if store.context is not None:
@@ -240,7 +241,7 @@ def bind_table(
         return x.TableRead(t.MAP, store.name, keys, None, False, inside, span=span), rest
     column = rest[0]
     if column.name not in properties or column.args is not None:
-        near = did_you_mean(column.name, properties)
+        near = nearest_or_known(column.name, properties)
         scope.problems.fail("unknown-property", f"no column `{column.name}` in `{store.name}`", column.span, near)
     type_: Type = properties[column.name]
     found: x.Expr = x.TableRead(type_, store.name, keys, column.name, False, inside, span=span)
@@ -262,7 +263,7 @@ def _property(read: x.TableRead, step: ast.NameStep, scope: Scope) -> Type:
     """The type of a property of the event in a column."""
     known = scope.module.catalog.event_types.get(read.type.event or "")
     if known is None or step.name not in known.properties:
-        near = None if known is None else did_you_mean(step.name, known.properties)
+        near = None if known is None else nearest_or_known(step.name, known.properties)
         scope.problems.fail("unknown-property", f"no property `{step.name}` in {describe(read.type)}", step.span, near)
     return known.properties[step.name]
 

@@ -89,6 +89,12 @@ def coerce(e: x.Expr, target: Type) -> x.Expr:
     return fold_node(x.Convert(target, e, span=e.span))
 
 
+def cast_hint(given: Type, wanted: Type) -> str | None:
+    """How a value becomes one of `wanted`: numbers and texts are cast into each other."""
+    castable = all(t.is_numeric(each) or each == t.STRING for each in (given, wanted))
+    return f"cast it: cast(…, {wanted})" if castable else None
+
+
 def assignable(source: Type, target: Type) -> bool:
     """Whether a column of `source` fits a property of `target`: equal, or a number that widens."""
     if source == target or source in (ERROR, t.NULL) or target in (ERROR, t.OBJECT):

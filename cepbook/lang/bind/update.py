@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from cepbook.lang import ast, plan
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.expr import bind_condition, bind_expr
-from cepbook.lang.bind.names import Module, Refused, Scope, Stream, did_you_mean
+from cepbook.lang.bind.names import Module, Refused, Scope, Stream, nearest_or_known
 from cepbook.lang.bind.parts import bind_path
 from cepbook.lang.bind.variables import fitted, refuse_bare
 from cepbook.lang.catalog import EventType
@@ -60,7 +60,7 @@ def bind_change(node: ast.Assignment, stream: Stream, scope: Scope) -> plan.Chan
         raise Refused(step.name)
     type_ = stream.event_type.properties.get(step.name)
     if type_ is None:
-        hint = did_you_mean(step.name, stream.event_type.properties)
+        hint = nearest_or_known(step.name, stream.event_type.properties)
         fact = f"no property `{step.name}` in `{stream.event_type.name}`"
         scope.problems.fail("unknown-property", fact, step.span, hint)
     path, type_, shown = bind_path(step, rest, type_, scope)

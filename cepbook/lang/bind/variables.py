@@ -19,13 +19,13 @@ from cepbook.lang.bind.names import (
     Refused,
     Scope,
     describe,
-    did_you_mean,
+    nearest_or_known,
     resolve_type,
     statement_context,
 )
 from cepbook.lang.bind.parts import bind_path
 from cepbook.lang.bind.trigger import bind_trigger
-from cepbook.lang.bind.typing import assignable, coerce
+from cepbook.lang.bind.typing import assignable, cast_hint, coerce
 from cepbook.lang.catalog import EventType, VariableType
 from cepbook.lang.java import single
 from cepbook.lang.rewrite.expressions import fold
@@ -124,7 +124,8 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.Assignment:
     if variable is None:
         if step.name in scope.module.dropped:
             raise Refused(step.name)
-        hint = did_you_mean(step.name, [v.name for v in scope.module.catalog.variables.values() if not v.constant])
+        known = [v.name for v in scope.module.catalog.variables.values() if not v.constant]
+        hint = nearest_or_known(step.name, known) or f"declare it: create variable int {step.name} = 0"
         scope.problems.fail("unknown-variable", f"no variable `{step.name}`", step.span, hint)
     if variable.constant:
         scope.problems.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
@@ -187,7 +188,7 @@ def _narrowed(e: x.Const, type_: Type) -> x.Const | None:
 
 
 def _refuse(value: x.Expr, name: str, type_: Type, scope: Scope, what: str) -> NoReturn:
-    hint = f"cast it: cast(…, {type_})" if t.is_numeric(value.type) and t.is_numeric(type_) else None
+    hint = cast_hint(value.type, type_)
     if type_ == t.FLOAT and isinstance(value, x.Const) and value.type == t.DOUBLE:
         hint = f"write an f behind it: {value.value}f"
     message = f"{what} `{name}` is {describe(type_)}, the value is {describe(value.type)}"

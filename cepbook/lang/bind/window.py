@@ -10,7 +10,7 @@ from cepbook.errors import Span
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang.bind.derived import DerivedWindow, bind_derived, key_columns
-from cepbook.lang.bind.names import IN_WINDOWS, Refused, Scope, did_you_mean
+from cepbook.lang.bind.names import IN_WINDOWS, Refused, Scope, nearest_or_known
 from cepbook.lang.bind.parameters import bind_parameters
 from cepbook.lang.bind.supplied import bind_supplied_window
 from cepbook.lang.catalog import EventType, FunctionType
@@ -193,7 +193,7 @@ def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
         "unknown-window",
         f"no data window `{shown}`",
         scope.module.word(node.name, node.span),
-        did_you_mean(meant, known) if meant not in known else f"did you mean `{meant}`?",
+        nearest_or_known(meant, known) if meant not in known else f"did you mean `{meant}`?",
     )
     return None
 

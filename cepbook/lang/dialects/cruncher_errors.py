@@ -43,7 +43,41 @@ _FORMS = {
     "case": "write case when condition then value end",
 }
 _NEED_A_VALUE = frozenset("and or not = < > + - * / % <= >= != <> like between in is".split())
+_BEHIND_A_NAME = frozenset(", . from = < > <= >= != <> + - * / %".split())
 _BEHIND_FROM = frozenset(("where", "group", "order", "limit"))
+_BEHIND_A_PARTITION = _BEHIND_FROM | {"as", "correlate"}
+_PARTS = "a partition has its parts in this order: partition by columns store window with aggregates where condition"
+_CLAUSES = "a query has its clauses in this order: select, from, where, group by, having, order by, limit"
+# What a place wants where the grammar takes nothing but these
+_ONLY = {
+    frozenset(("PARTITION",)): _PARTS,
+    frozenset(("BY", "STORE")): _PARTS,
+    frozenset(("LAST", "LATEST", "RANDOM", "HIGHEST", "LOWEST")): (
+        "say which are kept: last 5, last 5 seconds, latest 5, random 5, highest 5 using column"
+    ),
+    frozenset(("USING",)): "say of what: highest 2 using column",
+    frozenset(("ONLY",)): "write entrance only",
+    frozenset(("COMMA", "USING")): "an alert has its parts in this order: alert … using … when present(…)",
+    frozenset(("CORRELATE",)): "name the column that tells events apart: … as w correlate on id",
+    frozenset(("AS",)): "give it a name: w.id as id",
+    frozenset(("END",)): "a case ends with end",
+    frozenset(("ON",)): "write correlate on and the column that tells events apart",
+    frozenset(("PRESENT",)): "say which are there together: when present(x and y)",
+    frozenset(("BETWEEN", "IN", "LIKE")): "write is not null; not stands before between, in and like",
+}
+# Words that stand elsewhere, or that other languages have
+_ELSEWHERE = {
+    "pinned": "pinned stands before the aggregates: with pinned count(id) as c",
+    "entrance": "entrance only stands before the name: count(id) entrance only as c",
+    "with": _PARTS,
+    "descending": "write desc",
+    "ascending": "write asc",
+    "having": "having stands behind group by",
+    **dict.fromkeys(
+        "inner outer left right full cross join union minus intersect".split(),
+        "streams are joined by commas, with conditions in where",
+    ),
+}
 
 
 def explain(error: UnexpectedToken, piece: Piece, parser: Lark) -> Diagnostic:
@@ -80,21 +114,32 @@ def _expected(accepted: frozenset[str], spelled: dict[str, str]) -> str:
 
 def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: dict[str, str]) -> str | None:
     before, here = _word(tokens, at - 1), _word(tokens, at)
+    if here == "||" and "FROM" in accepted:
+        return "texts are not joined: select both"
     if here in _OPERATORS:
         return _OPERATORS[here]
-    if "UNIT" in accepted and here and tokens[at].kind == "word":
+    if "UNIT" in accepted and _word(tokens, at + 1) == "(":
+        return "aggregates stand behind with: with count(id) as c"
+    if "UNIT" in accepted and here and tokens[at].kind == "word" and here not in RESERVED:
         close = get_close_matches(here, UNITS, n=1, cutoff=0.6)
         if close:
             return f"did you mean {close[0]}?"
     if before == "," and (here in RESERVED or here == ")" or at >= len(tokens)):
         return "remove the comma before it"
+    if here == "/" and _word(tokens, at + 1) == "*":
+        return "a comment is not closed: end it with */"
+    if here in RESERVED and _word(tokens, at + 1) in _BEHIND_A_NAME and "NAME" in accepted:
+        return _quoted(here)
     if before in _MISSING and (at >= len(tokens) or here in RESERVED or here in _CLOSED.values()):
         return _MISSING[before]
-    if here == "group" and before == "update" and "UPDATE_GROUP" not in accepted:
+    if before == "update" and here == "group" and "UPDATE_GROUP" not in accepted:
         return "an update group stands behind highest or lowest 5 using column"
+    if before == "group" and _word(tokens, at - 2) == "update":
+        return "name the columns: with update group country, state"
     if before in _FORMS and not accepted & {"SELECT", "FROM"}:
         return _FORMS[before]
-    if before in _NEED_A_VALUE and (at >= len(tokens) or here in RESERVED or here in _CLOSED.values()):
+    nothing = at >= len(tokens) or here in RESERVED or here in _CLOSED.values()
+    if before in _NEED_A_VALUE and accepted not in _ONLY and nothing:
         return f"write a value behind {before}"
     if before == ")" and (here in _BEHIND_FROM or at >= len(tokens)) and {"NAME", "AS"} <= accepted:
         return "name the partition: (partition …) as w"
@@ -116,20 +161,24 @@ def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: d
         return f"did you mean `{STATUS}`?"
     if here == "or" and _word(tokens, at - 2) in ("(", "and", "not") and "AND" in accepted and "OR" not in accepted:
         return "or stands between patterns: present(a) or present(b)"
-    if here == "having":
-        return "having stands behind group by"
-    if here in ("outer", "left", "right", "full", "join", "union", "minus", "intersect"):
-        return "streams are joined by commas, with conditions in where"
+    if here in _ELSEWHERE:
+        return _ELSEWHERE[here]
+    if before == "self" and here == ".":
+        return f"write self#{_word(tokens, at + 1) or 'w'} as other"
     if here and tokens[at].kind == "word":
         words = [spelled[name] for name in accepted if name in spelled and spelled[name][0].isalpha()]
         close = get_close_matches(here, words, n=1, cutoff=0.7)
         if close and close[0] != here:
             return f"did you mean {close[0]}?"
         if here in RESERVED and "NAME" in accepted:
-            return f'`{here}` is a keyword; a name like this is written in double quotes: "{here}"'
+            return _quoted(here)
+    if accepted in _ONLY:
+        return _ONLY[accepted]
     opened = _open(tokens, at)
-    if opened is not None and (at >= len(tokens) or here in _BEHIND_FROM):
+    if opened is not None and (at >= len(tokens) or here in _BEHIND_A_PARTITION):
         return "close the bracket ( with )"
+    if opened is None and here in _BEHIND_FROM:
+        return _CLAUSES
     if here == ")" and opened is None:
         return "no ( is open here"
     if before and at >= 1 and tokens[at - 1].kind == "word":
@@ -137,6 +186,10 @@ def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: d
         if close and close[0] != before:
             return f"did you mean {close[0]} instead of {tokens[at - 1].text}?"
     return _of_place(tokens, at, accepted)
+
+
+def _quoted(word: str) -> str:
+    return f'`{word}` is a keyword; a name like this is written in double quotes: "{word}"'
 
 
 def _of_place(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str]) -> str | None:
@@ -152,8 +205,16 @@ def _of_place(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str]) -> str
         return "a text has one query: run others by themselves"
     if here == "#":
         return f"what is kept of a stream is a partition: {before} (partition store last 5) as w"
-    if "USING" in accepted and "SELECT" not in accepted and here == ")":
-        return "say of what: highest 2 using column"
+    if accepted == {"LPAR"} and before == "in":
+        return "write the values in brackets: in (1, 2)"
+    if accepted == {"SELECT"} and before == "(":
+        return "write a query in the brackets: exists (select …)"
+    if here == "," and "OFFSET" in accepted:
+        return "write limit 10 offset 20"
+    if here == "by" and "UNIT" in accepted:
+        return _PARTS
+    if here and _word(tokens, at - 2) == "(" and {"ENTRANCE", "RPAR"} & accepted and here in "+-*/%":
+        return "aggregates of partitions take a column, such as count(id)"
     if {"WHEN", "END"} <= accepted:
         return "a case ends with end"
     if {"AS", "ENTRANCE"} <= accepted:

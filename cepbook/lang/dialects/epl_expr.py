@@ -462,7 +462,7 @@ def _literal(text: str, node: Node) -> ast.Literal:
     if isinstance(value, float) and not math.isfinite(value):
         raise Misplaced(f"the number {text} is too large for a {type_name}", span_of(node))
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise Misplaced(f"the number {text} is too large for a long", span_of(node), f"a double: {text.rstrip('lL')}d")
+        raise Misplaced(f"the number {text} is too large for a long", span_of(node), f"a double: {value}.0")
     return ast.Literal(value, type_name, span=span_of(node))
 
 

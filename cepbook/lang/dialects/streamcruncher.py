@@ -76,7 +76,7 @@ def translate(text: str, catalog: Catalog, names: Collection[str] = (), options:
         sql = replace(options, integer_division=True)
         found = bind(replace(module, statements=(*new, query)), catalog, text, names, sql, rules)
     except BindError as error:
-        raise BindError(tuple(map(_in_its_words, error.diagnostics)), text, NAME) from None
+        raise BindError(tuple(_in_its_words(each, text) for each in error.diagnostics), text, NAME) from None
     return _filled(found, tables, catalog) if tables else found
 
 
@@ -97,8 +97,8 @@ def _filled(found: ModulePlan, tables: Mapping[str, tuple[tuple[str, ...], Rows]
 _WORDS = {"property or stream": "column or source", "property": "column", "event type": "stream", "statement": "query"}
 
 
-def _in_its_words(found: Diagnostic) -> Diagnostic:
-    """A diagnostic that the binder of selects gives, in the words of the dialect."""
+def _in_its_words(found: Diagnostic, text: str) -> Diagnostic:
+    """A diagnostic that the binder of selects gives about `text`, in the words of the dialect."""
     message = found.message
     for word, own in _WORDS.items():
         message = message.replace(f"no {word} ", f"no {own} ")
@@ -106,6 +106,9 @@ def _in_its_words(found: Diagnostic) -> Diagnostic:
     if found.code == "ambiguous-property":
         message = message.replace("a property of several streams", "a column of several sources")
         hint = f"write {message.partition('`')[2].partition('`')[0]} with its source before it, as in w.column"
+    named = text[found.span.start : found.span.end]
+    if found.code == "unknown-property" and named[:1] == '"' and not (hint or "").startswith("did"):
+        hint = f"names stand in double quotes, texts in single ones: '{named[1:-1]}'"
     return replace(found, message=message, hint=hint)
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from cepbook.lang import types as t
 from cepbook.lang.functions.row import FunctionRow, always, first, promoted
-from cepbook.lang.java import COMPARISONS, integer_divide, integer_remainder, single
+from cepbook.lang.java import COMPARISONS, integer_divide, integer_remainder, single, wrap
 
 JAVA_NAMES = {
     "boolean": "Boolean",
@@ -29,6 +29,11 @@ JAVA_NAMES = {
     "localdate": "LocalDate",
     "localtime": "LocalTime",
 }
+
+
+def _quotient(a: int, b: int) -> int:
+    """The smallest long by -1 is the one quotient that is no long: Java gives the smallest again."""
+    return wrap(integer_divide(a, b), 64)
 
 
 def _typeof(value: object, declared: str | None) -> str | None:
@@ -182,7 +187,8 @@ GENERAL = (
         "propagate",
         "the quotient of whole numbers, truncated, where a dialect divides them so",
         "volume / 2",
-        integer_divide,
+        _quotient,
+        fails="by zero",
         epl="cast({0} / {1}, long)",
     ),
     FunctionRow(
@@ -193,6 +199,7 @@ GENERAL = (
         "what a whole division leaves, where a dialect takes a division by zero for a failure",
         "volume % 2",
         integer_remainder,
+        fails="by zero",
         epl="{0} % {1}",
     ),
     FunctionRow(

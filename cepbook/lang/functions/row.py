@@ -22,8 +22,9 @@ class FunctionRow:
     first. `nulls` is ``propagate`` (null for any null argument, `py` is never called with one), ``handled`` (`py` sees
     nulls) or ``skipped`` (the value is the first argument that is not null; those behind it are not calculated). `py`
     is a Python expression template (``abs({0})``) or a callable over the argument values. `fails`: it raises ValueError
-    for some. `unwritten`: so many of its last arguments the binder adds. `epl`: how EPL writes an operation that has no
-    name there. `picks`: its value is one of its arguments.
+    for some, or ZeroDivisionError where its last argument is zero. `unwritten`: so many of its last arguments the
+    binder adds. `epl`: how EPL writes an operation that has no name there. `picks`: its value is one
+    of its arguments.
     """
 
     name: str
@@ -35,7 +36,7 @@ class FunctionRow:
     py: str | Callable[..., object] = ""
     at_least: int = -1
     repeats: bool = False
-    fails: bool = False
+    fails: bool | Literal["by zero"] = False
     unwritten: int = 0
     epl: str = ""
     picks: bool = False

@@ -62,9 +62,18 @@ _NAMED = {
 }
 
 
+_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_WORD = re.compile(r"\w+|\S")
+
+
 def explain(text: str, span: Span, found: str, expected: set[str]) -> Diagnostic:
     """`found` stands at `span` of `text`, where the grammar wants one of `expected`."""
-    before = re.findall(r"\w+|\S", re.sub(r"//[^\n]*", "", text[: span.start]))
+    blank = _COMMENT.sub(lambda found: found.group() if found.group()[0] == '"' else " " * len(found.group()), text)
+    words = list(_WORD.finditer(blank, 0, span.start))
+    before = [word.group() for word in words]
+    earlier = _of_the_word_before(found, before)
+    if earlier is not None:
+        return Diagnostic("syntax-error", earlier[0], Span(*words[-1].span()), earlier[1])
     message, hint = _known(found, before, text[span.end :])
     if message is None:
         message = f"found `{found}`" if found else "the text ends here"
@@ -72,6 +81,24 @@ def explain(text: str, span: Span, found: str, expected: set[str]) -> Diagnostic
         message += f", expected {wanted}" if wanted else ""
         hint = _hint(found, before, expected)
     return Diagnostic("syntax-error", message, span, hint)
+
+
+def _of_the_word_before(found: str, before: list[str]) -> tuple[str, str] | None:
+    """What is wrong with the last word, which the grammar took for a name and read on."""
+    begun, last = before[_begin(before) :], before[-1] if before else ""
+    if begun == [last]:
+        if last in _OUTSIDE:
+            return f"{_OUTSIDE[last]} are no part of stream queries", "write the query alone: from … select …"
+        if last == "select":
+            return "a query does not begin with `select`", "write from item in all Type() select expression"
+        if last not in KEYWORDS and last.lower() in KEYWORDS:
+            return f"`{last}` is no keyword", f"keywords are in lower case: {last.lower()}"
+        if found == "in" and last not in KEYWORDS:
+            return "a query does not begin with an item", f"write from {last} in"
+    taken = last in KEYWORDS and last not in _VALUES and before[-2:] != ["retain", "all"]
+    if taken and before[-2:-1] and before[-2] in _TAKES:
+        return f"nothing stands behind `{before[-2]}`", KEYWORDS[before[-2]]
+    return None
 
 
 def _known(found: str, before: list[str], after: str) -> tuple[str | None, str | None]:
@@ -83,9 +110,8 @@ def _known(found: str, before: list[str], after: str) -> tuple[str | None, str |
     if found == "(" and last[:1].isalpha() and before[-2:-1] == ["in"]:
         return "an event template is a stream only with `all`", f"write all {last}(…)"
     begun = before[_begin(before) :]
-    first = begun[0] if begun else found
-    if first in _OUTSIDE and len(begun) < 2:
-        return f"{_OUTSIDE[first]} are no part of stream queries", "write the query alone: from … select …"
+    if found in _OUTSIDE and not begun:
+        return f"{_OUTSIDE[found]} are no part of stream queries", "write the query alone: from … select …"
     if found in ("from", "join") and before.count("in") > 1 and clause != "select":
         return "a query has at most two input streams", "join two of them in a stream of their own, named by stream<…>"
     if found in ("within", "partition") and clause in ("retain", "within", "every", "unique"):
@@ -113,6 +139,8 @@ def _known(found: str, before: list[str], after: str) -> tuple[str | None, str |
         return f"`{found}` stands behind `{clause}`", f"the parts of a query stand in this order: {_ORDER}"
     if found.startswith('"') or (found == "" and '"' in after):
         return "a string is not closed", 'end it with "'
+    if found == "/" and after.startswith("*"):
+        return "a comment is not closed", "end it with */"
     if found == "'":
         return "strings stand in double quotes", 'write "text"'
     if found == "=" and last == "=":
@@ -123,6 +151,7 @@ def _known(found: str, before: list[str], after: str) -> tuple[str | None, str |
 _SIGNS = {"&": ("&&", "and"), "|": ("||", "or"), "!": ("!", "not")}
 _UNITS = tuple("ms msec s sec secs second seconds min minute minutes hour hours day days".split())
 _BEHIND = ("select", "where", "group", "having")
+_VALUES = ("true", "false", "not", "rstream")
 _TAKES = ("retain", "within", "every", "unique", "where", "by", "having", "on", "equals", "select")
 
 
@@ -137,10 +166,8 @@ def _of_habit(found: str, before: list[str], clause: str) -> tuple[str | None, s
         return "durations have no unit, they are seconds", "such as within 1.5"
     if found in _UNITS and clause == "retain":
         return "`retain` takes a number of items", "write within 1.5 for items of the last seconds"
-    if begun[:1] == ["select"] and len(begun) < 3:
-        return "a query does not begin with `select`", "write from item in all Type() select expression"
-    if begun and len(begun) < 3 and begun[0] not in KEYWORDS and begun[0].lower() in KEYWORDS:
-        return f"`{begun[0]}` is no keyword", f"keywords are in lower case: {begun[0].lower()}"
+    if found == "*" and before[-2:] == ["count", "("]:
+        return "`*` is no expression", "count() counts the items"
     if found == "*" and clause in ("select", "rstream"):
         return "`*` is no expression", "write the name of the item for all that it has"
     if found == "," and clause in ("select", "rstream", "as"):
@@ -157,16 +184,26 @@ def _of_habit(found: str, before: list[str], clause: str) -> tuple[str | None, s
         return "`is` is no operator", "values are never null; equality is written ="
     if last == "new":
         return "`new` is no operator", f"write {found}(…) alone"
-    if last in KEYWORDS and before[-2:-1] and before[-2] in _TAKES:  # the keyword was taken for a name
-        return f"nothing stands behind `{before[-2]}`", KEYWORDS[before[-2]]
     if found == "=" and begun[:1] == ["stream"]:
         return "found `=`, expected `:=`", "write stream<type> name := query;"
     if begun == ["stream"]:
         return f"found `{found}`, expected `<`", "say of what: stream<float> name := query;"
     if not found and begun[:1] == ["stream"]:
         return "the text ends here, but no query reads the stream", "write ; and from x in name select x"
-    if found == "}" and begun[:1] == ["event"]:
-        return "found `}`, expected `;`", "each field ends with ;"
+    if found in ("}", ",") and begun[:1] == ["event"]:
+        return f"found `{found}`, expected `;`", "each field ends with ;"
+    if begun[:1] == ["stream"] and found in ("from", "stream", "event"):
+        return f"found `{found}`, expected `;`", "a stream ends with ;"
+    if not found and last == ";":
+        return "the text ends here, but there is no query", "a query follows what is declared: from … select …"
+    if found == "," and "select" not in begun and "(" not in begun[_last(begun, clause) if clause in begun else 0 :]:
+        return "found `,` between two streams", "write join item in stream on key equals key, or from item in stream"
+    if not found and last in (*_TAKES, "rstream"):
+        return f"nothing stands behind `{last}`", KEYWORDS[last]
+    if found == "unique":
+        return "`unique` without `with`", KEYWORDS["unique"]
+    if found == "where" and "by" in begun and "select" not in begun:
+        return "`where` stands behind `group by`", f"the parts of a query stand in this order: {_ORDER}"
     if "join" in begun and "on" not in begun and found in _BEHIND:
         return f"found `{found}`, expected `on`", "write on left key equals right key"
     if clause == "on" and "equals" not in before and found in _BEHIND:
@@ -218,7 +255,7 @@ def _hint(found: str, before: list[str], expected: set[str]) -> str | None:
         return KEYWORDS[last]
     if last == "as":
         return "write a name behind as"
-    if not found and before.count("(") > before.count(")"):
+    if before.count("(") > before.count(")") and (not found or found in KEYWORDS):
         return "close the bracket ( with )"
     if found == ")":
         return "no ( is open here" if before.count("(") <= before.count(")") else "write a value before it"
@@ -230,7 +267,7 @@ def _hint(found: str, before: list[str], expected: set[str]) -> str | None:
         return "a query ends with one ;"
     if not found and "FROM" in expected and "SELECT" not in expected:
         return "write from item in all Type() select expression"
-    if not found and "IN" in expected:
+    if "IN" in expected:
         return KEYWORDS["from"]
     if not (found[:1].isalnum() or found[:1] in "_$\"-+*/%<>=!().:;,[]{}"):
         return "a comment begins with //" if found == "#" else f"leave `{found}` out"

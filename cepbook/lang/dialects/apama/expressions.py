@@ -124,8 +124,8 @@ def _name(node: a.Name, scope: Scope) -> x.Expr:
         known = [*scope.items, *AGGREGATES]
         if not scope.items:
             fact = f"{scope.place or 'this'} must be a constant, found `{node.name}`"
-            separated = "conditions on several fields are separated by commas"
-            how = separated if scope.place == "a template" else "it is known when the query is created, such as 10"
+            template = f'several conditions are separated by commas; text stands in double quotes: "{node.name}"'
+            how = template if scope.place == "a template" else "it is known when the query is created, such as 10"
             scope.problems.fail("unknown-name", fact, node.span, how)
         fields = [f"{n}.{node.name}" for n, i in scope.items.items() if i.scalar is None and _has(i, node.name)]
         hint = f"did you mean `{fields[0]}`?" if fields else did_you_mean(node.name, known)
@@ -278,7 +278,9 @@ def _call(node: a.Call, scope: Scope) -> x.Expr:
             fact = f"a new `{node.name}` stands inside an expression"
             scope.problems.fail("wrong-event", fact, node.span, "a new event is what a query selects")
         known = (*AGGREGATES, *scope.catalog.event_types)
-        hint = did_you_mean(node.name, known) or f"there are {', '.join(AGGREGATES)}"
+        declared = f"an event is declared before the query: event {node.name} {{ … }}"
+        others = f"there are {', '.join(AGGREGATES)}; {declared}"
+        hint = did_you_mean(node.name, known) or others
         scope.problems.fail("unknown-name", f"no aggregate or event type `{node.name}`", node.span, hint)
     if scope.place is not None:
         fact = f"the aggregate `{node.name}` in {scope.place}"
@@ -331,15 +333,15 @@ def _number(e: x.Expr) -> x.Expr | None:
 
 
 def _sum(call: _Aggregate, args: list[x.Expr], index: int | None) -> x.Expr:
-    of = _wide(args[0].type)
-    value = call.of("sum", (coerce(args[0], of),), of, filter=_number(args[0]))
-    return call.never_null(value, 0 if of == t.LONG else 0.0)
+    (arg,), of = args, _wide(args[0].type)
+    summed = arg if arg.type == of else x.Convert(of, arg, span=arg.span)  # the sum is of the type of what is summed
+    return call.never_null(call.of("sum", (summed,), of, filter=_number(arg)), 0 if of == t.LONG else 0.0)
 
 
 def _count(call: _Aggregate, args: list[x.Expr], index: int | None) -> x.Expr:
     if args and args[0].type == t.BOOLEAN:
         return call.of("count", (), t.LONG, filter=args[0])
-    return call.of("count", (), t.LONG, filter=_number(args[0]) if args else None)
+    return call.of("count", tuple(args), t.LONG, filter=_number(args[0]) if args else None)
 
 
 def _count_unique(call: _Aggregate, args: list[x.Expr], index: int | None) -> x.Expr:

@@ -141,7 +141,7 @@ class _Binder:
         known = self.catalog.event_types.get(node.name)
         if known is not None:
             same = list(known.properties) == list(fields)
-            if not same or any(kind(of) != kind(fields[name]) for name, of in known.properties.items()):
+            if not same or not all(_alike(of, fields[name]) for name, of in known.properties.items()):
                 fact = f"there is an event type `{node.name}` with other fields"
                 self.problems.fail("duplicate-name", fact, node.span, "give it another name")
             self.requires["event type", node.name] = None
@@ -164,13 +164,15 @@ class _Binder:
         if node.name in SCALARS and not node.of:
             return SCALARS[node.name]
         if node.name in self.catalog.event_types and not node.of:
-            self.problems.unsupported("events within events", node.span, "put the fields of both into one event")
-            raise Refused(node.name)
+            self.requires["event type", node.name] = None
+            return t.event_of(node.name)
         if node.name in ("decimal", "location", "sequence", "dictionary", "chunk", "any", "optional", "context"):
             hint = f"there are {', '.join(SCALARS)}"
             self.problems.fail("unknown-type", f"fields of type {node.name} are no part of this", node.span, hint)
-        hint = did_you_mean(node.name, SCALARS) or f"there are {', '.join(SCALARS)}"
-        self.problems.fail("unknown-type", f"no type `{node.name}`", node.span, hint)
+        self.problems.fail("unknown-type", f"no type `{node.name}`", node.span, self._types_like(node.name))
+
+    def _types_like(self, name: str) -> str | None:
+        return nearest_or_known(name, (*SCALARS, *(each for each in self.catalog.event_types if "." not in each)))
 
     def _variable(self, node: a.StreamDeclaration) -> None:
         if node.name in self.streams:
@@ -180,8 +182,7 @@ class _Binder:
         event = self.catalog.event_types.get(node.type.name)
         wanted = SCALARS.get(node.type.name) or (None if event is None else t.event_of(event.name))
         if wanted is None:
-            known = (*SCALARS, *(each for each in self.catalog.event_types if "." not in each))
-            hint = nearest_or_known(node.type.name, known)
+            hint = self._types_like(node.type.name)
             self.problems.fail("unknown-type", f"no type `{node.type.name}`", node.type.span, hint)
         given = t.event_of(found.event_type.name) if found.scalar is None else found.scalar
         same = kind(given) == wanted if found.scalar is not None else self._is_event(found.event_type, wanted)
@@ -331,12 +332,14 @@ class _Binder:
         ]
         if len(streams) == 1:
             return streams[0]
-        on = None
+        on: x.Expr | None = None
         if node.keys is not None:
             left, right = (plain(key, scope.without_aggregates("the key of a join")) for key in node.keys)
             span = left.span.to(right.span)
-            compared("=", left, right, span, scope)
+            tested = compared("=", left, right, span, scope)
             on = x.Compare(t.BOOLEAN, "=", left, right, span=span)
+            if not isinstance(tested, x.Compare):  # keys are looked up by, and a NaN is found by another
+                on = x.Logic(t.BOOLEAN, "and", (on, tested), span=span)
         first, second = streams
         joined = plan.JoinInput(first, span=node.inputs[0].span), plan.JoinInput(second, on=on, span=node.span)
         return plan.Join(joined, span=node.span)
@@ -439,15 +442,25 @@ class _Binder:
         for arg, (name, of) in zip(node.args, fields.items(), strict=True):
             bound = bind(arg, scope)
             kinds = kind(bound.type), kind(of)
+            of_event = self.catalog.event_types.get(bound.type.event or "")
+            if of_event is not None and self._is_event(of_event, of):
+                columns.append(plan.Column(name, bound, span=arg.span))
+                continue
             if None in kinds or (kinds[0] != kinds[1] and kinds != (t.LONG, t.DOUBLE)):
                 fact = f"the field `{name}` is of type {shown(of)}, found {shown(bound.type)}"
-                self.problems.fail("type-mismatch", fact, arg.span, _converted(kinds[1], kinds[0]))
+                hint = f"give it an event of type {of.event}" if of.event else _converted(kinds[1], kinds[0])
+                self.problems.fail("type-mismatch", fact, arg.span, hint)
             value = coerce(bound, t.DOUBLE) if kinds[1] == t.DOUBLE else bound
             columns.append(plan.Column(name, value, span=arg.span))
         return tuple(columns)
 
     def _text(self, span: Span) -> str:
         return self.text[span.start : span.end].strip()
+
+
+def _alike(known: Type, declared: Type) -> bool:
+    """Whether a field is as it was declared before."""
+    return kind(known) == kind(declared) and known.event == declared.event
 
 
 def _converted(wanted: Type | None, given: Type | None) -> str | None:

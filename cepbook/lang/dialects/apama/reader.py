@@ -16,6 +16,7 @@ from cepbook.lang.dialects.apama.errors import KEYWORDS, explain
 from cepbook.lang.dialects.tables import parser_for
 
 ORIGIN = "apama"
+_LARGEST = 2**63 - 1
 
 
 @lru_cache(maxsize=1)
@@ -33,25 +34,25 @@ def parse(text: str) -> a.Program:
     try:
         made: a.Program = _Reader().transform(found)
     except VisitError as error:
-        if isinstance(error.orig_exc, _Reserved):
+        if isinstance(error.orig_exc, _Refused):
             raise ParseError((error.orig_exc.diagnostic,), text, ORIGIN) from None
         raise
     return made
 
 
-class _Reserved(Exception):
-    """A keyword stands where a name is wanted."""
+class _Refused(Exception):
+    """What the grammar takes at a token, and the language does not."""
 
-    def __init__(self, token: Token) -> None:
-        hint = "it means something in queries; fields may be called so"
-        self.diagnostic = Diagnostic("syntax-error", f"`{token}` is a keyword, it cannot be a name", _of(token), hint)
-        super().__init__(str(token))
+    def __init__(self, token: Token, fact: str, hint: str) -> None:
+        self.diagnostic = Diagnostic("syntax-error", fact, _of(token), hint)
+        super().__init__(fact)
 
 
 def _own(token: Token) -> str:
     """The name of an item, a stream or a type."""
     if token in KEYWORDS:
-        raise _Reserved(token)
+        hint = "it means something in queries; fields may be called so"
+        raise _Refused(token, f"`{token}` is a keyword, it cannot be a name", hint)
     return str(token)
 
 
@@ -79,7 +80,11 @@ class _Reader(Transformer[Token, Any]):
 
     @v_args(meta=True)
     def integer(self, meta: Any, children: Sequence[Token]) -> a.Expr:
-        return a.Literal(int(children[0], 0) if children[0][:2] in ("0x", "0X") else int(children[0]), span=_span(meta))
+        (token,) = children
+        value = int(token, 0) if token[:2] in ("0x", "0X") else int(token)
+        if value > _LARGEST:
+            raise _Refused(token, "an integer has 64 bits, this one needs more", "write a float, such as 1e20")
+        return a.Literal(value, span=_span(meta))
 
     @v_args(meta=True)
     def string(self, meta: Any, children: Sequence[Token]) -> a.Expr:
