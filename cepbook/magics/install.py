@@ -155,7 +155,7 @@ def _line_magic(host: Host, command: Command) -> Callable[[str], object]:
         except OptionsError as error:
             raise error.forms(command.usage) from None
         except CompileError as error:
-            raise with_variables(error, host.shell.user_ns) from None
+            raise with_variables(error, host) from None
 
     return _dressed(magic, command)
 
@@ -170,7 +170,7 @@ def _cell_magic(host: Host, command: Command) -> Callable[[str, str], object]:
         except OptionsError as error:
             raise error.forms(command.usage) from None
         except CompileError as error:
-            told = with_variables(error, host.shell.user_ns)
+            told = with_variables(error, host)
             raise told.counted_from(2, "cell") from None  # as the front end counts: the magic's line is the first
 
     return _dressed(magic, command)

@@ -88,9 +88,7 @@ def problems(host: Host, text: str, cell: str | None, *, alone: bool = False) ->
     if head is None:
         return ()
     try:
-        found = hinted(
-            _of_cell(host, head[1], head[2], text[head.end() :], cell), text[head.end() :], host.shell.user_ns
-        )
+        found = hinted(_of_cell(host, head[1], head[2], text[head.end() :], cell), text[head.end() :], host)
     except (ParseError, EventsError) as error:
         found = error.diagnostics
     except UsageError as error:  # of the options

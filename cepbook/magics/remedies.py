@@ -8,25 +8,30 @@ from typing import Any
 
 import pandas as pd
 
-from cepbook.errors import CompileError, Diagnostic
-from cepbook.magics.host import WORKBENCH
+from cepbook.errors import CompileError, Diagnostic, nearest
+from cepbook.magics.host import WORKBENCH, Host
 from cepbook.session.data.define import time_columns
 
 
-def with_variables(error: CompileError, variables: Mapping[str, Any]) -> CompileError:
+def with_variables(error: CompileError, host: Host) -> CompileError:
     """The error, with how the user's DataFrames become event types where it lacks one of such a name."""
-    found = hinted(error.diagnostics, error.source, variables)
+    found = hinted(error.diagnostics, error.source, host)
     return error if found == error.diagnostics else type(error)(found, error.source, error.origin, error.elsewhere)
 
 
-def hinted(diagnostics: Iterable[Diagnostic], source: str, variables: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
+def hinted(diagnostics: Iterable[Diagnostic], source: str, host: Host) -> tuple[Diagnostic, ...]:
     """Diagnostics of the text `source`, likewise."""
-    return tuple(
-        replace(each, hint=_defining(source[each.span.start : each.span.end], variables))
-        if each.code == "unknown-type" and each.hint is None
-        else each
-        for each in diagnostics
-    )
+    variables = host.shell.user_ns
+    return tuple(_hinted(each, source[each.span.start : each.span.end], host, variables) for each in diagnostics)
+
+
+def _hinted(found: Diagnostic, name: str, host: Host, variables: Mapping[str, Any]) -> Diagnostic:
+    if found.code != "unknown-type":
+        return found
+    hint = _defining(name, variables)
+    if hint is None or nearest(name, host.workbench.runtime.catalog.event_types) is not None:
+        return found
+    return replace(found, hint=hint)
 
 
 def _defining(name: str, variables: Mapping[str, Any]) -> str | None:

@@ -505,7 +505,7 @@ def test_a_frame_in_the_place_of_a_stream(notebook: Notebook) -> None:
     hint = 'hint: `trips` is a DataFrame: cep.define("trips", trips, time="started") makes an event type of it'
     for cell in ("%%epl\nselect * from trips", "%epl select * from trips", "rows = %epl select * from trips"):
         assert hint in notebook.error(cell)
-    assert "hint" not in notebook.error("%%epl\nselect * from number")
+    assert "DataFrame" not in notebook.error("%%epl\nselect * from number")
     notebook.run('cep.define("trips", trips)')
     told = notebook.error('cep.replay(trips, "trips")')
     assert 'replay(…, time="started"), or define the event type with time="started"' in told
