@@ -75,12 +75,26 @@ MODULES = {
     "size": "select size from Tick#time(100 msec)#size",
     "uni": "select average from Tick#length(100)#uni(price)",
     "output": "select symbol, sum(price) as s from Tick#length(1000) group by symbol output last every 100 events",
+    "output_every": "select symbol, price from Tick output every 100 events",
+    "output_last": "select symbol, price from Tick output last every 1 sec",
+    "output_first": "select symbol, price from Tick output first every 1 sec",
+    "output_all": "select symbol, sum(price) as s from Tick group by symbol output all every 1 sec",
     "pattern": "select a.ts from pattern [every a=Tick(price > 95) -> b=Tick(symbol = a.symbol, price < 5) "
     "where timer:within(10 sec)]",
     "keyed": "create context K partition by symbol from Tick; "
     "@name('out') context K select count(*), sum(price) from Tick",
     "hash": "create context K coalesce by hash_code(symbol) from Tick granularity 100; "
     "@name('out') context K select symbol, sum(price) from Tick group by symbol",
+    "category": "create context K group price < 30 as low, group price >= 30 as high from Tick; "
+    "@name('out') context K select count(*), sum(price) from Tick",
+    "categories": "create context K group price < 60 as low, group price >= 40 as high from Tick; "
+    "@name('out') context K select count(*), sum(price) from Tick",
+    "nested": "create context K context H coalesce by hash_code(symbol) from Tick granularity 16, "
+    "context L partition by symbol from Tick; @name('out') context K select count(*), sum(price) from Tick",
+    "keyed_time": "create context K partition by symbol from Tick; "
+    "@name('out') context K select irstream symbol, price from Tick#time(10 sec)",
+    "hash_time": "create context K coalesce by hash_code(symbol) from Tick granularity 100; "
+    "@name('out') context K select count(*), sum(price) from Tick#time(10 sec)",
     "terminated": "create context K partition by symbol from Tick terminated after 1 hour; "
     "@name('out') context K select count(*), sum(price) from Tick",
     "overlapping": "create context K initiated by Tick(volume > 990) as t terminated after 1 sec; "

@@ -237,14 +237,14 @@ class Batch:
         if any(node.whole or node.statement.steps.in_order for node in readers):
             return tuple(properties)
         wanted = {c for node in readers for c in node.statement.program.columns}
-        for context, listed in allocating(self._runtime, name):
-            wanted.update(properties if (read := context.columns(listed)) is None else read)
+        for _, way in allocating(self._runtime, name):
+            wanted.update(properties if way.reads is None else way.reads)
         return tuple(c for c in properties if c in wanted)
 
     def _obstacle_in(self, statement: Statement) -> str | None:
         context = statement.context
-        if context is not None and context.columnar is None:
-            return f"context `{context.name}` has conditions that begin and end partitions between the events"
+        if context is not None and context.objection is not None:
+            return f"context `{context.name}` {context.objection}"
         if statement.steps.lots:
             return f"`{statement.name}` takes part in activations: each event has one, through all that read its rows"
         columnar = None if context is None else context.columnar
@@ -252,7 +252,7 @@ class Batch:
             patterns = [each.source.pattern for each in statement.steps.scans]
             if not all(begins_undecided(each.root) for each in patterns if each is not None):
                 return f"`{statement.name}` has a pattern that may be true as soon as a partition begins"
-            if any(columnar.listed(each) is None for each in self._read_by(statement)):
+            if any(columnar.way(each) is None for each in self._read_by(statement)):
                 return f"`{statement.name}` takes events for all partitions of a context together"
         if any(each.reads_types for each in (statement.program, *statement.program.subqueries)):
             return f"`{statement.name}` asks for the type of each event"

@@ -68,8 +68,8 @@ def build(
     for plan in compiled.plan.statements:
         match plan:
             case CreateContextStatement(context=context):
-                locators, order = compiled.locators[context.name], next_order(plan.priority)
-                contexts[context.name] = KeyedContext(plan, locators, order, host, notices)
+                ways, order = compiled.ways[context.name], next_order(plan.priority)
+                contexts[context.name] = KeyedContext(plan, ways, order, host, notices)
             case CreateContextTreeStatement(context=context):
                 form, order = compiled.trees[context.name], next_order(plan.priority)
                 contexts[context.name] = Tree(plan, form, order, host, notices)

@@ -12,7 +12,7 @@ from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
 from cepbook.engine.contained import compile_trigger
 from cepbook.engine.contexts.forms import TreeForm, compile_tree, correlation
-from cepbook.engine.contexts.keyed import Locators, compile_locators
+from cepbook.engine.contexts.keyed import Ways, compile_ways
 from cepbook.engine.cycles.compile import compile_cycles, in_sql
 from cepbook.engine.lots import in_lots
 from cepbook.engine.merge import compile_merge, compile_rows
@@ -51,14 +51,14 @@ from cepbook.lang.rewrite import rewrite
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A bound module with one program per running statement, and each context's locators or levels, by name.
+    """A bound module with one program per running statement, and each context's ways or levels, by name.
 
     `catalog` and `variables` include what the module creates, and only what there is then.
     """
 
     plan: ModulePlan
     programs: Mapping[str, Program]
-    locators: Mapping[str, Locators]
+    ways: Mapping[str, Ways]
     trees: Mapping[str, TreeForm]
     catalog: Catalog
     variables: Variables
@@ -109,7 +109,7 @@ def compile_plan(
     for statement in plan.statements:
         with _refusals(statement, plan):
             made.add(statement)
-    return Compiled(plan, made.programs, made.locators, made.trees, made.catalog, made.variables, made.inserted)
+    return Compiled(plan, made.programs, made.ways, made.trees, made.catalog, made.variables, made.inserted)
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ class _Compiling:
     scope_in: ScopeIn
     iterable_unbound: bool
     programs: dict[str, Program] = field(default_factory=dict)
-    locators: dict[str, Locators] = field(default_factory=dict)
+    ways: dict[str, Ways] = field(default_factory=dict)
     trees: dict[str, TreeForm] = field(default_factory=dict)
     inserted: dict[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)
 
@@ -161,7 +161,7 @@ class _Compiling:
                 cell = self.variables[variable.name] = self._variable(statement)
                 return compile_create_variable(statement, scope_in, cell)
             case CreateContextStatement(context=context, spec=spec):
-                self.locators[context.name] = compile_locators(spec, scope_in)
+                self.ways[context.name] = compile_ways(spec, scope_in)
             case CreateContextTreeStatement(context=context, spec=tree):
                 self.trees[context.name] = compile_tree(context.name, tree, scope_in)
             case InsertRows():

@@ -21,10 +21,11 @@ from typing import Any, Protocol
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
-from cepbook.engine.contexts.context import Arriving, Columnar, Context
-from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.contexts.context import Context
+from cepbook.engine.contexts.dealing import Arriving, Dealer, Way
+from cepbook.engine.contexts.partition import Place
 from cepbook.engine.contexts.tally import count_slice
-from cepbook.engine.delta import Key, Plain, Push, Row
+from cepbook.engine.delta import Key, Plain, Row
 from cepbook.engine.deployments import Deployment
 from cepbook.engine.inner import unwrapped
 from cepbook.engine.interleaved import events, in_order
@@ -77,7 +78,7 @@ class Replayed(Protocol):
 
 
 _Read = tuple[Slice, tuple[int, ...]]  # events, and the numbers of the streams that they are for
-_Shown = tuple[int, Row, Partition | None]  # an event with its time and, in a context, its partition
+_Shown = tuple[int, Row, Any]  # an event with its time and, in a context, its `Place`
 
 
 @dataclass(slots=True)
@@ -139,8 +140,9 @@ class Flow:
         self.ticks = _ticks(list(self._slices.values()), last) if stops is None else stops
         self._hand: Callable[[], Key] = lambda: ALONE
         self._derived: dict[str, Derived] = {}
-        self._partitions: dict[tuple[str, str], list[Partition | None]] = {}
-        self._opened: dict[tuple[str, int], list[Partition | None]] = {}  # the same of derived events
+        self._partitions: dict[tuple[str, str], list[Any]] = {}  # by context and type: a `Place` for each event
+        self._opened: dict[tuple[str, int], list[Place]] = {}  # the same of derived events
+        self._shared: set[tuple[str, str]] = set()  # where some events are in several partitions
 
     def run(self, nodes: Sequence[Node]) -> None:
         """Take the slice through `nodes` (sources before readers)."""
@@ -153,16 +155,18 @@ class Flow:
 
     def _assign(self, contexts: Container[str | None]) -> None:
         """Find the partition of each event, in those of `contexts` that allocate some of them."""
-        found: dict[str, tuple[Columnar, list[tuple[Slice, Arriving]]]] = {}
+        found: dict[str, tuple[Dealer, list[tuple[Slice, Arriving]]]] = {}
         for each in self._slices.values():
-            for context, listed in allocating(self._runtime, each.type):
+            for context, way in allocating(self._runtime, each.type):
                 if context.name in contexts:
-                    given = Arriving(listed, each.columns, each.times, each.places)
+                    given = Arriving(way, each.columns, each.times, each.places)
                     found.setdefault(context.name, (context, []))[1].append((each, given))
         for context, parts in found.values():
             assigned = context.assign([given for _, given in parts])
-            for (each, _), partitions in zip(parts, assigned, strict=True):
+            for (each, given), partitions in zip(parts, assigned, strict=True):
                 self._partitions[context.name, each.type] = partitions
+                if given.way.several and tuple in set(map(type, partitions)):
+                    self._shared.add((context.name, each.type))
                 if context.tallies:
                     count_slice(partitions, each.times, alone=len(parts) == 1)
 
@@ -186,10 +190,11 @@ class Flow:
     def _run(self, node: Node, given: list[Slice], produced: list[Derived]) -> Derived:
         out = Collected(node.statement, self._slices.values(), node.keyed)
         self._hand = lambda: out.key
-        if node.statement.steps.in_order:
-            joined = None if produced or out.keyed else self._joined(node.statement, given)
+        shared = self._shares(node.statement, given, produced)
+        if node.statement.steps.in_order or shared:
+            joined = None if produced or out.keyed or shared else self._joined(node.statement, given)
             if joined is None:
-                self._run_in_order(node.statement, *self._in_order(node, given, produced), out)
+                self._run_in_order(node.statement, *self._in_order(node, given, produced), out, shared)
             else:
                 self._run_joined(node.statement, joined, out)
         else:
@@ -200,7 +205,19 @@ class Flow:
             node.statement.outlet.deliver_batch(out.flat, out.causes)
         return out.derived()
 
+    def _shares(self, statement: Statement, given: Sequence[Slice], produced: Sequence[Derived]) -> bool:
+        """Whether an event may be in several partitions, whose rows are one delivery."""
+        context = statement.context
+        if context is None or context.columnar is None:
+            return False
+        ways = [context.columnar.way(each.type) for each in produced]
+        return any(way.several for way in ways if way) or any((context.name, s.type) in self._shared for s in given)
+
     def _run_plain(self, node: Node, given: list[Slice], produced: list[Derived], out: Collected) -> None:
+        with node.statement.timed.aside():
+            self._run_through(node, given, produced, out)
+
+    def _run_through(self, node: Node, given: list[Slice], produced: list[Derived], out: Collected) -> None:
         if node.merges or node.whole:
             self._run_events(node.statement, *self._merged(node.statement, given, produced), out)
         elif given:
@@ -208,7 +225,7 @@ class Flow:
         elif produced:
             self._run_derived(node.statement, produced[0], out)
         if node.statement.timed.due <= self.last:
-            self._catch_up(node.statement, out.expired)(self.last)
+            self._catch_up(node.statement, out)(self.last)
 
     def _run_derived(self, statement: Statement, derived: Derived, out: Collected) -> None:
         """Where nothing but the events is needed they go on as columns."""
@@ -227,7 +244,7 @@ class Flow:
             each = passed.slice
             rest = statement.led and passed.exact if context is None else list(compress(rest, passed.flags))
         columns = [each.columns[name] for name in program.columns]
-        catch_up = self._catch_up(statement, out.expired)
+        catch_up = self._catch_up(statement, out)
         times: Iterable[int] = each.times
         marks: Iterable[int] = repeat(0)
         if out.keyed:
@@ -286,7 +303,7 @@ class Flow:
             return sorted((key, number) for number, own in enumerate(keys) for key in own), streams, takes
         return zip(*in_order(keys), strict=True), streams, takes
 
-    def _partitions_of(self, statement: Statement, each: Slice) -> Iterable[Partition | None]:
+    def _partitions_of(self, statement: Statement, each: Slice) -> Iterable[Place]:
         context = statement.context
         return repeat(None) if context is None else self._partitions[context.name, each.type]
 
@@ -315,12 +332,13 @@ class Flow:
         streams: Sequence[Iterator[_Shown]],
         takes: Sequence[Callable[..., object]],
         out: Collected,
+        shared: bool,
     ) -> None:
         """Show a statement events. All that one event, or one stop of the clock, makes of matches is one delivery."""
         clock, timed = self._runtime.clock, statement.timed
         before, keyed, divided = clock.now, out.keyed, statement.context is not None
         slot = statement.program.namespace["slot"]
-        held = Held(statement.outlet.layout) if statement.steps.matches else None
+        held = Held(statement.outlet.layout) if statement.steps.matches or shared else None
         advance = self._advancing(statement, out, held)
         taken = out.one, out.push
         one, push = taken if held is None else (held.one, held.push)
@@ -337,6 +355,8 @@ class Flow:
                     try:
                         if not divided:
                             takes[number](event)
+                        elif isinstance(partition, tuple):
+                            statement.guarded(takes[number], event, partition)
                         elif partition is not None:
                             takes[number](event, partition.states[slot])
                     except Exception as failure:  # noqa: BLE001 - reported to the error feed
@@ -430,7 +450,7 @@ class Flow:
     ) -> None:
         """Show a statement events: of each in order its key and the number of its stream."""
         clock, timed, divided = self._runtime.clock, statement.timed, statement.context is not None
-        catch_up = self._catch_up(statement, out.expired)
+        catch_up = self._catch_up(statement, out)
         before = clock.now
         with statement.outlet.diverted(out.one, out.push):
             take: Any = statement.program["on_event"]
@@ -451,35 +471,43 @@ class Flow:
             finally:
                 clock.now = before
 
-    def _locator(self, context: Context, type_name: str) -> Callable[[Row, int], Partition | None]:
-        return next(c.locator(listed) for c, listed in allocating(self._runtime, type_name) if c.name == context.name)
+    def _locator(self, context: Context, type_name: str) -> Callable[[Row, int], Place]:
+        return next(c.locator(way) for c, way in allocating(self._runtime, type_name) if c.name == context.name)
 
-    def _catch_up(self, statement: Statement, push: Push) -> Callable[[int], None]:
+    def _catch_up(self, statement: Statement, out: Collected) -> Callable[[int], None]:
         """A function that fires the statement's timers up to a time, at the ticks at which the clock stops."""
-        timed, ticks = statement.timed, self.ticks
+        timed, ticks, push, flat, told = statement.timed, self.ticks, out.expired, out.flat.extend, out.told
+        if "expire_all" in statement.program.namespace:
+            expire = timed.expire
 
-        def catch_up(t: int) -> None:
+            def catch_up(t: int) -> None:
+                while timed.due <= t:
+                    expire(ticks[bisect_left(ticks, timed.due)], flat, told)
+
+            return catch_up
+
+        def catch_up_by_rows(t: int) -> None:
             while timed.due <= t:
                 tick = ticks[bisect_left(ticks, timed.due)]
-                found = statement.timed.collect(tick)
+                found = timed.collect(tick)
                 if found is not None:
                     push(tick, *found)
 
-        return catch_up
+        return catch_up_by_rows
 
 
 def _alone(take: Callable[[Any, Any], object], state: Any) -> Callable[[Any], object]:
     return unwrapped(take) or (lambda event: take(event, state))
 
 
-def allocating(runtime: Replayed, type_name: str) -> list[tuple[Columnar, str]]:
-    """The active contexts in which events of `type_name` open partitions, each with its listed type."""
-    found: list[tuple[Columnar, str]] = []
+def allocating(runtime: Replayed, type_name: str) -> list[tuple[Dealer, Way]]:
+    """The active contexts in which events of `type_name` open partitions, each with how these are found."""
+    found: list[tuple[Dealer, Way]] = []
     for context in runtime.contexts.values():
         columnar = context.columnar
-        listed = None if columnar is None else columnar.listed(type_name)
-        if columnar is not None and listed is not None and any(context.statements):
-            found.append((columnar, listed))
+        way = None if columnar is None else columnar.way(type_name)
+        if columnar is not None and way is not None and any(context.statements):
+            found.append((columnar, way))
     return found
 
 

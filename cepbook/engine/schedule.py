@@ -17,7 +17,7 @@ from cepbook.engine.outlet import Outlet
 from cepbook.engine.patterns.running import Matching
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import FIRST_SUBQUERY
-from cepbook.engine.timers import NEVER, Entry, Order, Timers
+from cepbook.engine.timers import NEVER, Entry, Order, Queue, Timers
 
 WINDOW, OUTPUT, PATTERN = range(3)
 SUBQUERY = 1 << 16  # behind all patterns
@@ -212,6 +212,25 @@ class Schedule(Timers):
     def collect(self, now: int) -> tuple[Rows, Rows] | None:
         """Run the timers that are due and return their rows; None if there is nothing to deliver."""
         return self._collected(now, self.take(now))
+
+    def expire(self, now: int, out: Callable[[list[Any]], object], told: Callable[[int], int] | None) -> None:
+        """As `collect` within a slice, where the program has ``expire_all``: rows go out as records.
+
+        What is due stays so until it has another time: a failure between keeps no timer from being run.
+        """
+        due, states = self.upto(now), list[Any]()
+        for _, path in due:
+            state = self._states.get(path[0])
+            if state is None:  # it has ended
+                Queue.arm(self, path, NEVER)
+            else:
+                states.append(state)
+        self._program["expire_all"](states, now, out, told)
+        for state in states:
+            view = state[1]
+            view.armed = view.due
+            Queue.arm(self, (state[0].id, WINDOW), view.due)
+        self._moved()
 
     def _collected(self, now: int, entries: list[Entry]) -> tuple[Rows, Rows] | None:
         if self._expire_all is not None:

@@ -7,7 +7,8 @@ ahead. Each path is due at one time at most. Queues are derived from state: whoe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -102,6 +103,22 @@ class Queue(State, Generic[P]):
             self._settle()
         return found
 
+    def upto(self, time: int) -> list[tuple[int, P]]:
+        """What is due at or before `time`, by time and then by path; it stays due."""
+        heap, when = self._heap, self._when
+        count = len(heap)
+        if self.due <= time and (count < 2 or heap[1][0] > time) and (count < 3 or heap[2][0] > time):  # the commonest
+            return heap[:1]
+        found: list[tuple[int, P]] = []
+        places = [0]
+        for place in places:
+            if place < count and heap[place][0] <= time:
+                due, path = heap[place]
+                if when.get(path) == due:
+                    found.append(heap[place])
+                places += (2 * place + 1, 2 * place + 2)
+        return list(dict.fromkeys(sorted(found)))
+
     def clear(self) -> None:
         """Forget everything."""
         self._when.clear()
@@ -126,6 +143,21 @@ class Follower(Protocol):
 
     def follow(self, timers: Timers) -> None: ...
     def leave(self, timers: Timers) -> None: ...
+    def arm(self, path: Order, due: int, /) -> None: ...
+
+
+class _Aside:
+    """Stands for a clock that is told of no time for a while."""
+
+    def __init__(self, clock: Follower) -> None:
+        self._clock = clock
+
+    def follow(self, timers: Timers) -> None:
+        self._clock.follow(timers)
+
+    def leave(self, timers: Timers) -> None:
+        self._clock.leave(timers)
+
     def arm(self, path: Order, due: int, /) -> None: ...
 
 
@@ -199,6 +231,21 @@ class Timers(Queue[Path]):
     def keep(self, wanted: Callable[[Path], bool]) -> None:
         super().keep(wanted)
         self._moved()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Within, the clock is not told when something is due; it is afterwards."""
+        clock = self._clock
+        if clock is None:
+            yield
+            return
+        self._clock = aside = _Aside(clock)
+        try:
+            yield
+        finally:
+            if self._clock is aside:
+                self._clock = clock
+                self._moved()
 
     def settle(self) -> None:
         """A failure may have come in the middle of a change: what is due first is found again, and the clock told."""

@@ -97,6 +97,13 @@ ONE_TYPE = {
     "sorted_time": "@name('s') select irstream distinct k, g from A#time(1 sec) order by g desc, k limit 2",
     "case": "@name('s') select case when x > 1 then 'big' when x is null then null else 'small' end as size"
     " from A#length(2) where k is not null",
+    "context_of_hashes": "create context P coalesce by consistent_hash_crc32(k, x) from A granularity 3;"
+    "@name('s') context P select irstream k, x from A#time(1 sec);"
+    "@name('t') context P select irstream count(*) as c, sum(x) as s from A#time(2 sec)",
+    "context_of_categories": "create context P group x < 2 as lo, group x > 0 as hi, group k = 'a' as a from A;"
+    "@name('s') context P select irstream context.label as l, x from A#time(1 sec);"
+    "@name('t') context P insert into C select k, sum(x) as x from A#length(3) group by k;"
+    "@name('u') select irstream k, x from C#length(2)",
     "two_contexts": "create context P partition by k from A;create context Q partition by g, k from A(x > 0);"
     "@name('s') context P select irstream count(*) as c from A#length(2);"
     "@name('t') context Q select irstream context.id as id, sum(x) as s from A#time(1 sec)",

@@ -116,6 +116,7 @@ def test_queues_against_a_table() -> None:
         path, time = random.randrange(20), random.randrange(100)
         if random.random() < 0.1:
             expected = sorted((when, each) for each, when in table.items() if when <= time)
+            assert queue.upto(time) == expected
             assert queue.take(time) == expected
             table = {each: when for each, when in table.items() if when > time}
         elif random.random() < 0.3:

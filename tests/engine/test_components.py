@@ -39,6 +39,17 @@ POOL = (
     "@name('s{i}') select * from pattern [every [2] a=A(x > 0) until timer:interval(1 sec)]",
     "create context E{i} partition by k from A, k from B;"
     "@name('s{i}') context E{i} select a.x as x from pattern [every a=A -> b=B(x > a.x)]",
+    "create context H{i} coalesce by hash_code(k) from A, hash_code(k) from B granularity 2;"
+    "@name('s{i}') context H{i} select irstream k, x from A#time(1 sec);"
+    "@name('t{i}') context H{i} insert into Q{i} select k, x from B;"
+    "@name('u{i}') select x from Q{i} output every 2 events",
+    "create context C{i} group x < 2 as lo, group x > 0 as hi from A;"
+    "@name('s{i}') context C{i} insert into R{i} select context.label as l, x from A#length(2);"
+    "@name('t{i}') context C{i} select irstream sum(x) as s from A#time(1 sec);"
+    "@name('u{i}') select irstream l, count(*) as c from R{i}#time(1 sec) group by l order by l",
+    "create context D{i} context G group x > 0 as hi, group g = 1 as one from A, context K partition by k from A;"
+    "@name('s{i}') context D{i} select context.G.label as l, count(*) as c from A;"
+    "@name('t{i}') context D{i} select rstream x from A#time(2 sec) output first every 2 sec",
     # contexts of conditions, variables, loops
     "create context T{i} initiated by A(x > 1) terminated after 1 sec;"
     "@name('s{i}') context T{i} select irstream x, context.id as id from B;"

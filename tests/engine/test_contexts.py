@@ -99,7 +99,9 @@ ENDING = "partition by k from E terminated after 1 sec"
         (ENDING, "from E output snapshot when terminated", True),
         (ENDING, "from E#time(1 sec)", True),
         ("initiated by E as s terminated after 1 sec", "from E", True),
-        ("context A coalesce by hash_code(k) from E granularity 10, context B partition by k from E", "from E", True),
+        ("context A coalesce by hash_code(k) from E granularity 10, context B partition by k from E", "from E", False),
+        ("context A partition by k from E, context B group k < 'b' as a, group k < 'c' as b from E", "from E", True),
+        ("context A partition by k from E, context B partition by k from E terminated after 1 sec", "from E", True),
     ],
 )
 def test_rows_are_held_where_a_statement_may_deliver_several_times(context: str, rest: str, merges: bool) -> None:

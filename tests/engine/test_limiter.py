@@ -14,7 +14,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang import types as t
 
-ANY = x.Const(t.INT, 1)
+ANY = x.Variable(t.INT, "any")
 
 
 class Sums:
@@ -101,7 +101,8 @@ def test_a_number_of_events_may_change_or_be_null() -> None:
 
 
 def test_entering_and_leaving_events_count_apart() -> None:
-    found = limiter("unaggregated", plan.Output("events", rate=ANY), selector="irstream", rate=lambda p, now: 3)
+    rate = x.Const(t.INT, 3)
+    found = limiter("unaggregated", plan.Output("events", rate=rate), selector="irstream", rate=lambda p, now: 3)
     assert found.take(None, 0, ["a", "b"], [], 2, 0) is None
     assert found.take(None, 0, [], ["a", "b"], 0, 2) is None
     assert found.take(None, 0, [], ["c"], 0, 1) == (["a", "b"], ["a", "b", "c"])

@@ -34,7 +34,14 @@ create table T(k string primary key, n count(*));
 @name('reads') select T[k].n as n from F;
 """
 # Those that show in what they deliver that another one failed
-FOLLOWERS = {"derive": ("derived",), "set": ("ticks", "variable"), "into": ("T", "reads")}
+FOLLOWERS = {
+    "derive": ("derived",),
+    "set": ("ticks", "variable"),
+    "into": ("T", "reads"),
+    "Keyed": ("keyed", "leaving"),
+    "Hashed": ("hashed",),
+    "Kinds": ("kinds",),
+}
 LENGTH, CUT = 30, 12
 
 

@@ -8,9 +8,10 @@ to one event is kept anywhere else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
+from cepbook.engine.contexts.dealing import Dealer
 from cepbook.engine.contexts.node import Held, Node
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.selectors import Identity
@@ -39,8 +40,12 @@ class Context(Protocol):
         """The live partitions, in order of their ids."""
 
     @property
-    def columnar(self) -> Columnar | None:
-        """Its part in replays by columns; None where events have to come one by one."""
+    def columnar(self) -> Dealer | None:
+        """What deals slices of replays out to its partitions; None where there is an `objection`."""
+
+    @property
+    def objection(self) -> str | None:
+        """Why events of replays have to come one by one, for people: what is to be said of the context."""
 
     @property
     def watched(self) -> bool:
@@ -97,38 +102,3 @@ class Context(Protocol):
 
     def identity(self, partition: Partition) -> Identity:
         """A live partition, as selectors see it."""
-
-
-class Arriving(NamedTuple):
-    """Events of a listed type, in order: their columns, times (ms) and places among all events of the replay."""
-
-    listed: str
-    columns: Mapping[str, list[Any]]
-    times: Sequence[int]
-    places: Sequence[int]
-
-
-class Columnar(Protocol):
-    """A context whose partitions can be assigned to the rows of a replay before any statement runs through them."""
-
-    name: str
-
-    @property
-    def watched(self) -> bool:
-        """As of `Context`."""
-
-    @property
-    def tallies(self) -> list[Tally]:
-        """As of `Context`."""
-
-    def listed(self, type_name: str) -> str | None:
-        """The listed type that events of `type_name` are of; None: they open no partitions."""
-
-    def columns(self, listed: str) -> list[str] | None:
-        """The properties that `assign` needs; None: all that the events have."""
-
-    def assign(self, streams: Sequence[Arriving]) -> list[list[Partition | None]]:
-        """The partition of each row of a replay, stream by stream; new ones are allocated in the order of all rows."""
-
-    def locator(self, listed: str) -> Callable[[Any, int], Partition | None]:
-        """The partition of an event and its time (allocated if new), None outside the context."""

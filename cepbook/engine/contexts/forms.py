@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.clock import NEVER
+from cepbook.engine.contexts.dealing import decided, keys_decide, reads
 from cepbook.engine.contexts.hashing import HASHES, bucket, hasher
 from cepbook.engine.contexts.keyed import keys_code
 from cepbook.engine.crontab import Schedule
@@ -88,12 +89,17 @@ Form = NowForm | EventForm | TimeForm | PatternForm
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """How events of one listed type find their node: `place` gives (key, key values); `passes` is the filter."""
+    """How events of one listed type find their node: `place` gives (key, key values); `passes` is the filter.
+
+    `reads` and `decides` as of `Way`.
+    """
 
     event_type: str
     place: Callable[[Any], tuple[Any, Sequence[Any]]]
     passes: Callable[[Any], bool] | None
     alias: str | None = None
+    reads: tuple[str, ...] | None = None
+    decides: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +144,9 @@ class _Writer:
                 return LevelForm(name, spec, tuple(self._hashed(s, spec.granularity) for s in spec.streams))
             case c.Category():
                 predicates = tuple(predicate for _, predicate in spec.categories)
-                stream = Stream(spec.event_type, self._matching(predicates), self._passes(spec.filter))
+                decides = all(map(decided, (spec.filter, *predicates)))
+                needed, place = reads(spec.filter, *predicates), self._matching(predicates)
+                stream = Stream(spec.event_type, place, self._passes(spec.filter), None, needed, decides)
                 return LevelForm(name, spec, (stream,), labels=tuple(label for label, _ in spec.categories))
             case c.NonOverlapping():
                 return LevelForm(name, spec, (), (self._condition(spec.start),), self._ending(spec.end))
@@ -155,7 +163,9 @@ class _Writer:
             return f"{keys_code(scope.source, 'keys', [e.type for e in stream.keys])}, keys"
 
         place = self._function("e", stream.keys, write)
-        return Stream(stream.event_type, place, self._passes(stream.filter), stream.alias)
+        decides = stream.alias is None and keys_decide(stream.filter, stream.keys)
+        needed = reads(stream.filter, *stream.keys)
+        return Stream(stream.event_type, place, self._passes(stream.filter), stream.alias, needed, decides)
 
     def _hashed(self, stream: c.HashedStream, granularity: int) -> Stream:
         if stream.function in HASHES:
@@ -173,7 +183,10 @@ class _Writer:
                 code = f"{source.bind('_hash', hasher(stream.function, types))}(({values}))"
             return f"{source.bind('_bucket', bucket)}({code}, {source.const(granularity)}), ()"
 
-        return Stream(stream.event_type, self._function("e", stream.args, write), self._passes(stream.filter))
+        place = self._function("e", stream.args, write)
+        decides = inner is None and all(map(decided, (stream.filter, *stream.args)))
+        needed = reads(stream.filter, *stream.args)
+        return Stream(stream.event_type, place, self._passes(stream.filter), None, needed, decides)
 
     def _matching(self, predicates: Sequence[x.Expr]) -> Callable[[Any], tuple[Any, Sequence[Any]]]:
         """The numbers of the categories that an event belongs to."""

@@ -8,10 +8,9 @@ from 0 and are not reused while the context is active; a context is active while
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from cepbook.engine.contexts.context import Arriving, Columnar
+from cepbook.engine.contexts.dealing import OUTSIDE, Dealer, Located, Way, keys_decide, reads
 from cepbook.engine.contexts.node import Held, Node
 from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
@@ -19,19 +18,16 @@ from cepbook.engine.contexts.roster import Roster, dropping, place_of, shown, te
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.contexts.tally import Tally, count
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber
-from cepbook.engine.interleaved import events, in_order
 from cepbook.engine.ports import Host, Member, Reading
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.frozen import key_code
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 from cepbook.lang.plan import CreateContextStatement, KeyedContextSpec, KeyedStream
-from cepbook.lang.types import Type, is_hashable
+from cepbook.lang.types import Type
 
-Locate = Callable[[Any], Any]
 Take = Callable[[Any, Any], object]  # (event, state)
-Locators = Mapping[str, Locate]  # by listed event type
-OUTSIDE = type("Outside", (), {"__repr__": lambda self: "OUTSIDE", "__slots__": ()})()
+Ways = Mapping[str, Way]  # by listed event type
 
 
 class Shown:
@@ -59,14 +55,13 @@ class KeyedContext:
     PASSING = ("tallies",)
 
     def __init__(
-        self, plan: CreateContextStatement, locators: Locators, order: Order, host: Host, notices: Notices
+        self, plan: CreateContextStatement, ways: Ways, order: Order, host: Host, notices: Notices
     ) -> None:
         self.plan = plan
         self.name = plan.context.name
         self.order = order
         self.partitions: dict[Any, Partition] = {}  # new ones come last, so in order of ids, too
-        self._streams: dict[str, KeyedStream] = {s.event_type: s for s in plan.spec.streams}
-        self._locate = locators
+        self._ways = ways
         self._host = host
         self._notices = notices
         self._roster = Roster(host.clock)
@@ -80,9 +75,13 @@ class KeyedContext:
         return self._roster.members
 
     @property
-    def columnar(self) -> Columnar:
-        """Itself: which partition an event belongs to depends on nothing but the event."""
-        return self
+    def columnar(self) -> Dealer:
+        """Which partition an event belongs to depends on nothing but the event."""
+        return Dealer(self)
+
+    @property
+    def objection(self) -> None:
+        """As of `Context`."""
 
     def join(self, statement: Member) -> int:
         """Add a statement; it gets a state in every live partition. Returns its slot."""
@@ -146,7 +145,7 @@ class KeyedContext:
     def listed(self, type_name: str) -> str | None:
         """The listed type that events of `type_name` are of; None: they are for all partitions."""
         is_a = self._host.catalog.is_a
-        return next((listed for listed in self._streams if is_a(type_name, listed)), None)
+        return next((listed for listed in self._ways if is_a(type_name, listed)), None)
 
     def several(self, type_names: Iterable[str], at_end: bool) -> bool:
         """Whether an event of one of these types may be for several partitions. None ends but by hand."""
@@ -240,7 +239,7 @@ class KeyedContext:
         `readers`, the context's statements that read the event, in order, are shown it in a new one here and now; None:
         later (recorded: op_current_evaluation_context, tx_global_table_in_context).
         """
-        locate, partitions, clock = self._locate[listed], self.partitions, self._host.clock
+        locate, partitions, clock = self._ways[listed].locate, self.partitions, self._host.clock
         tallies = self.tallies  # somebody may begin to look while the event is located
 
         def on_event(event: Any, rounds: Rounds) -> None:
@@ -248,7 +247,7 @@ class KeyedContext:
                 key, keys = locate(event)
                 partition = partitions.get(key)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                self._notices.failed(self.name, failure)
+                self.failed(failure)
                 return
             if partition is not None:
                 rounds[place] = partition
@@ -296,70 +295,29 @@ class KeyedContext:
     def _find(self, listed: str, event: Any) -> Partition | None:
         """The partition of an event of listed type `listed`, if there is one."""
         try:
-            key, _ = self._locate[listed](event)
+            key, _ = self._ways[listed].locate(event)
             return self.partitions.get(key)  # none is outside
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            self._notices.failed(self.name, failure)
+            self.failed(failure)
             return None
+
+    def failed(self, failure: Exception) -> None:
+        """Report a run-time failure."""
+        self._notices.failed(self.name, failure)
 
     # -------------------------------------------------------------- replays
-    def assign(self, streams: Sequence[Arriving]) -> list[list[Partition | None]]:
-        """The partition of each row of a replay, stream by stream; new ones are allocated in the order of all rows."""
-        names = [self._plain_key(each.listed) for each in streams]
-        if all(name is not None for name in names):
-            keys = [each.columns[name or ""] for name, each in zip(names, streams, strict=True)]
-            self._allocate_first(keys, streams)
-            partitions = self.partitions
-            return [[partitions[key] for key in own] for own in keys]
-        rows = [zip(each.times, events(each.columns, len(each.times)), strict=True) for each in streams]
-        found: list[list[Partition | None]] = [[] for _ in streams]
-        _, order = in_order([each.places for each in streams])
-        for number in order:
-            time, event = next(rows[number])
-            found[number].append(self._assign_row(streams[number].listed, event, time))
-        return found
+    def way(self, type_name: str) -> Way | None:
+        """As of `Dealt`."""
+        listed = self.listed(type_name)
+        return None if listed is None else self._ways[listed]
 
-    def _plain_key(self, listed: str) -> str | None:
-        """The property that is the key of all events of a listed type, as it is."""
-        stream = self._streams[listed]
-        names = [e.name for e in stream.keys if isinstance(e, x.Prop) and _is_exact(e.type)]
-        return names[0] if stream.filter is None and len(names) == 1 == len(stream.keys) else None
+    def by_key(self) -> dict[Any, Partition]:
+        """As of `Dealt`."""
+        return self.partitions
 
-    def _allocate_first(self, keys: Sequence[Sequence[Any]], streams: Sequence[Arriving]) -> None:
-        """Allocate the partitions of keys that have none, in the order in which they come first."""
-        first: dict[Any, tuple[int, int]] = {}
-        for own, each in zip(keys, streams, strict=True):
-            fresh = set(own) - self.partitions.keys()
-            for key, place, time in zip(own, each.places, each.times, strict=True) if fresh else ():
-                if key in fresh:
-                    fresh.discard(key)
-                    first[key] = min(first.get(key, (place, time)), (place, time))
-                    if not fresh:
-                        break
-        for key, (_, time) in sorted(first.items(), key=lambda each: each[1]):
-            self.allocate(key, (key,), time)
-
-    def _assign_row(self, listed: str, event: dict[str, Any], time: int) -> Partition | None:
-        try:
-            key, keys = self._locate[listed](event)
-            partition = self.partitions.get(key)
-        except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            self._notices.failed(self.name, failure)
-            return None
-        if key is OUTSIDE:
-            return None
-        return self.allocate(key, keys, time) if partition is None else partition
-
-    def locator(self, listed: str) -> Callable[[Any, int], Partition | None]:
-        """The partition of an event and its time (allocated if new), None outside the context."""
-        return partial(self._assign_row, listed)
-
-    def columns(self, listed: str) -> list[str] | None:
-        """As of `Columnar`."""
-        stream = self._streams[listed]
-        if lower.reads_event(stream.filter, *stream.keys):
-            return None
-        return lower.properties(stream.filter, *stream.keys)
+    def find(self, key: Any) -> Partition | None:
+        """As of `Dealt`."""
+        return self.partitions.get(key)
 
 
 def _described(partition: Partition) -> dict[str, Any]:
@@ -375,20 +333,21 @@ def keys_code(source: Source, code: str, types: Sequence[Type]) -> str:
     return code if keys == parts else f"({', '.join(keys)})"
 
 
-def _is_exact(type_: Type) -> bool:
-    """Whether values of the type are keys as they are, and each equals itself: not NaN."""
-    return is_hashable(type_) and type_.name not in ("double", "float")
-
-
-def compile_locators(spec: KeyedContextSpec, scope_in: lower.ScopeIn) -> Locators:
-    """For each stream, ``locate(e) -> (partition key, key values)``; OUTSIDE for events that its filter hides.
+def compile_ways(spec: KeyedContextSpec, scope_in: lower.ScopeIn) -> Ways:
+    """For each stream how its events find their partition.
 
     Errors: Refusal for an expression that the row engine cannot run.
     """
-    return {stream.event_type: _locator(stream, scope_in) for stream in spec.streams}
+    return {stream.event_type: _way(stream, scope_in) for stream in spec.streams}
 
 
-def _locator(stream: KeyedStream, scope_in: lower.ScopeIn) -> Locate:
+def _way(stream: KeyedStream, scope_in: lower.ScopeIn) -> Way:
+    decides = keys_decide(stream.filter, stream.keys)
+    as_is = decides and stream.filter is None and len(stream.keys) == 1 and isinstance(stream.keys[0], x.Prop)
+    return Way(_locator(stream, scope_in), reads(stream.filter, *stream.keys), decides, as_is)
+
+
+def _locator(stream: KeyedStream, scope_in: lower.ScopeIn) -> Callable[[Any], Located]:
     source = Source()
     names = lower.properties(stream.filter, *stream.keys)
     scope = scope_in(source).at(props=lower.placed({name: f"p{i}" for i, name in enumerate(names)}), events={0: "e"})
@@ -401,5 +360,5 @@ def _locator(stream: KeyedStream, scope_in: lower.ScopeIn) -> Locate:
                 source.line("return OUTSIDE, None")
         source.line(f"keys = ({''.join(lower.value(scope, e) + ', ' for e in stream.keys)})")
         source.line(f"return {keys_code(source, 'keys', [e.type for e in stream.keys])}, keys")
-    locate: Locate = source.load()["locate"]
+    locate: Callable[[Any], Located] = source.load()["locate"]
     return locate

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cepbook.engine.contexts.dealing import OUTSIDE, Located, Way
 from cepbook.engine.contexts.forms import EventForm, LevelForm, PatternForm, Stream
 from cepbook.engine.contexts.node import Branch, Node
 from cepbook.engine.contexts.round import Round
@@ -148,6 +149,61 @@ def levels(forms: tuple[LevelForm, ...], tree: Tree) -> Level:
         found = Level(form, depth, tree, found, len(forms) > 1)
     assert found is not None
     return found
+
+
+def every(level: Level | None) -> Iterator[Level]:
+    """All levels from an outermost one on."""
+    while level is not None:
+        yield level
+        level = level.inner
+
+
+def objection(outermost: Level) -> str | None:
+    """Why an event alone does not tell which partitions it is for, for people; None: keys, hashes, categories tell."""
+    types = {stream.event_type for stream in outermost.form.streams}
+    for level in every(outermost):
+        form = level.form
+        if not isinstance(form.spec, (c.Keyed, c.Hash, c.Category)) or form.begins or form.ends is not None:
+            return "has conditions that begin and end partitions between the events"
+        if any(stream.alias is not None for stream in form.streams):
+            return "has partitions that keep their first event"
+        if types != {stream.event_type for stream in form.streams}:
+            return "has levels that list different streams"
+        if level is not outermost and not all(each.decides and each.passes is None for each in form.streams):
+            return "has an inner level that may hide events from those within, or fail"  # the outer one has allocated
+    return None
+
+
+def way_through(outermost: Level, type_name: str) -> Way | None:
+    """How events of a type find their partitions, where there is no `objection`; None: they are not listed."""
+    found = [level.stream(type_name) for level in every(outermost)]
+    streams = [stream for stream in found if stream is not None]
+    if len(streams) < len(found):
+        return None
+    places = [
+        _categories(stream) if level.kind == "category" else stream.place
+        for level, stream in zip(every(outermost), streams, strict=True)
+    ]
+    passes, first, *inner = streams[0].passes, *places
+
+    def locate(event: Any) -> Located:
+        if passes is not None and not passes(event):
+            return OUTSIDE, ()
+        own, values = first(event)
+        if own == ():  # of no category
+            return OUTSIDE, ()
+        within = [place(event) for place in inner]
+        return (own, *(key for key, _ in within)), (values, *(keys for _, keys in within))
+
+    read = [name for stream in streams for name in stream.reads or ()]
+    needed = None if any(stream.reads is None for stream in streams) else tuple(dict.fromkeys(read))
+    several = any(level.kind == "category" for level in every(outermost))
+    return Way(locate, needed, all(stream.decides for stream in streams), several=several)
+
+
+def _categories(stream: Stream) -> Callable[[Any], tuple[Any, Sequence[Any]]]:
+    """As `Stream.place`; the key are the numbers of the categories."""
+    return lambda event: (tuple(stream.place(event)[1]), ())
 
 
 def visible(node: Node) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.clock import NEVER
@@ -144,6 +144,15 @@ class Branch(State, ABC):
     def met(self, owner: Node, match: Match, round_: Round) -> None:
         """A condition that is observed for `owner` came true with time."""
         self.end(owner, match.properties)
+
+    # -------------------------------------------------------------- replays
+    def gather(self, key: Sequence[Any], found: list[Partition]) -> bool:
+        """Collect the context partitions of a key, whose first part is of this level; whether all nodes are there."""
+        raise NotImplementedError
+
+    def allot(self, key: Sequence[Any], keys: Sequence[Any], new: list[Partition], older: list[Partition]) -> None:
+        """As `gather`, but what is missing begins, where it can, and shows the values `keys`."""
+        raise NotImplementedError
 
     # -------------------------------------------------------------- nodes
     def first(self, round_: Round) -> None:

@@ -39,3 +39,6 @@ class Partition(State):
         if name in self.PASSING:
             return 0
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+Place = Partition | tuple[Partition, ...] | None  # where an event is: in one partition, several, or none

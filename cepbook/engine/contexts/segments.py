@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.contexts.ending import EndingBranch
@@ -12,6 +12,7 @@ from cepbook.lang import contexts as c
 
 if TYPE_CHECKING:
     from cepbook.engine.contexts.levels import Look
+    from cepbook.engine.contexts.partition import Partition
     from cepbook.engine.contexts.round import Round
 
 _NONE: tuple[Node, ...] = ()
@@ -28,6 +29,24 @@ class DividedBranch(EndingBranch):
         Recorded: new_inner_partition_is_delivered_last, and that below a category it is not so (nested_category_keyed).
         """
         self.admit(round_.deferring() if self.parent is not None and self.parent.branch.level.timed else round_)
+
+    def settles(self, round_: Round, node: Node | None) -> None:
+        """The event belongs to `node`, of the outermost level: if that is a partition nobody need look for it again."""
+        if node is not None and node.partition is not None and not node.ended:
+            round_.targets = (node.partition,)
+
+    def shown(self, keys: Sequence[Any]) -> dict[str, Any]:
+        """The properties that a node has of the values of its key."""
+        return {}
+
+    def gather(self, key: Sequence[Any], found: list[Partition]) -> bool:
+        return _gathered(self.children.get(key[0]), key, found)
+
+    def allot(self, key: Sequence[Any], keys: Sequence[Any], new: list[Partition], older: list[Partition]) -> None:
+        node = self.children.get(key[0])
+        if node is None:
+            node, older = self.allocate(key[0], self.shown(keys[0])), new
+        _allotted(node, key, keys, new, older)
 
     def routed(self, round_: Round) -> Iterable[Node]:
         look = self.level.look(round_)
@@ -56,6 +75,8 @@ class KeyedBranch(DividedBranch):
             for node, match in self.ends.on_event(round_, among):
                 self.end(node, match.properties)
         self.descend(round_)
+        if self.parent is None and look.stream is not None and look.passes:
+            self.settles(round_, among)
 
     def admit(self, round_: Round) -> None:
         look = self.level.look(round_)
@@ -63,9 +84,12 @@ class KeyedBranch(DividedBranch):
             return
         named = self._named(round_, look, look.stream)
         if named is not None:
-            node = self.allocate(look.key, {**{f"key{i}": value for i, value in enumerate(look.keys, 1)}, **named})
+            node = self.allocate(look.key, {**self.shown(look.keys), **named})
             if look.passes:
                 self.show(node, round_)
+
+    def shown(self, keys: Sequence[Any]) -> dict[str, Any]:
+        return {f"key{i}": value for i, value in enumerate(keys, 1)}
 
     def _named(self, round_: Round, look: Look, stream: Stream) -> dict[str, Any] | None:
         """The named events of a node that an event allocates; None: it does not."""
@@ -110,7 +134,14 @@ class HashBranch(DividedBranch):
 
     def on_event(self, round_: Round) -> None:
         self.descend(round_)
-        self.enlarge(round_)
+        look = self.level.look(round_)
+        if look.stream is None or not look.passes:
+            return
+        node = self.children.get(look.key)
+        if node is None:
+            self.enlarge(round_)
+        elif self.parent is None:
+            self.settles(round_, node)
 
     def admit(self, round_: Round) -> None:
         look = self.level.look(round_)
@@ -127,8 +158,8 @@ class CategoryBranch(Branch):
     __slots__ = ()
 
     def open(self) -> None:
-        for number, label in enumerate(self.level.form.labels):
-            self.allocate(number, {"label": label})
+        for number in range(len(self.level.form.labels)):
+            self._allocate(number)
 
     def identity(self, node: Node) -> Any:
         return node.properties["label"]
@@ -144,9 +175,43 @@ class CategoryBranch(Branch):
         self.admit(round_)
 
     def admit(self, round_: Round) -> None:
-        labels = self.level.form.labels
-        if len(self.children) == len(labels):
+        if len(self.children) == len(self.level.form.labels):
             return
         for number in self.level.look(round_).keys:
             if number not in self.children:
-                self.show(self.allocate(number, {"label": labels[number]}), round_)
+                self.show(self._allocate(number), round_)
+
+    def gather(self, key: Sequence[Any], found: list[Partition]) -> bool:
+        return all(_gathered(self.children.get(number), key, found) for number in key[0])
+
+    def allot(self, key: Sequence[Any], keys: Sequence[Any], new: list[Partition], older: list[Partition]) -> None:
+        for number in key[0]:
+            node = self.children.get(number)
+            if node is None:
+                _allotted(self._allocate(number), key, keys, new, new)
+            else:
+                _allotted(node, key, keys, new, older)
+
+    def _allocate(self, number: int) -> Node | None:
+        return self.allocate(number, {"label": self.level.form.labels[number]})
+
+
+def _gathered(node: Node | None, key: Sequence[Any], found: list[Partition]) -> bool:
+    """`gather` of one node."""
+    if node is None:
+        return False
+    if node.below is not None:
+        return node.below.gather(key[1:], found)
+    if node.partition is not None:
+        found.append(node.partition)
+    return True
+
+
+def _allotted(
+    node: Node | None, key: Sequence[Any], keys: Sequence[Any], new: list[Partition], older: list[Partition]
+) -> None:
+    """`allot` of one node, which is there, or could not begin."""
+    if node is not None and node.below is not None:
+        node.below.allot(key[1:], keys[1:], new, older)
+    elif node is not None and node.partition is not None:
+        older.append(node.partition)

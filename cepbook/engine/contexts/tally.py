@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cepbook.engine.contexts.node import Node
-from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.contexts.partition import Partition, Place
 
 Counting = Partition | Node
 
@@ -30,23 +30,25 @@ def count_below(partitions: Iterable[Partition], time: int) -> None:
             node = node.branch.parent
 
 
-def count_slice(partitions: Sequence[Partition | None], times: Sequence[int], alone: bool) -> None:
-    """Events in order, of each the partition (None: it is in none) and the time. Unless they are `alone` in their slice
-    later ones of another type may have been counted.
+def count_slice(partitions: Sequence[Place], times: Sequence[int], alone: bool) -> None:
+    """Events in order, of each where it is, and the time. Unless they are `alone` in their slice later ones of another
+    type may have been counted.
 
     The partitions were just found, so to count in them takes a fifth of what a dict beside them would (measured, with
     10,000 of them: of a dict each entry has left the processor's cache).
     """
-    if alone:
-        for partition, time in zip(partitions, times, strict=True):
-            if partition is not None:
-                partition.arrived += 1
-                partition.last = time
-        return
     for partition, time in zip(partitions, times, strict=True):
-        if partition is not None:
-            partition.last = max(time, partition.last) if partition.arrived else time
-            partition.arrived += 1
+        if partition is None:
+            continue
+        if isinstance(partition, tuple):
+            count_slice(partition, [time] * len(partition), alone)
+            continue
+        each: Counting | None = partition
+        node = partition.place.branch.parent if isinstance(partition.place, Node) else None
+        while each is not None:
+            each.last = time if alone or not each.arrived else max(time, each.last)
+            each.arrived += 1
+            each, node = node, None if node is None else node.branch.parent
 
 
 class Tally:

@@ -12,11 +12,12 @@ from itertools import takewhile
 from typing import Any
 
 from cepbook.engine.clock import NEVER
+from cepbook.engine.contexts.dealing import Dealer, Way
 from cepbook.engine.contexts.forms import TreeForm
-from cepbook.engine.contexts.levels import Level, levels, visible
+from cepbook.engine.contexts.levels import Level, every, levels, objection, visible, way_through
 from cepbook.engine.contexts.node import Branch, Held, Node
 from cepbook.engine.contexts.notices import Kind, Notice, Notices
-from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.contexts.partition import Partition, Place
 from cepbook.engine.contexts.roster import Roster, dropping, place_of, shown, telling
 from cepbook.engine.contexts.round import Round
 from cepbook.engine.contexts.selectors import Identity, Step
@@ -52,6 +53,8 @@ class Tree:
         self._host = host
         self._notices = notices
         self._levels = levels(form, self)
+        self.objection = objection(self._levels)
+        self._ways: dict[str, Way | None] = {}  # by event type
         self._root: Branch | None = None
         self._waiting: dict[Path, tuple[Watch, Node]] = {}  # who has a timer
         self._serial = 0
@@ -70,8 +73,9 @@ class Tree:
         return self._roster.members
 
     @property
-    def columnar(self) -> None:
-        """Replays send events one by one: conditions see them in their order."""
+    def columnar(self) -> Dealer | None:
+        """None where there is an `objection`."""
+        return Dealer(self) if self.objection is None else None
 
     @property
     def watched(self) -> bool:
@@ -129,6 +133,7 @@ class Tree:
     def rewired(self) -> None:
         """Event types or statements changed."""
         self._readers.clear()
+        self._ways.clear()
         level: Level | None = self._levels
         while level is not None:
             level.rewired()
@@ -143,10 +148,10 @@ class Tree:
 
     # -------------------------------------------------------------- events
     def several(self, type_names: Iterable[str], at_end: bool) -> bool:
-        """Unless a level alone divides all these events, and no statement delivers at the end of its nodes: an event
-        may reach several partitions, or begin one and reach another."""
-        level = self._levels
-        divides = level.inner is None and isinstance(level.form.spec, (Keyed, Hash))
+        """Unless keys and hashes divide all these events, and no statement delivers at the end of what they divide: an
+        event may reach several partitions, or begin one and reach another."""
+        level, alone = self._levels, self.objection is None or self._levels.inner is None
+        divides = alone and all(isinstance(each.form.spec, (Keyed, Hash)) for each in every(level))
         return not divides or (at_end and level.form.ends is not None) or not all(map(level.stream, type_names))
 
     def subscribers(self, type_name: str, place: int) -> list[Subscriber]:
@@ -236,7 +241,7 @@ class Tree:
             self._root.leaves(round_, found)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self.failed(failure)
-        if self._levels.inner is not None and len(found) > 1:
+        if len(found) > 1:
             found.sort(key=lambda p: p.id)
         return _before(round_, found)
 
@@ -296,6 +301,35 @@ class Tree:
         if partition is not None:
             self._guarded(lambda: partition.place.branch.dismiss(partition.place))
         return partition is not None
+
+    # -------------------------------------------------------------- replays
+    def way(self, type_name: str) -> Way | None:
+        """As of `Dealt`; keys are those of all levels, outermost first."""
+        if type_name not in self._ways:
+            self._ways[type_name] = way_through(self._levels, type_name)
+        return self._ways[type_name]
+
+    def by_key(self) -> dict[Any, Partition]:
+        """As of `Dealt`."""
+        return {}
+
+    def find(self, key: Any) -> Place:
+        """As of `Dealt`."""
+        found: list[Partition] = []
+        there = self._root is not None and self._root.gather(key, found)
+        return _place([], found) if there else None
+
+    def allocate(self, key: Any, keys: Any, time: int) -> Place:
+        """As of `Dealt`: also the nodes around it, as far as they are not there."""
+        assert self._root is not None
+        new, older = list[Partition](), list[Partition]()
+        clock, now = self._host.clock, self._host.clock.now
+        try:
+            clock.now = max(now, time)
+            self._root.allot(key, keys, new, older)
+        finally:
+            clock.now = now
+        return _place(new, older)
 
     # -------------------------------------------------------------- partitions from elsewhere
     def around(self, partition: Partition) -> tuple[list[Held], dict[str, Node]]:
@@ -477,6 +511,12 @@ def _before(round_: Round, found: Sequence[Partition]) -> Sequence[Partition]:
     if not found or found[-1].id < round_.first:
         return found
     return [partition for partition in found if partition.id < round_.first]
+
+
+def _place(new: Sequence[Partition], older: Iterable[Partition]) -> Place:
+    """The `new` partitions, in which an event is shown first, and the `older` ones by id."""
+    found = (*new, *sorted(older, key=lambda partition: partition.id))
+    return found[0] if len(found) == 1 else found
 
 
 def _path(leaf: Node) -> list[Node]:

@@ -211,11 +211,10 @@ class ChangeCode:
         self.passed = self.loaded = False
 
     def timer_change(self, emit: FlatEmitter) -> None:
-        """Write what a change (``batch``, ``former``) that a timer made does within a slice, and its delivery."""
+        """Write what a change (``batch``, ``former``) that a timer made does within a slice: records go to ``ins`` and
+        ``rem``.
+        """
         steps, source = self.code.steps, self.code.source
-        for side, wanted in (("ins", steps.wants_insert), ("rem", steps.wants_remove)):
-            if wanted:
-                source.line(f"{side} = []")
         if steps.kind == "fully_aggregated":
             source.line("forced = not batch and not former")
         self.flat = emit
@@ -226,7 +225,6 @@ class ChangeCode:
                 self.change()
         else:
             self.change()
-        emit("ins", "rem")
         self.flat = None
 
     def _materialize(self, head: str, item: str) -> None:

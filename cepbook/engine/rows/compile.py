@@ -184,6 +184,8 @@ class _Writer:
             self.body.run_expiry(Emitter(self.code, "now", guarded=False))
             if self.expires_in_slices:
                 self.body.expire(FlatEmitter(self.code, "now"))
+        elif self.expires_in_slices and self.steps.ticks:
+            self.body.expire_all(FlatEmitter(self.code, "now"))
         self.body.post(Emitter(self.code, "now", guarded=True))
         with self.source.block("def settle(S, now):"):
             self.body.settle()

@@ -28,13 +28,23 @@ Changed = Callable[[Any, Sequence[Item], Sequence[Item]], Change | None]  # (the
 Find = Callable[[Relations, Iterable[Item]], list[Item]]  # the combinations with these items of an input
 
 
+def told(namespace: Mapping[str, Any], failure: Exception) -> None:
+    """A condition on a combination failed, which the statement of `namespace` tells."""
+    namespace["failed"](failure)
+
+
+def ignored(failure: Exception) -> None:
+    """It failed for a combination that leaves, and was told when that entered."""
+
+
 @dataclass(frozen=True, slots=True)
 class JoinForm:
     """What the joins of one statement have in common: generated functions and facts, input by input.
 
     `arrive` takes the events of inputs that are streams; `changed` what that, or a named window, changes in an input.
     `find` is there for those that are `active`: their events make rows. `keeps`: it has windows, so its events are
-    there for others. `leaving`: somebody looks at what leaves.
+    there for others. `gone` is `find` for what leaves: conditions that fail are not told again. `leaving`: somebody
+    looks at what leaves.
     `tables` gives the present items of the inputs that are tables, by their states. `ordinals` are the places of the
     inputs' ordinals in a combination; that of a missing event is `MISSING`. What comes to the inputs `passing` is there
     for the one change only.
@@ -42,6 +52,7 @@ class JoinForm:
 
     arrive: Mapping[int, Arrive]
     find: Mapping[int, Find]
+    gone: Mapping[int, Find]
     changed: Mapping[int, Changed]
     contents: Callable[[Relations], list[Item]]
     active: tuple[bool, ...]
@@ -160,7 +171,7 @@ class Joined(View):
         if form.leaving:
             for number, (_, left) in changes:
                 if left and form.active[number]:
-                    self._add(former, form.find[number](relations, left))
+                    self._add(former, form.gone[number](relations, left))
         for number, (entered, left) in changes:
             if form.keeps[number]:
                 relations[number].change(entered, left)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from cepbook.engine.relations.access import Access, inputs_of
 from cepbook.engine.relations.relation import Relation
@@ -22,7 +23,7 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.items import JoinedItems
-from cepbook.engine.rows.joined import MISSING, Joined, JoinForm, Side
+from cepbook.engine.rows.joined import MISSING, Joined, JoinForm, Side, ignored, told
 from cepbook.engine.rows.lowering import of_input
 from cepbook.engine.rows.pipeline import Pipeline, Sweep, write_read, write_taken
 from cepbook.engine.rows.reading import (
@@ -160,10 +161,11 @@ class JoinPipeline(Pipeline):
         each = self.inputs[number]
         write_taken(f"taken{number}", each.code, each.pipeline)
 
-    def changed(self) -> None:
-        """Write that the input that is written, a named window, is told of a change."""
-        taken = f"taken{self.at}(W.states[{self.at}], {{}}, now)"
-        self.source.line(f"change = changed{self.at}(W, {taken.format('entered')}, {taken.format('left')})")
+    def changed(self, unread: str) -> None:
+        """Write that the input that is written, a named window, is told of a change; `unread` is of `taking`."""
+        entered = f"taken{self.at}(W.states[{self.at}], entered, now{unread})"
+        left = f"taken{self.at}(W.states[{self.at}], left, now{', []' if unread else ''})"
+        self.source.line(f"change = changed{self.at}(W, {entered}, {left})")
 
     def prefill(self) -> None:
         """Write that all named windows are there from the beginning; rows that they make count and are not posted."""
@@ -201,9 +203,12 @@ class JoinPipeline(Pipeline):
     def form(self, namespace: Mapping[str, object]) -> JoinForm:
         """What running joins are given."""
         numbers, steps = range(len(self.inputs)), self.steps
+        find: Any = {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]}
+        guarded = self.join.inner and self._may_fail
         return JoinForm(
             arrive={n: namespace[f"arrive{n}"] for n in self.streams if not steps.lots},  # type: ignore[misc]
-            find={n: namespace[f"find{n}"] for n in numbers if self.join.active[n]},  # type: ignore[misc]
+            find={n: partial(each, failing=partial(told, namespace)) for n, each in find.items()} if guarded else find,
+            gone={n: partial(each, failing=ignored) for n, each in find.items()} if guarded else find,
             changed={n: namespace[f"changed{n}"] for n in numbers},  # type: ignore[misc]
             contents=namespace["joined_rows"],  # type: ignore[arg-type]
             active=self.join.active,
@@ -257,15 +262,17 @@ class JoinPipeline(Pipeline):
             if self.tables:
                 source.line("W.look_at_tables()")
             source.line("R = W.relations")
+            guarded = self.join.inner and self._may_fail
             if active and self._leaving:
-                source.line(f"former = find{number}(R, left) if left else ()")
+                failing = f", {source.bind('_ignored', ignored)}" if guarded else ""
+                source.line(f"former = find{number}(R, left{failing}) if left else ()")
             if self.keeps(number):
                 self.write_update(number)
             if not active:
                 source.line("return None")
                 return
             if self.join.inner:
-                source.line("found = []")
+                source.line("found, failing = [], failed" if guarded else "found = []")
                 self.write_found(number, "entered", partial(self._append, number))
             else:
                 source.line(f"found = find{number}(R, entered)")
@@ -363,7 +370,8 @@ class JoinPipeline(Pipeline):
         return f"({', '.join(names)}{',' * (len(names) == 1)})"
 
     def _write_loops(self, number: int) -> None:
-        with self.source.block(f"def find{number}(R, items):"):
+        failing = ", failing=None" if self._may_fail else ""
+        with self.source.block(f"def find{number}(R, items{failing}):"):
             self.source.line("found = []")
             self.write_found(number, "items", partial(self._append, number))
             self.source.line("return found")
@@ -393,7 +401,7 @@ class JoinPipeline(Pipeline):
         """Write the loops over the inputs that are left, each behind the conditions that can be tested before it."""
         ready = [e for e in open_ if inputs_of(e) <= known]
         later = [e for e in open_ if e not in ready]
-        with self._if(ready):
+        with self._if(ready, guarded=True):
             if not accesses:
                 found()
                 return
@@ -404,13 +412,31 @@ class JoinPipeline(Pipeline):
             with self._each(first, apart or first.input in read):
                 self._nested({*known, first.input}, rest, tested, found, apart)
 
+    @property
+    def _may_fail(self) -> bool:
+        """Whether a condition on combinations may fail."""
+        return lower.may_fail(*self.join.conditions, *(e for _, filters in self.join.shared.values() for e in filters))
+
     @contextmanager
-    def _if(self, conditions: Sequence[x.Expr]) -> Iterator[None]:
+    def _if(self, conditions: Sequence[x.Expr], *, guarded: bool = False) -> Iterator[None]:
+        """Under `conditions`; `guarded`: one that fails does not hold, and ``failing`` is told, if there is such."""
         if not conditions:
             yield
             return
+        source, span = self.source, conditions[0].span
         tests = " and ".join(lower.truth(self._scope, e) for e in conditions)
-        with self.source.block(f"if {tests}:", conditions[0].span):
+        if not (guarded and lower.may_fail(*conditions)):
+            with source.block(f"if {tests}:", span):
+                yield
+            return
+        with source.block("try:"):
+            source.line(f"held = {tests}", span)
+        with source.block("except Exception as failure:"):
+            with source.block("if failing is None:"):
+                source.line("raise")
+            source.line("failing(failure)")
+            source.line("held = False")
+        with source.block("if held:"):
             yield
 
     def _index(self, each: Access) -> int:

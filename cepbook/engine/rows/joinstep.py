@@ -6,9 +6,10 @@ The ways that are planned here are those that are shown, and those that are writ
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cepbook.engine.relations.access import Access, access, inputs_of, of_store
+from cepbook.engine.rows.expr import may_fail
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
 from cepbook.lang.catalog import StoreType
@@ -53,7 +54,9 @@ class Join:
     def way(self, conditions: Sequence[Expr], target: int, known: Container[int]) -> Access:
         """How items of `target` are found under `conditions` when items of the inputs `known` are at hand."""
         if target not in self.shared:
-            return access(conditions, target, known)
+            sure = [e for e in conditions if not may_fail(e)]  # a key that fails would keep an item from its relation
+            found = access(sure, target, known)
+            return replace(found, rest=tuple(e for e in conditions if e in found.rest or e not in sure))
         store, filters = self.shared[target]
         return of_store(conditions, target, known, store, filters)
 

@@ -36,8 +36,17 @@ class LimitedCode(StatementCode):
 
     @property
     def arrivals(self) -> str:
-        """As of all, but nothing is written into the statement."""
+        """As of all; what arrives goes through the output clause."""
+        if self._alone_at_once:
+            return "arrivals are written into the statement: what they make goes through the output clause"
         return "arrivals call the view: what it answers goes through the output clause"
+
+    @property
+    def _alone_at_once(self) -> bool:
+        """Whether an arriving event is the whole change, and is not looked at again: no view need be asked."""
+        steps, output = self.steps, self.output
+        again = reads_late(steps, output) or (steps.kind == "aggregated_grouped" and output.which == "all")
+        return steps.enters_alone and self.pipeline.keeps_nothing and not again
 
     @property
     def reads_now(self) -> bool:
@@ -100,7 +109,7 @@ class LimitedCode(StatementCode):
         """Write what counts the events of the change."""
         source = self.source
         if not self._counts_keys and self.steps.where is None:
-            source.line("n_in, n_out = len(batch), len(former)")
+            source.line(f"n_in, n_out = {'1, 0' if self.alone else 'len(batch), len(former)'}")
             return
         source.line("n_in, n_out = [], []" if self._counts_keys else "n_in = n_out = 0")
         self.entered(lambda scope: self._count_one("n_in", scope))
@@ -124,6 +133,16 @@ class LimitedCode(StatementCode):
         """Hand an event to the view, what this changes to the limiter, and deliver what is due."""
         source = self.source
         self.code.number()
+        if self._alone_at_once:
+            self.pipeline.arrive(self._sweep)
+            self._begin()
+            self.alone = True
+            self._count()
+            self.change()
+            self.alone = self.passed = self.loaded = False
+            self._take("ins", "rem")
+            self._deliver(emit)
+            return
         self.pipeline.ask()
         self.pipeline.arm()
         with source.block("if change is not None:"):
@@ -131,13 +150,19 @@ class LimitedCode(StatementCode):
 
     def consume(self, emit: Emitter) -> None:
         """A change goes to the limiter, and what is due is delivered."""
-        source = self.source
-        source.line(f"L = {self._limiter}")
-        source.line("ins, rem, forced = [], [], False")
+        self._begin()
         self._limit("ins", "rem")
+        self._deliver(emit)
+
+    def _begin(self) -> None:
+        self.source.line(f"L = {self._limiter}")
+        self.source.line("ins, rem, forced = [], [], False")
+
+    def _deliver(self, emit: Emitter) -> None:
+        """Write what delivers what is due at once."""
         self._arm_limiter()
-        with source.block("if posted is not None:"):
-            source.line("ins, rem = posted")
+        with self.source.block("if posted is not None:"):
+            self.source.line("ins, rem = posted")
             emit("ins", "rem")
 
     def _limit(self, ins: str, rem: str) -> None:
@@ -145,7 +170,10 @@ class LimitedCode(StatementCode):
         source = self.source
         source.line("batch, former = change")
         source.line(f"n_in, n_out = process(S, batch, former, now, {ins}, {rem}, not batch and not former)")
-        source.line(f"posted = L.take(S, now, {ins}, {rem}, n_in, n_out)", self.output.span)
+        self._take(ins, rem)
+
+    def _take(self, ins: str, rem: str) -> None:
+        self.source.line(f"posted = L.take(S, now, {ins}, {rem}, n_in, n_out)", self.output.span)
 
     def _arm_limiter(self) -> None:
         with self.source.block("if L.due < L.armed:"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +16,7 @@ from cepbook.engine.rows.behind import Recognize, Unfold
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.items import Items, middle_items
 from cepbook.engine.rows.source import Source
-from cepbook.engine.rows.steps import Keep
+from cepbook.engine.rows.steps import Keep, Steps
 from cepbook.engine.rows.unfold import write_unfold
 from cepbook.engine.rows.windows import STATISTICS, WINDOW_FORMS
 from cepbook.engine.rows.windows.chain import Chain, Windows
@@ -277,9 +277,14 @@ class Pipeline:
         return len(self.steps.stages) == 1 and not self.steps.stages[0].windows and not self.steps.gathers
 
     @property
+    def keeps_nothing(self) -> bool:
+        """Whether the view keeps nothing of an arrival."""
+        return self._passes_by and not self._remembers_last
+
+    @property
     def passes(self) -> bool:
         """Whether nothing of an arrival is kept."""
-        return self._passes_by and not self._remembers_last and self._priors is None
+        return self.keeps_nothing and self._priors is None
 
     @property
     def reads_now(self) -> bool:
@@ -300,7 +305,7 @@ class Pipeline:
 
     def arrive(self, swept: Sweep) -> Posted | None:
         """Write what an arriving event does to the view; gives what that posts. `swept` writes what leaves unseen."""
-        if self._passes_by and not self._remembers_last:
+        if self.keeps_nothing:
             self._write_priors()
             return ENTERS
         fragment = self._fragment
@@ -458,19 +463,43 @@ def write_read(code: Code, condition: x.Expr | None, now: str) -> None:
             source.line("return None")
 
 
-def write_taken(name: str, code: Code, pipeline: Pipeline) -> None:
-    """Write `name`, a function ``(S, stored, now)``: rows of a store that pass the filter, as items of a reader.
+def write_taken(name: str, code: Code, pipeline: Pipeline, base: str = "") -> None:
+    """Write `name`, a function ``(S, stored, now, failures)``: rows of a store that pass the filter, as items of a
+    reader.
 
-    They keep their ordinals.
+    They keep their ordinals, to which a parameter `base` is added. Where a list of failures is given a row for which
+    the filter fails does not pass, and the failure goes there.
     """
     source = code.source
     unfold = write_unfold_rows(name, code)
-    with source.block(f"def {name}(S, stored, now):"):
+    guarded = lower.may_fail(code.steps.source.filter)
+    parameters = ", ".join(["S", "stored", *filter(None, [base]), "now", *(["failures=None"] if guarded else [])])
+    with source.block(f"def {name}({parameters}):"):
         source.line("found = []")
         with source.block("for stored_item in stored:"):
-            source.line("o, e = stored_item[0], stored_item[-1]")
-            write_found(code, pipeline, unfold)
+            source.line(f"o, e = {f'{base} + ' if base else ''}stored_item[0], stored_item[-1]")
+            with source.block("try:") if guarded else nullcontext():
+                write_found(code, pipeline, unfold)
+            if guarded:
+                with source.block("except Exception as failure:"):
+                    with source.block("if failures is None:"):
+                        source.line("raise")
+                    source.line("failures.append(failure)")
         source.line("return found")
+
+
+@contextmanager
+def taking(source: Source, steps: Steps) -> Iterator[str]:
+    """Write what takes rows that entered a store; the code of a parameter for `write_taken` that says where failures
+    go. What fails of `steps`, those of the reader, is raised behind all that, when the change has taken place.
+    """
+    guarded = lower.may_fail(steps.source.filter)
+    if guarded:
+        source.line("unread = []")
+    yield ", unread" if guarded else ""
+    if guarded:
+        with source.block("if unread:"):
+            source.line("raise unread[0]")
 
 
 def write_unfold_rows(name: str, code: Code) -> str | None:

@@ -12,7 +12,7 @@ from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import FIRST_SUBQUERY
 from cepbook.engine.rows.items import JoinedItems
 from cepbook.engine.rows.joins import JoinPipeline
-from cepbook.engine.rows.pipeline import write_taken
+from cepbook.engine.rows.pipeline import taking, write_taken
 from cepbook.engine.rows.reading import Looks, loop_head, take_apart
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.writer import StatementCode
@@ -90,8 +90,9 @@ def write_consumer(body: StatementCode) -> None:
     """Write ``taken(S, stored, now)``, rows of the store as the statement's own items, and ``on_change``."""
     source, code = body.source, body.code
     write_taken("taken", code, body.pipeline)
-    with source.block("def on_change(S, entered, left, now):"):
-        source.line("change = taken(S, entered, now), taken(S, left, now)")
+    with source.block("def on_change(S, entered, left, now):"), taking(source, code.steps) as unread:
+        left = ", []" if unread else ""  # a row of which entering failed leaves without a word
+        source.line(f"change = taken(S, entered, now{unread}), taken(S, left, now{left})")
         with source.block("if change[0] or change[1]:"):
             code.load_state()
             if code.steps.recognize is None:
@@ -123,9 +124,10 @@ def write_joined(body: StatementCode, joins: JoinPipeline) -> None:
     for number in joins.stores:
         joins.at = number
         joins.write_taken(number)
-        with source.block(f"def on_change{number}(S, entered, left, now):"):
+        own = joins.inputs[number].code.steps
+        with source.block(f"def on_change{number}(S, entered, left, now):"), taking(source, own) as unread:
             code.load_state()
-            joins.changed()
+            joins.changed(unread)
             with source.block("if change is not None:"):
                 body.consume(Emitter(code, "now", guarded=True))
     if any(each.consumes for each in body.steps.inputs):

@@ -28,7 +28,7 @@ from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.legend import legend, notes
 from cepbook.engine.rows.lowering import is_shared, lowered
-from cepbook.engine.rows.pipeline import write_found, write_read, write_unfold_rows
+from cepbook.engine.rows.pipeline import taking, write_read, write_taken
 from cepbook.engine.rows.reading import Looks, fresh_index, key_function, looked_into, loop_head, take_apart
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Lookup, Steps, after_window
@@ -308,16 +308,11 @@ class _Writer(StatementCode):
 
     def _on_change(self) -> None:
         """``on_change(S, entered, left, base, now)``: rows of a store; `base` tells those of its partitions apart."""
-        source, code = self.source, self.code
-        unfold = write_unfold_rows("taken", code)
-        with source.block("def taken(S, stored, base, now):"):
-            source.line("found = []")
-            with source.block("for stored_item in stored:"):
-                source.line("o, e = base + stored_item[0], stored_item[-1]")
-                write_found(code, self.pipeline, unfold)
-            source.line("return found")
-        with source.block("def on_change(S, entered, left, base, now):"):
-            source.line("process(S, taken(S, entered, base, now), taken(S, left, base, now), now)")
+        source = self.source
+        write_taken("taken", self.code, self.pipeline, "base")
+        with source.block("def on_change(S, entered, left, base, now):"), taking(source, self.steps) as unread:
+            left = f"taken(S, left, base, now{', []' if unread else ''})"
+            source.line(f"process(S, taken(S, entered, base, now{unread}), {left}, now)")
 
     def _process(self) -> None:
         with self.source.block("def process(S, batch, former, now):"):

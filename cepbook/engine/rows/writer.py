@@ -313,7 +313,38 @@ class StatementCode(ChangeCode):
                 with source.block("if told is not None:"):
                     source.line("mark = told(now)")
                 source.line("batch, former = change")
+                self._no_rows()
                 self.timer_change(emit)
+                emit("ins", "rem")
+
+    def _no_rows(self) -> None:
+        """Write that there are no rows of a delivery yet."""
+        steps = self.code.steps
+        for side, wanted in (("ins", steps.wants_insert), ("rem", steps.wants_remove)):
+            if wanted:
+                self.code.source.line(f"{side} = []")
+
+    def expire_all(self, emit: FlatEmitter) -> None:
+        """``expire_all(states, now, out, told)``: as `expire`, of several states at one time, for one delivery."""
+        source, steps = self.source, self.steps
+        sides = [each for each, wanted in (("ins", steps.wants_insert), ("rem", steps.wants_remove)) if wanted]
+        source.bind("_NEVER", NEVER)
+        with source.block("def expire_all(states, now, out, told):"):
+            self._no_rows()
+            with source.block("for S in states:"):
+                source.line("W = S[1]")
+                source.line("W.armed = _NEVER")
+                with source.block("if W.due > now:"):
+                    source.line("continue")
+                source.line("".join(f"{side}_made = len({side}); " for side in sides).rstrip("; "))
+                with self.code.reported(*(f"del {side}[{side}_made:]" for side in sides)):
+                    self.code.load_groups()
+                    source.line("change = W.advance(now)")
+                    with source.block("if change is not None:"):
+                        source.line("batch, former = change")
+                        self.timer_change(emit)
+            source.line("mark = 0 if told is None else told(now)")
+            emit("ins", "rem")
 
     @contextmanager
     def _whenever_due(self, *, once: bool) -> Iterator[None]:

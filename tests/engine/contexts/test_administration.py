@@ -141,6 +141,17 @@ def test_a_category_ended_by_hand_begins_with_its_next_event() -> None:
     assert found[1:] == [([{"c": 1}], None)]
 
 
+def test_an_event_of_several_categories_is_seen_once_in_one_that_it_begins_anew() -> None:
+    runtime = running(
+        "create context C group v > 0 as lo, group v > 1 as hi from D;"
+        "@name('s') context C select context.id as id, count(*) as c from D"
+    )
+    found = rows(runtime, "s")
+    runtime.end_partition("C", 0)
+    sent(runtime, ("D", "a", 2))
+    assert found == [([{"id": 2, "c": 1}, {"id": 1, "c": 1}], None)]
+
+
 def test_a_plain_keyed_partition_can_be_ended() -> None:
     runtime = running("create context C partition by id from D;@name('s') context C select id, count(*) as c from D")
     found = rows(runtime, "s")

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Protocol
 
 from cepbook.engine.rows.output.collect import Pairs, RowForm, Rows
-from cepbook.engine.rows.output.triggers import Known, Length, next_point
+from cepbook.engine.rows.output.triggers import Length, next_point
 from cepbook.engine.rows.support import add_months
 from cepbook.engine.state import State
 
@@ -27,7 +27,7 @@ class CountGate(State):
 
     __slots__ = ("_in", "_number", "_open", "_out")
 
-    def __init__(self, number: Known) -> None:
+    def __init__(self, number: Callable[[int], int | None]) -> None:
         self._number = number
         self._open = True
         self._in = self._out = 0

@@ -22,6 +22,7 @@ from cepbook.engine.rows.output.first import (
 )
 from cepbook.engine.rows.output.triggers import Always, At, Counters, Events, Known, Never, Time, Trigger, When
 from cepbook.engine.state import State
+from cepbook.lang import expr as x
 from cepbook.lang.plan import Output
 
 Delivery = tuple[Rows, Rows]
@@ -41,6 +42,19 @@ class Form:
     rows: RowForm
     make: RowMaker
     functions: Mapping[str, Callable[..., Any]]
+
+    @property
+    def steady(self) -> bool:
+        """Whether the rate is the same at all times."""
+        rate = self.output.rate
+        parts = (rate.months, rate.millis) if isinstance(rate, x.Period) else (rate,)
+        return all(part is None or isinstance(part, x.Const) for part in parts)
+
+    def rate(self, partition: Any) -> Callable[[int], Any]:
+        """What gives the number of events, or the period, of the output."""
+        if self.steady:
+            return Constant(self.functions["output_rate"](partition, 0))
+        return Bound(self, "output_rate", (partition,))
 
     def limiter(self, partition: Any, now: int) -> Limiter:
         """A fresh limiter for a state that starts at `now`."""
@@ -64,6 +78,18 @@ class Bound(State):
 
     def __call__(self, *rest: Any) -> Any:
         return self.form.functions[self.name](*self.args, *rest)
+
+
+class Constant(State):
+    """A number or a period that does not change."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __call__(self, now: int) -> Any:
+        return self._value
 
 
 class Limiter(State):
@@ -95,7 +121,7 @@ class Limiter(State):
         if not (n_in or n_out or ins or rem):
             return None
         self._told = None
-        if not self._passes(now, n_in):
+        if self._left_out is not None and not self._passes(now, n_in):
             if self._collector.keeps:
                 self._collector.add(state, now, ins, rem)
             return None
@@ -223,9 +249,9 @@ def _left_out(form: Form, partition: Any, start: int) -> _UntilTime | _UntilCoun
 def _trigger(form: Form, partition: Any, counters: Counters) -> Trigger:
     match form.output.kind:
         case "events":
-            return Events(Known(Bound(form, "output_rate", (partition,))))
+            return Events(_number(form, partition))
         case "time":
-            return Time(Bound(form, "output_rate", (partition,)))
+            return Time(form.rate(partition))
         case "at":
             return At(Bound(form, "output_point", (partition,)))
         case "when":
@@ -236,13 +262,19 @@ def _trigger(form: Form, partition: Any, counters: Counters) -> Trigger:
     return Always()
 
 
+def _number(form: Form, partition: Any) -> Callable[[int], int | None]:
+    """What gives a number of events; where it is null the last one that was not."""
+    rate = form.rate(partition)
+    return rate if isinstance(rate, Constant) else Known(rate)
+
+
 def _gate(form: Form, partition: Any) -> Gate:
     match form.output.kind:
         case "events":
             counts = CountGate if form.rows.grouped else StimulusGate
-            return counts(Known(Bound(form, "output_rate", (partition,))))
+            return counts(_number(form, partition))
         case "time":
-            period = Bound(form, "output_rate", (partition,))
+            period = form.rate(partition)
             on_grid = not (form.rows.grouped or form.rows.having or form.rows.releases)
             return GridGate(period) if on_grid else PeriodGate(period, within=form.rows.releases)
         case "at":

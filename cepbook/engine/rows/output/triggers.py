@@ -70,7 +70,7 @@ class Known(State):
 class Events(State):
     """Every n events; entering and leaving ones are counted apart, either count is enough."""
 
-    def __init__(self, number: Known) -> None:
+    def __init__(self, number: Callable[[int], int | None]) -> None:
         self.due = NEVER
         self._number = number
         self._in = self._out = 0
