@@ -13,8 +13,10 @@ INTERRUPTED = 130
 def main() -> int:
     """Run the command of this process; its exit code. Ctrl-C while the rest of the package is loaded leaves at once."""
     former = signal.signal(signal.SIGINT, _leave)
-    from cepbook.cli import main as run  # here, where Ctrl-C is heard: this takes a second
+    from cepbook.cli import load  # here, where Ctrl-C is heard: all of it takes a second
+    from cepbook.cli import main as run
 
+    load(sys.argv[1:])
     signal.signal(signal.SIGINT, former)
     return run()
 

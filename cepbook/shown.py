@@ -1,4 +1,4 @@
-"""How things are shown to people, everywhere: a time, a table as HTML and as plain text, a heading over it.
+"""How things are shown to people, everywhere: a time, a value, a table as HTML and as plain text, a heading over it.
 
 All is the same for the same content: no ids, no wall clock. The HTML needs no style sheet to be understood; texts are
 escaped.
@@ -7,11 +7,14 @@ escaped.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+
+from cepbook.errors import printable
 
 INSERT = "rgba(46,160,67,.14)"
 REMOVE = "rgba(218,54,51,.13)"
@@ -21,6 +24,8 @@ LINE_LIMIT = 32  # characters of a cell that is narrow where a page is, even if 
 NAME_LIMIT = 8  # characters of a heading that stays on one line
 WORD_LIMIT = 10  # characters of a cell that stays on one line; in ten a date fits
 CELL_LIMIT = 1_000  # characters of any cell
+TEXT_LIMIT = 300  # characters of a value
+ITEM_LIMIT = 12  # of a list, properties of an event
 BELOW = 365 * 86_400_000  # ms since 1970 below which a time is no date
 
 
@@ -141,18 +146,84 @@ def time_text(time: int, *, millis: bool | None = None, second: int = 1000) -> s
     ones than milliseconds the rest stands behind those, where there is any.
     """
     ms, rest = divmod(time, second // 1000)
+    if -BELOW < ms < 0:
+        return f"-{time_text(-time, millis=millis, second=second)}"
     if rest:
         return f"{time_text(ms, millis=True)}{rest:03d}"
-    if abs(ms) < BELOW:
-        sign, rest = ("-", -ms) if ms < 0 else ("", ms)
-        days, rest = divmod(rest, 86_400_000)
+    if 0 <= ms < BELOW:
+        days, rest = divmod(ms, 86_400_000)
         clock = f"{rest // 3_600_000:02d}:{rest // 60_000 % 60:02d}:{rest // 1000 % 60:02d}.{rest % 1000:03d}"
-        return f"{sign}{days}d {clock}" if days else sign + clock
+        return f"{days}d {clock}" if days else clock
     try:
         moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=ms)
     except OverflowError:
         return f"{ms} ms"
     return moment.isoformat(sep=" ", timespec="milliseconds" if millis or (millis is None and ms % 1000) else "seconds")
+
+
+# ---------------------------------------------------------------- values
+def text_of(value: object, times: Collection[str] = ()) -> str:
+    """A value as short text: nested events as ``{a=1, b=x}``, arrays as ``[1, 2]``, null as ``null``.
+
+    Properties of events that are called as one of `times` hold ms.
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return short(value)
+        case float():
+            return number_text(value, None)
+        case dict():
+            items = list(value.items())[:ITEM_LIMIT]
+            inner = ", ".join(f"{name}={property_text(name, item, times)}" for name, item in items)
+            return short("{" + inner + (", …}" if len(value) > ITEM_LIMIT else "}"))
+        case list() | tuple():
+            inner = ", ".join(text_of(item, times) for item in value[:ITEM_LIMIT])
+            return short("[" + inner + (", …]" if len(value) > ITEM_LIMIT else "]"))
+        case dt.datetime():
+            return value.isoformat(sep=" ")
+        case int() | dt.date() | dt.time() | dt.timedelta():
+            return str(value)
+    text = str(value)
+    # The default repr holds an address, which would differ from run to run.
+    return f"<{type(value).__name__}>" if " at 0x" in text else short(text)
+
+
+def property_text(name: object, value: object, times: Collection[str], second: int = 1000) -> str:
+    """The value of a property or a column as short text; a time where it is called as one of `times`."""
+    return time_text(value, second=second) if name in times and type(value) is int else text_of(value, times)
+
+
+def decimals_of(values: Iterable[object], limit: int = 4) -> int:
+    """How many decimals (1 to `limit`) show the floats among `values`, so that a column lines up at its point."""
+    most = 1
+    for value in values:
+        if type(value) is float and math.isfinite(value):
+            text = f"{value:.{limit}f}".rstrip("0")
+            most = max(most, len(text) - text.index(".") - 1)
+    return most
+
+
+def number_text(value: float, decimals: int | None) -> str:
+    """A float with fixed `decimals`; very large and very small ones in exponent form; NaN and infinities by name."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    size = abs(value)
+    if value != 0 and (size >= 1e15 or size < 1e-4):
+        return f"{value:.4e}"
+    return f"{value:.{decimals_of([value]) if decimals is None else decimals}f}"
+
+
+def short(text: str) -> str:
+    """The text without what could turn what is beside it, cut where nobody would read on."""
+    if len(text) > TEXT_LIMIT:
+        text = text[: TEXT_LIMIT - 1] + "…"
+    return printable(text)  # also: a lone surrogate is a legal Python string but no legal JSON message
 
 
 # ---------------------------------------------------------------- a line of a terminal

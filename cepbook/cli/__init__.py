@@ -7,6 +7,7 @@ Exit codes: 0 all went well; 1 the EPL, the events, a statement or a case is at 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -14,10 +15,17 @@ from contextlib import suppress
 from typing import NoReturn
 
 from cepbook import __version__
-from cepbook.cli import formatting, lab, replaying, scenarios
+from cepbook.cli.command import Command
 from cepbook.errors import CepbookError, printable, shortened
 
-COMMANDS = (replaying.COMMAND, scenarios.COMMAND, formatting.COMMAND, lab.COMMAND)
+# Name -> the module of its `COMMAND`, and what it does. Only the module of the command that is given is loaded: pandas
+# takes a second, and `format`, which editors and hooks call for each file, needs none.
+COMMANDS = {
+    "run": ("cepbook.cli.replaying", "Run EPL modules over files of events and write what statements deliver."),
+    "test": ("cepbook.cli.scenarios", "Run the cases of scenario files."),
+    "format": ("cepbook.cli.formatting", "Lay out EPL files: a clause per line, one kind of spacing."),
+    "lab": ("cepbook.cli.lab", "Open JupyterLab at a notebook with the workbench."),
+}
 FAILED, INTERRUPTED, UNREAD = 1, 130, 141
 
 
@@ -47,14 +55,26 @@ def main(given: Sequence[str] | None = None) -> int:
         return UNREAD
 
 
+def load(words: Sequence[str]) -> tuple[str, Command | None]:
+    """The command that the words begin with, loaded with all that it needs; None where there is no such command."""
+    name = next((word for word in words if not word.startswith("-")), "")  # no option before it has a value
+    if name not in COMMANDS:
+        return name, None
+    command: Command = importlib.import_module(COMMANDS[name][0]).COMMAND
+    return name, command
+
+
 def _run(given: Sequence[str] | None) -> int:
     parser = _Parser(prog="cepbook", description="Complex event processing: EPL over event streams.")
     parser.add_argument("--version", action="version", version=f"cepbook {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        made = commands.add_parser(command.name, help=command.summary, description=command.summary, allow_abbrev=False)
-        command.arguments(made)
-        made.set_defaults(run=command.run)
-    options = parser.parse_args(given)
+    words = sys.argv[1:] if given is None else given
+    wanted, command = load(words)
+    for name, (_, summary) in COMMANDS.items():
+        made = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        if command is not None and name == wanted:
+            command.arguments(made)
+            made.set_defaults(run=command.run)
+    options = parser.parse_args(words)
     run: Callable[[argparse.Namespace], int] = options.run
     return run(options)

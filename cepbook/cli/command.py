@@ -14,10 +14,9 @@ from cepbook.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """``cepbook NAME``: `arguments` declares what it takes, `run` does it and gives the exit code."""
+    """A module of this package has one as `COMMAND`: `arguments` declares what it takes, `run` does it and gives the
+    exit code."""
 
-    name: str
-    summary: str
     arguments: Callable[[argparse.ArgumentParser], object]
     run: Callable[[argparse.Namespace], int]
 

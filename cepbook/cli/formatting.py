@@ -56,4 +56,4 @@ def _files(paths: list[str]) -> Iterator[Path | None]:
             yield path
 
 
-COMMAND = Command("format", "Lay out EPL files: a clause per line, one kind of spacing.", arguments, run)
+COMMAND = Command(arguments, run)

@@ -91,4 +91,4 @@ def open_lab(options: argparse.Namespace) -> int:
             signal.signal(signal.SIGINT, former)
 
 
-COMMAND = Command("lab", "Open JupyterLab at a notebook with the workbench.", arguments, open_lab)
+COMMAND = Command(arguments, open_lab)

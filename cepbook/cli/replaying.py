@@ -20,7 +20,6 @@ from cepbook.lang.dialects.parameters import uses
 from cepbook.session import ReplayResult, Workbench
 from cepbook.session.data.files import PARQUET, parquet_head, read_file
 from cepbook.session.data.pieces import head_of, is_large
-from cepbook.session.data.sources import LARGE, PIECE, SIZE
 from cepbook.session.data.writers import SQLITE, check_kind
 from cepbook.session.driving.replay import Replay
 from cepbook.session.running.sinks import FileSink, partial_name
@@ -190,11 +189,13 @@ class Progress:
         """``[█████     ]  50 %  1,000 of 2,000 events, 12,345 events/s, 2013-01-01 10:00:00``"""
         at = self._replay.progress
         tail = f"{at.rate:,.0f} events/s, {show(at.clock)}"
-        if not at.total:
+        of = at.total or at.estimate
+        if not of:
             return f"{at.events:,} events, {tail}"
-        share = min(1.0, at.events / at.total)
+        share = min(1.0, at.events / of)
         bar = ("█" * round(share * WIDTH)).ljust(WIDTH)
-        return f"[{bar}] {share:4.0%}  {at.events:,} of {at.total:,} events, {tail}"
+        about = "" if at.total else "about "
+        return f"[{bar}] {share:4.0%}  {at.events:,} of {about}{of:,} events, {tail}"
 
     def clear(self) -> None:
         """Leave an empty line."""
@@ -288,7 +289,7 @@ def _head(path: str) -> Any:
     """The columns of a file without its rows, where these need not be read at once; None: they are to be."""
     if path.lower().endswith(PARQUET):  # which says itself of what kinds its columns are
         return parquet_head(path)
-    return head_of(path, PIECE) if is_large(path, LARGE, SIZE) else None
+    return head_of(path) if is_large(path) else None
 
 
 def _deploy(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping[str, Any]) -> None:
@@ -342,4 +343,4 @@ def summary(workbench: Workbench, result: ReplayResult, sinks: list[FileSink], o
         print("  " + "  ".join(cells).rstrip(), file=out)
 
 
-COMMAND = Command("run", "Run EPL modules over files of events and write what statements deliver.", arguments, run)
+COMMAND = Command(arguments, run)

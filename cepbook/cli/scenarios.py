@@ -85,4 +85,4 @@ def _test_file(path: Path, source: str, options: argparse.Namespace, counts: Cou
             file.write(record.apply(exact, edits))
 
 
-COMMAND = Command("test", "Run the cases of scenario files.", arguments, test)
+COMMAND = Command(arguments, test)

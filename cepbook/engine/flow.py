@@ -321,6 +321,8 @@ class Flow:
         locate = self._locator(context, derived.type)
         for time, event in derived.events:
             found.append(locate(event, time))
+            if context.tallies:
+                count_slice(found[-1:], (time,), alone=False)  # raw events of the slice were counted before
             yield time, event, found[-1]
 
     def _run_in_order(

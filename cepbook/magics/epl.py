@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import warnings
 from collections.abc import Callable
+
+import pandas as pd
 
 from cepbook.errors import BindError, UsageError
 from cepbook.lang.explain import STAGES
@@ -19,6 +22,7 @@ from cepbook.magics.show import table, text
 from cepbook.magics.why import why
 from cepbook.session import RunResult, Workbench
 from cepbook.session.inspect.stores import describe_store
+from cepbook.session.past.again import ForgottenWarning
 from cepbook.session.running.results import columns_text, kind_of
 from cepbook.session.values.validate import is_missing
 from cepbook.widgets.flow import FlowMap
@@ -68,7 +72,7 @@ def run_cell(host: Host, line: str, cell: str) -> object:
     asked = _ASKED.search(line)
     if asked is not None:
         CELL_OPTIONS.parse(line[: asked.start()])
-        host.assign(_variable(asked[1]), host.workbench.answer(cell, parameters=host.shell.user_ns))
+        host.assign(_variable(asked[1]), _answer(host, cell))
         return None
     options = CELL_OPTIONS.parse(line)
     key = options.name or host.cell_id
@@ -90,6 +94,19 @@ def run_cell(host: Host, line: str, cell: str) -> object:
     if not options.quiet:
         host.show(shown_result(result, host))
     return kept(host, options, found) if options.on is not None else None
+
+
+def _answer(host: Host, epl: str) -> pd.DataFrame:
+    """The rows that a select finds; what it could not take into account is said above them, as a sentence."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = host.workbench.answer(epl, parameters=host.shell.user_ns)
+    for each in told:
+        if issubclass(each.category, ForgottenWarning):
+            host.show(text(str(each.message)))
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno, source=each.source)
+    return found
 
 
 _ASKED = re.compile(r"(?:^|\s)>>\s*(\S*)\s*$")
@@ -140,7 +157,7 @@ def run_line(host: Host, line: str) -> object:
     given = first if unsplit else words(clean(line), "%epl")
     name, *rest = given or ["list"]
     if name not in SUBCOMMANDS and (name.lower() in ASKING or name[:1] in ("@", "(")):
-        return host.workbench.answer(line.strip().rstrip(";"), parameters=host.shell.user_ns)
+        return _answer(host, line.strip().rstrip(";"))
     if name in UNSPLIT:
         rest = [clean(line).removeprefix(name)]
     if name not in SUBCOMMANDS:
@@ -156,7 +173,8 @@ def list_statements(host: Host, rest: list[str]) -> object:
     _no_more("list", rest)
     frame = host.workbench.statements().astype(object).drop(columns="epl")
     rows = [["" if is_missing(value) else str(value) for value in row] for row in frame.itertuples(index=False)]
-    listed = table("" if rows else "no statements", list(frame.columns), rows, right=("delivered",))
+    notes = [] if rows else ["%epl help says how to begin"]
+    listed = table("" if rows else "no statements", list(frame.columns), rows, right=("delivered",), notes=notes)
     stores = host.workbench.stores().astype(object).drop(columns="columns").dropna(axis="columns", how="all")
     if stores.empty:
         return listed

@@ -17,14 +17,15 @@ from cepbook.engine.delta import Delta
 from cepbook.errors import CepbookError, CompileError, Diagnostic, Span, StatementError, UsageError, did_you_mean
 from cepbook.magics.host import Command, Host
 from cepbook.magics.judged import compared, different, judged, side_by_side
+from cepbook.magics.moments import Moments
 from cepbook.magics.options import Options
 from cepbook.magics.scenario_cell import EventsError, Part, parts_of, read
 from cepbook.magics.show import clock_text, row_text, table, text, together
 from cepbook.session import Workbench
 from cepbook.session.inspect.times import Times
-from cepbook.session.values.clock import to_time
+from cepbook.session.values.clock import read_time
 from cepbook.session.values.validate import Mismatch, converter, is_missing
-from cepbook.shown import counted, time_text
+from cepbook.shown import counted, property_text, time_text
 from cepbook.testing.runner import StepResult
 from cepbook.testing.trace import (
     Advance,
@@ -42,7 +43,6 @@ from cepbook.testing.trace import (
     Stimulus,
 )
 from cepbook.testing.values import coerce_row
-from cepbook.widgets.encode import property_text, text_of
 from cepbook.widgets.render import Frozen
 
 WIDE = 8  # with more columns than this over all statements, a row is one text
@@ -82,15 +82,18 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     parts = read(cell, workbench.runtime.now, workbench.runtime.config.second)
     only = observed(options.only, workbench)
     check(workbench, parts, cell)
+    moments = Moments(workbench)
+    parts = moments.read(parts)
     checked = compared(parts)
+    note = moments.untimely(parts)
     with Observer(workbench, only) as observer:
         results = [observer.run(part.step) for part in parts]
     results = results if checked is None else [judged(result, checked) for result in results]
     wrong = checked is not None and not all(result.agrees for result in results)
     if not options.quiet or wrong:
-        host.show(_shown(observer.caused, parts, workbench, checked if not wrong else None))
+        host.show(_shown(observer.caused, parts, workbench, moments, checked if not wrong else None, note))
     if wrong:
-        host.show(side_by_side([result for result in results if not result.agrees]))
+        host.show(side_by_side(moments.written(result) for result in results if not result.agrees))
         raise different(results)
     failed = next((c.reaction for c in observer.caused if isinstance(c.reaction, Failure)), None)
     if failed is not None and checked is None:
@@ -193,7 +196,7 @@ def _fitted(send: Send, workbench: Workbench) -> dict[str, Any]:
     if texts:
         for name in texts & Times(workbench.runtime).of_type(send.event_type):
             with suppress(UsageError):  # it is told as a text, where a whole number should be
-                found[name] = to_time(found[name], workbench.runtime.config.second)
+                found[name] = read_time(found[name], workbench.runtime.config.second)
     return found
 
 
@@ -344,30 +347,37 @@ def _rows_of(frame: Any) -> tuple[dict[str, Any], ...]:
 
 # ---------------------------------------------------------------- showing
 def _shown(
-    caused: Sequence[Caused], parts: Sequence[Part], workbench: Workbench, agreed: frozenset[str] | None
+    caused: Sequence[Caused],
+    parts: Sequence[Part],
+    workbench: Workbench,
+    moments: Moments,
+    agreed: frozenset[str] | None,
+    note: str | None,
 ) -> Frozen:
     sent = sum(isinstance(part.step.stimulus, Send) for part in parts)
     deliveries = [c for c in caused if isinstance(c.reaction, Delivery)]
     head = f"{counted(sent, 'event')}, clock {clock_text(workbench.runtime.now, workbench.runtime.config.second)}, "
     head += counted(len(deliveries), "delivery", "deliveries")
-    shown = [_deliveries(head, deliveries, workbench)]
-    by_line = {part.step.line: part.step.text for part in parts}
+    shown = [_deliveries(head, deliveries, moments)]
+    by_line = {part.step.line: part.step for part in parts}
     for c in caused:
         if isinstance(c.reaction, Rows):
-            shown.append(_reading(by_line[c.line], c.reaction))
+            shown.append(_reading(by_line[c.line], c.reaction, moments))
         elif isinstance(c.reaction, Failure):
             shown.append(text(f"line {c.line}: {c.reaction.detail}"))
+    if note is not None:
+        shown.append(text(note, sentences=True))
     if agreed is not None:
         expected = sum(len(part.step.reactions) for part in parts)
         shown.append(text(f"✓ {counted(expected, 'reaction')} as expected"))
     return together(shown)
 
 
-def _deliveries(head: str, caused: Sequence[Caused], workbench: Workbench) -> Frozen:
+def _deliveries(head: str, caused: Sequence[Caused], moments: Moments) -> Frozen:
     """One row per event of a delivery; the clock and the statement stand on the first row of each delivery."""
-    known, second = Times(workbench.runtime), workbench.runtime.config.second
-    statements = {c.reaction.statement for c in caused if isinstance(c.reaction, Delivery)}
-    times = {name: known.of_statement(name) for name in statements}
+    second = moments.second
+    deliveries = [c.reaction for c in caused if isinstance(c.reaction, Delivery)]
+    times = {each.statement: moments.columns(None, each) for each in deliveries}
     names = list(dict.fromkeys(name for _, _, row in _signed(caused) for name in row))
     wide = len(names) > WIDE
     rows, signs = [], []
@@ -396,11 +406,12 @@ def _signed(caused: Sequence[Caused]) -> Iterator[tuple[Caused, str, dict[str, A
             yield from ((c, "−", row) for row in c.reaction.remove)
 
 
-def _reading(stimulus: str, found: Rows) -> Frozen:
+def _reading(step: Step, found: Rows, moments: Moments) -> Frozen:
     names = list(dict.fromkeys(name for row in found.rows for name in row))
-    rows = [tuple(text_of(row[name]) if name in row else "" for name in names) for row in found.rows]
-    numeric = _numeric(names, found.rows)
-    return table(f"{stimulus.strip()}: {counted(len(rows), 'row')}", names, rows, right=numeric)
+    times = moments.columns(step.stimulus, found)
+    rows = [tuple(_text(name, row, times, moments.second) for name in names) for row in found.rows]
+    numeric = _numeric(names, found.rows) - times
+    return table(f"{step.text.strip()}: {counted(len(rows), 'row')}", names, rows, right=numeric)
 
 
 def _numeric(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -410,7 +421,7 @@ def _numeric(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> set[str
 
 DETAILS = """\
 Lines in two notations, mixed freely:
-  t = "2024-01-01 08:00:00.000"          the clock, UTC; also t = 1500 (ms)
+  t = "2024-01-01 08:00:00.000"          the clock, UTC; also t = "00:05" and t = 1500 (ms) of one that began at 0
   t = t.plus(1 hour 30 seconds)
   Tick = {symbol = 'A', price = 10.0}    an event; a property that is left out is null, the time of the event may be a
                                          date: {at = '2024-01-01 08:00'}
@@ -423,7 +434,8 @@ What must follow stands below it, indented; then every delivery of the statement
       out + symbol="A" price=10.0
           - symbol="Z" price=1.0
       = symbol="A" price=10.0            a row that iterate, partitions or query reads; `= (none)`: no row
-      ! out                              statement out fails"""
+      ! out                              statement out fails
+There, too, the time of an event may be a date: `out + at="2024-01-01 08:00" price=10.0`."""
 
 COMMAND = Command(
     "events",

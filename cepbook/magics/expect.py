@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cepbook.errors import Diagnostic, Span, UsageError, did_you_mean
+from cepbook.magics import notation
 from cepbook.magics.events import Observer, check, check_written
 from cepbook.magics.host import Command, Host
 from cepbook.magics.judged import different, judged, side_by_side
+from cepbook.magics.moments import Moments
 from cepbook.magics.options import Options
 from cepbook.magics.scenario_cell import EventsError, Part
 from cepbook.magics.show import text
@@ -62,18 +64,21 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     """Read, check the names, compare. Raises EventsError for a malformed cell, ExpectationError for a difference."""
     options = OPTIONS.parse(line)
     workbench = host.workbench
-    expected, parts = _read(cell)
+    expected, parts = _read(cell, workbench.runtime.config.second)
     if not expected and not parts:
         raise UsageError("the cell expects nothing\n  hint: a line like `out + price=10.0`, or `out (none)`")
     check(workbench, parts, cell)
     _check(expected, workbench, cell)
+    moments = Moments(workbench)
+    expected = [replace(each, reactions=[*moments.stated(None, each.reactions)]) for each in expected]
+    parts = [*moments.read(parts)]
     since = Marks() if options.all else host.since.latest
-    results = [*_delivered(expected, workbench, since)]
+    results = [*_delivered(expected, workbench, since, moments)]
     with Observer(workbench, []) as observer:
         results += [judged(observer.run(part.step), frozenset()) for part in parts]
     wrong = [result for result in results if not result.agrees]
     if wrong:
-        host.show(side_by_side(wrong, "expectation"))
+        host.show(side_by_side(map(moments.written, wrong), "expectation"))
         raise different(wrong, "expectation", "expectations")
     deliveries = sum(isinstance(r, Delivery) for each in expected for r in each.reactions)
     names = ", ".join(dict.fromkeys(each.name for each in expected))
@@ -85,19 +90,23 @@ def run_cell(host: Host, line: str, cell: str) -> None:
 def problems(host: Host, line: str, cell: str) -> None:
     """What is wrong with a cell that is written: raises EventsError, or UsageError where it is the options."""
     OPTIONS.parse(line)
-    expected, parts = _read(cell)
+    expected, parts = _read(cell, host.workbench.runtime.config.second)
     check_written(host.workbench, cell, parts)
     _check(expected, host.workbench, cell)
 
 
 # ---------------------------------------------------------------- reading the cell
-def _read(cell: str) -> tuple[list[_Expected], list[Part]]:
+def _read(cell: str, second: int) -> tuple[list[_Expected], list[Part]]:
     """What is expected of statements, by the time at which it is, and the readings."""
     lines: list[str] = []
     nothing: list[tuple[int, str]] = []
+    now: int | None = None
     for number, line in enumerate(cell.splitlines(), 1):
         found = _NOTHING.match(line)
-        if found is not None and found["name"] not in ("=", "query"):
+        if notation.CLOCK.match(line):
+            now = _moment(line, now, second, cell, number)
+            lines.append(f"@{now}")
+        elif found is not None and found["name"] not in ("=", "query"):
             nothing.append((number, found["name"].strip("`")))
             lines.append("")
         elif not line.strip() or _COMMENT.match(line):
@@ -126,8 +135,22 @@ def _read(cell: str) -> tuple[list[_Expected], list[Part]]:
         expected.setdefault((name, at_time), _Expected(name, at_time, number))
     if len({time is None for _, time in expected}) > 1:
         at = min(each.line for each in expected.values() if each.time is None)
-        raise _wrong(cell, at, "expect-syntax", "some deliveries have a time and these have none", "`@TIME` above them")
+        what = "some deliveries have a time and these have none"
+        raise _wrong(cell, at, "expect-syntax", what, '`t = "…"` or `@TIME` above them')
     return sorted(expected.values(), key=lambda each: each.line), parts
+
+
+def _moment(line: str, now: int | None, second: int, cell: str, number: int) -> int:
+    """The time that a line ``t = …`` names; `now` is that of the one before."""
+    try:
+        time, end = notation.parse_clock(line, 0, now, second)
+    except notation.NotationError as error:
+        start = _line_span(cell, number).start
+        span = Span(start + error.start, start + error.end)
+        raise EventsError((Diagnostic("expect-syntax", error.message, span, error.hint),), cell) from None
+    if line[end:].strip(" \t;") and not _COMMENT.match(line, end):
+        raise _wrong(cell, number, "expect-syntax", "there is something behind the time", 't = "2024-01-01 08:00:00"')
+    return time
 
 
 def _add(
@@ -140,7 +163,8 @@ def _add(
             whole = re.compile(re.escape(name) + r"(?!\w)")
             line = next(n for n, text in lines if n > above and whole.match(_WHOSE.sub("", text)))
             if isinstance(reaction, Failure) and time is not None:
-                raise _wrong(cell, line, "expect-syntax", "at what time a statement failed is not known", "no `@TIME`")
+                what = "at what time a statement failed is not known"
+                raise _wrong(cell, line, "expect-syntax", what, "no time above it")
             expected.setdefault((name, time), _Expected(name, time, line)).reactions.append(reaction)
         case _:
             message = "rows without what they are read from"
@@ -157,7 +181,7 @@ def _wrong(cell: str, line: int, code: str, message: str, hint: str) -> EventsEr
     return EventsError((Diagnostic(code, message, _line_span(cell, max(line, 1)), hint),), cell)
 
 
-_HINT = "`out + price=10.0`, `out (none)`, `! out`, `@TIME`, or `iterate out` with `= …` below it"
+_HINT = "`out + price=10.0`, `out (none)`, `! out`, `t = …`, `@TIME`, or `iterate out` with `= …` below it"
 
 
 def _check(expected: Sequence[_Expected], workbench: Workbench, cell: str) -> None:
@@ -174,7 +198,9 @@ def _check(expected: Sequence[_Expected], workbench: Workbench, cell: str) -> No
 
 
 # ---------------------------------------------------------------- comparing
-def _delivered(expected: Sequence[_Expected], workbench: Workbench, since: Marks) -> Iterator[StepResult]:
+def _delivered(
+    expected: Sequence[_Expected], workbench: Workbench, since: Marks, moments: Moments
+) -> Iterator[StepResult]:
     """What each statement delivered, beside what is expected of it; with times, each time by itself."""
     for name in dict.fromkeys(each.name for each in expected):
         own = [each for each in expected if each.name == name]
@@ -197,7 +223,8 @@ def _delivered(expected: Sequence[_Expected], workbench: Workbench, since: Marks
         for time in sorted(actual, key=lambda time: (time is not None, time or 0)):
             wanted = by_time.get(time, _Expected(name, time, own[-1].line))
             reactions = tuple(wanted.reactions)
-            step = Step(Deployed(), reactions, name if time is None else f"{name} @{time}", wanted.line, wanted.line)
+            heading = name if time is None else f"{name} @{moments.text(time)}"
+            step = Step(Deployed(), reactions, heading, wanted.line, wanted.line)
             agrees = same_reactions(reactions, actual[time], unordered=False)
             yield StepResult(step, tuple(actual[time]), agrees)
 
@@ -208,9 +235,11 @@ Below a cell that did something (sent events, moved the clock, replayed), what i
       - symbol="Z" price=1.0        a remove row of the same delivery
   out (none)                        out delivered nothing
   ! out                             out failed
-  @1500                             the deliveries below it came at this time (ms); all of the cell or none have one
+  t = "2024-01-01 08:00:00.000"     the deliveries below it came at this time; all of the cell or none have one; also
+                                    t = t.plus(1 hour), t = 1500 or @1500 (ms)
   iterate out                       then `= …` lines: the rows that it shows now; also partitions, query, get
-All deliveries of a statement that the cell names must be stated, in their order; other statements are not looked at."""
+All deliveries of a statement that the cell names must be stated, in their order; other statements are not looked at.
+A column that holds the time of an event may be a date: `out + at="2024-01-01 08:00" price=10.0`."""
 
 COMMAND = Command(
     "expect",

@@ -12,8 +12,11 @@ from IPython.display import display
 from cepbook.errors import UsageError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import DIALECTS
+from cepbook.magics.show import text
 from cepbook.magics.since import Since
 from cepbook.session import Workbench
+from cepbook.shown import counted
+from cepbook.spark.session import cancel_actions
 
 WORKBENCH = "cep"  # the name of the workbench in the user's namespace
 
@@ -132,8 +135,12 @@ class Host:
         return defined if defined and defined[-1] is last else [last]
 
     def after_cell(self, result: object = None) -> None:
-        """`post_run_cell` callback."""
+        """`post_run_cell` callback. A kernel has a handler of its own for Ctrl-C, so that Spark hears nothing of it."""
         self._cell_id = None
+        if isinstance(getattr(result, "error_in_exec", None), KeyboardInterrupt):
+            jobs = cancel_actions()
+            if jobs:
+                self.show(text(f"{counted(jobs, 'job')} of Spark cancelled"))
         workbench, number = self.shell.user_ns.get(WORKBENCH), getattr(result, "execution_count", None)
         if number is not None:
             self._numbers.update(dict.fromkeys(self._ran, int(number)))

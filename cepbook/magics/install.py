@@ -16,11 +16,11 @@ from cepbook.magics.host import Command, Host
 from cepbook.magics.inspect import make_inspect
 from cepbook.magics.on_spark import Progress
 from cepbook.magics.options import OptionsError
+from cepbook.magics.remedies import with_variables
 from cepbook.magics.show import event_type_table, together
 from cepbook.magics.topics import magic_doc
 from cepbook.session import Workbench
-from cepbook.session.why.courses import Judged
-from cepbook.session.why.fired import Fired
+from cepbook.session.why.answers import Fired, Judged
 from cepbook.spark.session import shown_by
 from cepbook.widgets import show_live
 from cepbook.widgets.marble import show_marbles
@@ -154,6 +154,8 @@ def _line_magic(host: Host, command: Command) -> Callable[[str], object]:
             return run(host, line)
         except OptionsError as error:
             raise error.forms(command.usage) from None
+        except CompileError as error:
+            raise with_variables(error, host) from None
 
     return _dressed(magic, command)
 
@@ -168,7 +170,8 @@ def _cell_magic(host: Host, command: Command) -> Callable[[str, str], object]:
         except OptionsError as error:
             raise error.forms(command.usage) from None
         except CompileError as error:
-            raise error.counted_from(2, "cell") from None  # as the front end counts: the magic's line is the first
+            told = with_variables(error, host)
+            raise told.counted_from(2, "cell") from None  # as the front end counts: the magic's line is the first
 
     return _dressed(magic, command)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from cepbook.errors import CepbookError
@@ -41,7 +41,7 @@ def judged(result: StepResult, checked: frozenset[str]) -> StepResult:
     return replace(result, actual=actual, agrees=same_reactions(expected, actual, unordered=False))
 
 
-def side_by_side(results: Sequence[StepResult], what: str = "stimulus") -> Frozen:
+def side_by_side(results: Iterable[StepResult], what: str = "stimulus") -> Frozen:
     """Each of `results` with what was expected and what came; a row that differs is marked and tinted."""
     rows, signs = [], []
     for result in results:

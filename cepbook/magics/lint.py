@@ -18,6 +18,7 @@ from cepbook.magics import epl, events, expect, query, scenario, written
 from cepbook.magics.complete import complete
 from cepbook.magics.host import Host
 from cepbook.magics.inspect import describe
+from cepbook.magics.remedies import hinted
 from cepbook.magics.scenario_cell import EventsError
 
 TARGET = "cepbook.lint"
@@ -87,7 +88,7 @@ def problems(host: Host, text: str, cell: str | None, *, alone: bool = False) ->
     if head is None:
         return ()
     try:
-        found = _of_cell(host, head[1], head[2], text[head.end() :], cell)
+        found = hinted(_of_cell(host, head[1], head[2], text[head.end() :], cell), text[head.end() :], host)
     except (ParseError, EventsError) as error:
         found = error.diagnostics
     except UsageError as error:  # of the options

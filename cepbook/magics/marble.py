@@ -9,8 +9,7 @@ from cepbook.magics.host import Host
 from cepbook.magics.options import Options, one, whole
 from cepbook.magics.show import table, text
 from cepbook.session.past.marble import Marble
-from cepbook.shown import counted
-from cepbook.widgets.encode import text_of
+from cepbook.shown import counted, text_of
 from cepbook.widgets.marble import Axis
 from cepbook.widgets.render import Frozen
 

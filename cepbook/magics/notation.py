@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from cepbook.engine.rows.support import add_months
 from cepbook.errors import UsageError
-from cepbook.session.values.clock import is_period, to_time
+from cepbook.session.values.clock import is_period, read_time
 
 CLOCK = re.compile(r"\s*t\s*=")
 EVENT = re.compile(r"\s*(?:[^\W\d][\w$.]*|`[^`\n]+`)\s*=\s*\{")
@@ -69,8 +69,11 @@ def parse_value(text: str) -> Any:
     return value
 
 
-def parse_clock(text: str, start: int, now: int, second: int = 1000) -> tuple[int, int]:
-    """The clock time that ``t = …`` at `start` sets, and the offset behind it. `now` is the value of ``t`` before."""
+def parse_clock(text: str, start: int, now: int | None, second: int = 1000) -> tuple[int, int]:
+    """The clock time that ``t = …`` at `start` sets, and the offset behind it.
+
+    `now` is the value of ``t`` before, None where it has none.
+    """
     scanner = _Scanner(text, start)
     scanner.name("t")
     scanner.expect("=")
@@ -81,6 +84,8 @@ def parse_clock(text: str, start: int, now: int, second: int = 1000) -> tuple[in
         line_end = text.find("\n", at)
         if close < 0 or 0 <= line_end < close:
             scanner.fail("the closing parenthesis of t.plus( is missing")
+        if now is None:
+            raise NotationError("t has no value yet", at, close + 1, 't = "2024-01-01 08:00:00.000" first')
         return _plus(now, text[plus.end() : close], plus.end(), second), close + 1
     value = scanner.value()
     if isinstance(value, int) and not isinstance(value, bool):
@@ -92,7 +97,7 @@ def parse_clock(text: str, start: int, now: int, second: int = 1000) -> tuple[in
 
 def _moment(text: str, start: int, end: int, second: int) -> int:
     try:
-        return to_time(text, second)
+        return read_time(text, second)
     except UsageError as error:
         raise NotationError(str(error), start, end, 't = "2024-01-01 08:00:00.000"') from None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pandas as pd
 
 from cepbook.errors import UsageError
@@ -47,7 +49,8 @@ def list_partitions(host: Host, rest: list[str]) -> Frozen:
     names = key_names(workbench.runtime, context)
     rows = _records(frame.drop(columns=[statements, *empty]).rename(columns=names))
     columns = partition_columns(rows) if rows else ()
-    cells = [[_cell(row.get(column.name), column) for column in columns] for row in rows]
+    times = Times(workbench.runtime, ms=True).of_context(context)
+    cells = [[_cell(row.get(column.name), column, times) for column in columns] for row in rows]
     right = [column.name for column in columns if column.kind in ("int", "float")]
     return table(title, [column.name for column in columns], cells, right=right)
 
@@ -91,7 +94,7 @@ def draw_timeline(host: Host, rest: list[str]) -> object:
     if not rows:
         return table("no partitions yet", (), ())
     columns = [Column(c.name, TIME) if c.name in ("born", "died") else c for c in partition_columns(rows)]
-    cells = [[_cell(row.get(column.name), column) for column in columns] for row in rows]
+    cells = [[_cell(row.get(column.name), column, timeline.times) for column in columns] for row in rows]
     return table("", [column.name for column in columns], cells, right=("id",))
 
 
@@ -124,5 +127,5 @@ def _records(frame: pd.DataFrame) -> list[dict[str, object]]:
     ]
 
 
-def _cell(value: object, column: Column) -> str:
-    return "" if value is None else shown(value, column.kind)
+def _cell(value: object, column: Column, times: Collection[str] = ()) -> str:
+    return "" if value is None else shown(value, column.kind, times)

@@ -14,6 +14,7 @@ from cepbook.magics.events import DETAILS as NOTATION
 from cepbook.magics.events import Observer, check, check_written, observed
 from cepbook.magics.host import Command, Host
 from cepbook.magics.judged import compared, different, judged, side_by_side
+from cepbook.magics.moments import Moments
 from cepbook.magics.options import Options
 from cepbook.magics.scenario_cell import parts_of, read
 from cepbook.magics.show import row_text, table
@@ -55,19 +56,24 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     only = observed(options.only, twin)
     parts = read(cell, twin.runtime.now, twin.runtime.config.second)
     check(twin, parts, cell)
+    moments = Moments(twin)
+    parts = moments.read(parts)
+    note = moments.untimely(parts)
     checked = compared(parts)
     with Observer(twin, only) as observer:
         results = [observer.run(part.step) for part in parts]
     if checked is None:
-        host.show(_beside(results))
+        host.show(_beside(results, moments, [note] if note else []))
         if observer.errors:
             raise observer.errors[0]
     else:
         results = [judged(result, checked) for result in results]
         wrong = [result for result in results if not result.agrees]
-        host.show(side_by_side(results) if wrong else _beside(results, f"{_expected(results)} as expected"))
         if wrong:
+            host.show(side_by_side(map(moments.written, results)))
             raise different(wrong)
+        agreed = f"✓ {_expected(results)} as expected"
+        host.show(_beside(results, moments, [note, agreed] if note else [agreed]))
     if options.save is not None:
         host.show(add_case(options.save, twin, options.title or "scenario"))
 
@@ -83,25 +89,26 @@ def _expected(results: Sequence[StepResult]) -> str:
     return counted(sum(len(result.step.reactions) for result in results), "reaction")
 
 
-def _beside(results: Sequence[StepResult], note: str = "") -> Frozen:
+def _beside(results: Sequence[StepResult], moments: Moments, notes: Sequence[str]) -> Frozen:
     """Every stimulus with its reactions, one row per row of a delivery."""
     rows: list[tuple[str, str, str, str]] = []
     for result in results:
-        lines = [each for reaction in result.actual for each in _lines(reaction)] or [_Line("", "", "")]
-        for number, each in enumerate(lines):
+        lines = [each for reaction in result.actual for each in _lines(result, reaction, moments)]
+        for number, each in enumerate(lines or [_Line("", "", "")]):
             rows.append((result.step.text.strip() if number == 0 else "", each.who, each.sign, each.what))
     headings = ("stimulus", "statement", "±", "reaction")
-    return table("", headings, rows, signs=[row[2] for row in rows], notes=[f"✓ {note}"] if note else [])
+    return table("", headings, rows, signs=[row[2] for row in rows], notes=notes)
 
 
-def _lines(reaction: Reaction) -> Iterator[_Line]:
+def _lines(result: StepResult, reaction: Reaction, moments: Moments) -> Iterator[_Line]:
+    times, second = moments.columns(result.step.stimulus, reaction), moments.second
     match reaction:
         case Delivery(who, insert, remove):
             signed = [("+", row) for row in insert] + [("−", row) for row in remove]
             for number, (sign, row) in enumerate(signed):
-                yield _Line("" if number else who, sign, row_text(row))
+                yield _Line("" if number else who, sign, row_text(row, times, second))
         case Rows(rows):
-            yield from (_Line("", "=", row_text(row)) for row in rows)
+            yield from (_Line("", "=", row_text(row, times, second)) for row in rows)
             if not rows:
                 yield _Line("", "=", "(none)")
         case Failure(who, detail):

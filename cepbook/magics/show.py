@@ -9,8 +9,7 @@ from typing import Any
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects.epl_lexer import RESERVED
 from cepbook.session.values.clock import unit
-from cepbook.shown import Table, counted, heading_html, prose, table_html, table_text, time_text
-from cepbook.widgets.encode import property_text
+from cepbook.shown import Table, counted, heading_html, property_text, prose, table_html, table_text, time_text
 from cepbook.widgets.render import Frozen
 
 ROWS_SHOWN = 200  # a longer table says how many rows it leaves out

@@ -16,10 +16,9 @@ from cepbook.magics.show import text
 from cepbook.session import Workbench
 from cepbook.session.running.states import read_file, refuse_foreign, write_file
 from cepbook.session.values.clock import show
-from cepbook.shown import Table, counted, table_html
+from cepbook.shown import Table, counted, table_html, text_of
 from cepbook.testing.recording import scenario_of
 from cepbook.widgets.charts import stream_chart
-from cepbook.widgets.encode import text_of
 from cepbook.widgets.freeze import freeze
 from cepbook.widgets.marble import chart as marble_chart
 from cepbook.widgets.render import Frozen

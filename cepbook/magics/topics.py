@@ -110,7 +110,9 @@ def clause_doc(row: ClauseRow) -> str:
 
 
 def magic_doc(command: Command) -> str:
-    return "\n".join([*command.usage, "", command.summary, *(["", command.details] if command.details else [])])
+    """What it is for, its forms with what each does, where they do different things, and the details."""
+    forms = [f"{form}\n    {command.says[form]}" if form in command.says else form for form in command.usage]
+    return "\n".join([command.summary, "", *forms, *(["", command.details] if command.details else [])])
 
 
 def form_doc(command: Command, word: str) -> str:

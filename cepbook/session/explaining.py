@@ -15,9 +15,9 @@ from cepbook.session.past.watched import Place
 from cepbook.session.running.arrivals import Happening
 from cepbook.session.values.clock import Moment
 from cepbook.session.values.validate import find_type
-from cepbook.session.why.courses import Judged
+from cepbook.session.why.answers import Fired, Judged
 from cepbook.session.why.fallen import known_events, readers_of, supposed_event, why_not
-from cepbook.session.why.fired import Fired, place_of, why_fired
+from cepbook.session.why.fired import place_of, why_fired
 
 Wanted = int | str | Mapping[str, Any]
 

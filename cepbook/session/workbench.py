@@ -17,7 +17,8 @@ from cepbook.errors import BindError, EventError, SnapshotError, UsageError, cau
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
 from cepbook.session.data.define import event_types_of
-from cepbook.session.data.sources import Given, Late, by_type
+from cepbook.session.data.framed import Late
+from cepbook.session.data.sources import Given, by_type
 from cepbook.session.driving.replay import Replay
 from cepbook.session.driving.travel import BYTES, Keep, Travel
 from cepbook.session.explaining import Explaining
@@ -200,7 +201,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """Define an event type from a DataFrame, an Arrow table, a path of a Parquet file, a dataclass, a TypedDict or
         a dict of name -> type.
 
-        See `cepbook.session.data.define` and `frames` there for how they become EPL types. `time` is the property that
+        See `cepbook.session.data.define` and `frames` for how they become EPL types. `time` is the property that
         `replay` takes the event time from. Defining the same again changes nothing. Raises UsageError naming the
         column that has no EPL type, or the statements that stand in the way of a changed type.
         """
@@ -219,7 +220,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """Send one event at the present time: a dict, a dataclass instance, or keyword arguments.
 
         The event is checked and copied: an unknown type or property and a value of a wrong type are EventErrors, a
-        missing property is null (the rules: `cepbook.session.values.validate`). `Workbench.runtime.sender` skips this.
+        missing property is null (`cepbook.session.values.validate` has the rules). `Workbench.runtime.sender` skips
+        this.
         """
         if event is not None and properties:
             raise UsageError("give the event or its properties, not both")

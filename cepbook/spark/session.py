@@ -37,6 +37,22 @@ def shown_by(show: Callable[[str | None], object]) -> Callable[[], None]:
     return undo
 
 
+def cancel_actions() -> int:
+    """Cancel the jobs that run for nobody: those of actions on DataFrames (``collect``, ``count``) that were
+    interrupted. Streams, and whoever set a group, keep theirs. How many jobs those were; 0 without Spark in this
+    process.
+    """
+    pyspark = sys.modules.get("pyspark")
+    context = None if pyspark is None else pyspark.SparkContext._active_spark_context
+    if context is None:
+        return 0
+    tracker = context.statusTracker()
+    found = set(tracker.getActiveJobsIds()) & set(tracker.getJobIdsForGroup())  # of none: those without a group
+    for job in found:
+        context._jsc.sc().cancelJob(job)
+    return len(found)
+
+
 def require_pyspark() -> None:
     """Raise `UsageError` when pyspark is not installed."""
     try:

@@ -1,4 +1,4 @@
-"""Rows of plain Python values as binary columns for the browser, and values as short text.
+"""Rows of plain Python values as binary columns for the browser.
 
 A column travels as one typed array beside a small description in the JSON part of a message:
 
@@ -13,20 +13,15 @@ they occur, so a frame of 2,000 rows costs well below a millisecond and the brow
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from cepbook.errors import printable
 from cepbook.lang.types import INTEGRAL, NUMERIC
-from cepbook.shown import time_text
+from cepbook.shown import short, text_of
 
 EXACT = 2**53  # beyond this, a float64 does not hold every integer
-TEXT_LIMIT = 300
-ITEM_LIMIT = 12
 TIME = "time"  # no EPL type: columns that views add, with engine time in ms
 
 _NUMERIC_NAMES = frozenset(t.name for t in NUMERIC)
@@ -109,7 +104,7 @@ def _encode_texts(values: Sequence[object], kinds: set[type], buffers: Buffers) 
     keys: Sequence[object] = values if kinds <= {str} else [None if v is None else text_of(v) for v in values]
     codes: dict[object, int] = {}
     found = [0 if v is None else codes.setdefault(v, len(codes) + 1) for v in keys]
-    return {"k": "text", **_narrow(found, buffers), "d": [_printable(str(text)) for text in codes]}
+    return {"k": "text", **_narrow(found, buffers), "d": [short(str(text)) for text in codes]}
 
 
 def _narrow(values: Sequence[int], buffers: Buffers) -> dict[str, object]:
@@ -117,66 +112,3 @@ def _narrow(values: Sequence[int], buffers: Buffers) -> dict[str, object]:
     most = max(values, default=0)
     kind = np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.uint32
     return {"b": buffers.add(np.array(values, dtype=kind)), "w": np.dtype(kind).itemsize}
-
-
-def _printable(text: str) -> str:
-    if len(text) > TEXT_LIMIT:
-        text = text[: TEXT_LIMIT - 1] + "…"
-    return printable(text)  # also: a lone surrogate is a legal Python string but no legal JSON message
-
-
-def text_of(value: object, times: Collection[str] = ()) -> str:
-    """A value as short text: nested events as ``{a=1, b=x}``, arrays as ``[1, 2]``, null as ``null``.
-
-    Properties of events that are called as one of `times` hold ms.
-    """
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return _printable(value)
-        case float():
-            return number_text(value, None)
-        case dict():
-            items = list(value.items())[:ITEM_LIMIT]
-            inner = ", ".join(f"{name}={property_text(name, item, times)}" for name, item in items)
-            return _printable("{" + inner + (", …}" if len(value) > ITEM_LIMIT else "}"))
-        case list() | tuple():
-            inner = ", ".join(text_of(item, times) for item in value[:ITEM_LIMIT])
-            return _printable("[" + inner + (", …]" if len(value) > ITEM_LIMIT else "]"))
-        case dt.datetime():
-            return value.isoformat(sep=" ")
-        case int() | dt.date() | dt.time() | dt.timedelta():
-            return str(value)
-    text = str(value)
-    # The default repr holds an address, which would differ from run to run.
-    return f"<{type(value).__name__}>" if " at 0x" in text else _printable(text)
-
-
-def property_text(name: object, value: object, times: Collection[str], second: int = 1000) -> str:
-    """The value of a property or a column as short text; a time where it is called as one of `times`."""
-    return time_text(value, second=second) if name in times and type(value) is int else text_of(value, times)
-
-
-def decimals_of(values: Iterable[object], limit: int = 4) -> int:
-    """How many decimals (1 to `limit`) show the floats among `values`, so that a column lines up at its point."""
-    most = 1
-    for value in values:
-        if type(value) is float and math.isfinite(value):
-            text = f"{value:.{limit}f}".rstrip("0")
-            most = max(most, len(text) - text.index(".") - 1)
-    return most
-
-
-def number_text(value: float, decimals: int | None) -> str:
-    """A float with fixed `decimals`; very large and very small ones in exponent form; NaN and infinities by name."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    size = abs(value)
-    if value != 0 and (size >= 1e15 or size < 1e-4):
-        return f"{value:.4e}"
-    return f"{value:.{decimals_of([value]) if decimals is None else decimals}f}"

@@ -17,8 +17,7 @@ from cepbook.errors import CepbookError, printable
 from cepbook.session import Workbench
 from cepbook.session.inspect.graph import Graph, Node
 from cepbook.session.running.metrics import events_in, held_by
-from cepbook.shown import Table, captioned, counted, table_text
-from cepbook.widgets.encode import text_of
+from cepbook.shown import Table, captioned, counted, table_text, text_of
 from cepbook.widgets.live import LiveWidget, asset, script
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.view import StatementView, view

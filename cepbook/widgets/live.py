@@ -54,6 +54,10 @@ class Progress(Protocol):
     @property
     def total(self) -> int | None: ...
     @property
+    def estimate(self) -> int | None:
+        """About how many events there are, where `total` is not known."""
+
+    @property
     def clock(self) -> int: ...
     @property
     def state(self) -> str: ...

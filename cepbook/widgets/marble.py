@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from cepbook.session.past.marble import Marble
 from cepbook.session.past.rerun import Arrival, Bar
-from cepbook.shown import time_text
+from cepbook.shown import text_of, time_text
 from cepbook.widgets.charts import labels, offline_altair, show_as_chart
-from cepbook.widgets.encode import text_of
 from cepbook.widgets.theme import FAINT, INK
 
 if TYPE_CHECKING:

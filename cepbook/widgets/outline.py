@@ -14,9 +14,8 @@ from cepbook.engine.contexts.levels import visible
 from cepbook.engine.contexts.node import Branch, Node
 from cepbook.engine.contexts.tree import Tree
 from cepbook.session.inspect.partitions import TIMES
-from cepbook.shown import time_text
+from cepbook.shown import text_of, time_text
 from cepbook.widgets.choose import Choice, first_of
-from cepbook.widgets.encode import text_of
 from cepbook.widgets.listing import SEEN, SIZES, Figures
 
 SMALL = 200  # a tree of more partitions is folded at first

@@ -27,8 +27,7 @@ from cepbook.session.inspect.times import Times
 from cepbook.session.overview import SECTIONS, Item, Section, items_of, value_text, written_value
 from cepbook.session.running.metrics import events_in, held_by
 from cepbook.session.values.clock import show
-from cepbook.shown import Table, captioned, counted, table_html, table_text, time_text
-from cepbook.widgets.encode import text_of
+from cepbook.shown import Table, captioned, counted, table_html, table_text, text_of, time_text
 from cepbook.widgets.flow import FlowMap
 from cepbook.widgets.live import LiveWidget, asset, script
 from cepbook.widgets.partitions import columns_of

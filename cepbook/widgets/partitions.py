@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cepbook.session.inspect.partials import Partial, Partials
 from cepbook.session.inspect.partitions import TIMES
-from cepbook.shown import time_text
-from cepbook.widgets.encode import TIME, Column, text_of
+from cepbook.shown import text_of, time_text
+from cepbook.widgets.encode import TIME, Column
 from cepbook.widgets.listing import SEEN, SIZES
 
 Row = Mapping[str, object]
@@ -69,9 +69,9 @@ def _level_text(partition: Row, columns: Sequence[Column], level: str) -> str:
     return f"{level} {', '.join(texts)}".rstrip()
 
 
-def shown(value: object, kind: str) -> str:
-    """A value of a column of `kind` as text."""
-    return time_text(value) if kind == "time" and isinstance(value, int) else text_of(value)
+def shown(value: object, kind: str, times: Collection[str] = ()) -> str:
+    """A value of a column of `kind` as text; properties of events that are called as one of `times` hold ms."""
+    return time_text(value) if kind == "time" and isinstance(value, int) else text_of(value, times)
 
 
 def partial_rows(

@@ -68,7 +68,8 @@ class ReplayControl(LiveWidget):
         """The progress as text and HTML, without rate and wall clock."""
         progress = self._controlled.progress
         total = f" of {progress.total:,}" if progress.total is not None else ""
-        noun = "event" if progress.total is None and progress.events == 1 else "events"
+        total = f" of about {progress.estimate:,}" if progress.estimate is not None else total
+        noun = "event" if not total and progress.events == 1 else "events"
         text = f"replay {progress.state}: {progress.events:,}{total} {noun}, clock {time_text(progress.clock)}"
         return Frozen(f"<div>{escape(text)}</div>", text)
 
@@ -80,6 +81,7 @@ class ReplayControl(LiveWidget):
         shown: dict[str, object] = {
             "events": progress.events,
             "total": progress.total,
+            "estimate": progress.estimate,
             "clock": time_text(progress.clock),
             "state": progress.state,
             "behind": round(progress.behind, 1) if progress.behind >= NOTABLE else 0,

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cepbook.errors import printable
-from cepbook.shown import Table, time_text
-from cepbook.widgets.encode import Column, decimals_of, number_text, text_of
+from cepbook.shown import Table, decimals_of, number_text, text_of, time_text
+from cepbook.widgets.encode import Column
 
 CELL_LIMIT = 120
 
@@ -39,7 +39,7 @@ class Frozen:
 
 
 def cells_of(rows: Sequence[Mapping[str, object]], columns: Sequence[Column]) -> list[tuple[str, ...]]:
-    """The text of every cell; the floats of one column share their number of decimals."""
+    """The text of every cell; the floats of one column share their number of decimals, its times whether to the ms."""
     return column_cells([[row.get(c.name) for row in rows] for c in columns], columns, len(rows))
 
 
@@ -48,14 +48,17 @@ def column_cells(values: Sequence[Sequence[object]], columns: Sequence[Column], 
     texts: list[list[str]] = []
     for each, column in zip(values, columns, strict=True):
         places = decimals_of(each) if column.kind == "float" else None
-        texts.append([_cell(value, places, column.kind) for value in each])
+        timed = column.kind == "time"
+        millis = timed and any(isinstance(value, int) and value % 1000 for value in each)
+        texts.append([_cell(value, places, millis if timed else None) for value in each])
     return list(zip(*texts, strict=True)) if texts else [()] * rows
 
 
-def _cell(value: object, places: int | None, kind: str) -> str:
+def _cell(value: object, places: int | None, millis: bool | None) -> str:
+    """The text of a value; of times `millis` says whether they are told to the millisecond, None: it is none."""
     text = number_text(value, places) if isinstance(value, float) else text_of(value)
-    if kind == "time" and isinstance(value, int):
-        text = time_text(value)
+    if millis is not None and isinstance(value, int):
+        text = time_text(value, millis=millis)
     return text if len(text) <= CELL_LIMIT else text[: CELL_LIMIT - 1] + "…"
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cepbook.session.inspect.partitions import TIMES, flat
 from cepbook.session.inspect.timeline import Timeline
 from cepbook.session.running.lives import Life
-from cepbook.shown import time_text
+from cepbook.shown import text_of, time_text
 from cepbook.widgets.charts import labels, offline_altair, show_as_chart
-from cepbook.widgets.encode import text_of
 from cepbook.widgets.theme import FAINT
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def _rows(timeline: Timeline, axis: _Axis) -> list[dict[str, Any]]:
     labels: dict[str, int] = {}
     for life in timeline.lives:
         properties = flat(life.properties, timeline.levels)
-        label = _label(life, properties)
+        label = _label(life, properties, timeline.times)
         labels[label] = labels.get(label, 0) + 1
         row = {
             "id": life.id,
@@ -94,8 +93,8 @@ def _rows(timeline: Timeline, axis: _Axis) -> list[dict[str, Any]]:
             "until": timeline.end if life.died is None else life.died,
             "lives": life.died is None,
             "label": label if labels[label] == 1 else f"{label} ({labels[label]})",
-            "outer": "" if outer is None else _outer(properties, outer),
-            "properties": _words(properties),
+            "outer": "" if outer is None else _outer(properties, outer, timeline.times),
+            "properties": _words(properties, timeline.times),
             "birth": axis.text(life.born),
             "death": "lives" if life.died is None else axis.text(life.died),
         }
@@ -103,24 +102,24 @@ def _rows(timeline: Timeline, axis: _Axis) -> list[dict[str, Any]]:
     return rows
 
 
-def _label(life: Life, properties: Mapping[str, Any]) -> str:
+def _label(life: Life, properties: Mapping[str, Any], times: Collection[str]) -> str:
     """``#3 A``: the id, and what names the partition: keys and labels, or else the events that began it."""
     plain = {name: v for name, v in properties.items() if name.rpartition(".")[2] not in TIMES and v is not None}
     named = [v for name, v in plain.items() if name.rpartition(".")[2].startswith(("key", "label"))] or plain.values()
-    text = f"#{life.id} {' '.join(text_of(value) for value in named)}".rstrip()
+    text = f"#{life.id} {' '.join(text_of(value, times) for value in named)}".rstrip()
     return text if len(text) <= LABEL_LIMIT else text[: LABEL_LIMIT - 1] + "…"
 
 
-def _outer(properties: Mapping[str, Any], outer: str) -> str:
+def _outer(properties: Mapping[str, Any], outer: str, times: Collection[str]) -> str:
     own = {name[len(outer) + 1 :]: value for name, value in properties.items() if name.startswith(f"{outer}.")}
-    return f"{outer} {_words(own)}".rstrip()
+    return f"{outer} {_words(own, times)}".rstrip()
 
 
-def _words(properties: Mapping[str, Any]) -> str:
-    times = {
+def _words(properties: Mapping[str, Any], times: Collection[str]) -> str:
+    own = {
         name: time_text(v) for name, v in properties.items() if name.rpartition(".")[2] in TIMES and isinstance(v, int)
     }
-    return ", ".join(f"{name}={times.get(name) or text_of(value)}" for name, value in properties.items())
+    return ", ".join(f"{name}={own.get(name) or text_of(value, times)}" for name, value in properties.items())
 
 
 def _bars(altair: Any, axis: _Axis, timeline: Timeline, rows: list[dict[str, Any]]) -> Any:

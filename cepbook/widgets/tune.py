@@ -16,9 +16,8 @@ import ipywidgets
 from cepbook.errors import CepbookError, UsageError, hint_line
 from cepbook.lang.types import BITS
 from cepbook.session import Workbench
-from cepbook.shown import counted
+from cepbook.shown import counted, text_of
 from cepbook.widgets.charts import stream_chart
-from cepbook.widgets.encode import text_of
 from cepbook.widgets.render import Frozen
 
 STEPS = 100  # of a slider

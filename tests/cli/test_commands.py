@@ -140,7 +140,7 @@ def test_lab_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_ctrl_c_while_the_package_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "pandas.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(60)\n")
     with subprocess.Popen(
-        [sys.executable, "-m", "cepbook", "--version"],
+        [sys.executable, "-m", "cepbook", "run", "x.epl"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
@@ -166,3 +166,13 @@ def test_a_reader_that_has_enough_is_no_fault(words: list[str], tmp_path: Path) 
 def test_python_m() -> None:
     shown = subprocess.run([sys.executable, "-m", "cepbook", "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith("cepbook 0.")
+
+
+@pytest.mark.parametrize(("command", "file"), [("format", "a.epl"), ("test", "good.md")])
+def test_what_needs_no_frames_does_not_load_pandas(command: str, file: str) -> None:
+    """It takes most of a second, and editors format a file whenever it is saved."""
+    Path("a.epl").write_text("select * from A\n")
+    Path("good.md").write_text(CASE % 2)
+    seen = f"import sys; from cepbook.cli import main; print(main(['{command}', '{file}']), 'pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 False"

@@ -22,7 +22,7 @@ import pytest
 from cepbook.cli import main, replaying
 from cepbook.cli.replaying import Progress
 from cepbook.session import Workbench
-from cepbook.session.data import sources
+from cepbook.session.data import pieces, sources
 from tests.waiting import until
 
 EPL = """create schema Tick(ts long, symbol string, price double);
@@ -82,9 +82,9 @@ def test_large_files_are_never_read_at_once(
         ticks.to_csv(f"large.{kind}", index=False)
     command = ["run", "m.epl", "--in", f"Tick=large.{kind}", "--time", "ts"]
     assert main([*command, "--out", "q=whole.csv"]) == 0
+    monkeypatch.setattr(pieces, "SIZE", 1)
+    monkeypatch.setattr(pieces, "PIECE", 8)
     for part in (sources, replaying):
-        monkeypatch.setattr(part, "SIZE", 1)
-        monkeypatch.setattr(part, "PIECE", 8)
         monkeypatch.setattr(part, "read_file", lambda *_: pytest.fail("the file is read at once"))
     assert main([*command, "--out", "q=pieces.csv"]) == 0
     assert "400 events finished" in capsys.readouterr().out

@@ -203,7 +203,7 @@ def test_a_word_that_is_the_name_of_a_magic_too_is_that_of_epl(typed: Notebook) 
     code = "%%epl\nselect * from Trade output every 5 events"
     found = describe(host, code, len(code) - 2) or ""
     assert found.startswith("events\n  How many events") and "%%events" not in found
-    assert typed.shell.find_cell_magic("events").__doc__.startswith("%%events")  # which IPython shows at the magic
+    assert typed.shell.find_cell_magic("events").__doc__.startswith("Send events")  # which IPython shows at the magic
 
 
 def test_inspection_of_nothing(typed: Notebook) -> None:

@@ -126,7 +126,7 @@ def test_reset(trades: Notebook) -> None:
     trades.run("%clock 5000")
     trades.run("%epl reset")
     assert trades.deployed() == {"statements": [], "types": []}
-    assert trades.run("%epl list") == "no statements"
+    assert trades.run("%epl list") == "no statements\n%epl help says how to begin"
     assert trades.run(TRADES).startswith("deployed ")
 
 
@@ -492,3 +492,32 @@ def test_names_that_are_keywords_are_told_where_they_are_defined(notebook: Noteb
     assert told.endswith("in EPL, names that are keywords stand in backticks: `Order`, `limit`")
     assert "deployed" in notebook.run("%%epl\nselect customer, `limit` from `Order`")
     assert "backticks" not in notebook.run("cep.define('Payment', {'customer': str})")
+
+
+FRAME = """import pandas as pd
+trips = pd.DataFrame({"bike": [1], "started": pd.to_datetime(["2024-05-06"])})
+number = 5"""
+
+
+def test_a_frame_in_the_place_of_a_stream(notebook: Notebook) -> None:
+    """As some databases in notebooks have it; here its rows have to become events first."""
+    notebook.run(FRAME)
+    hint = 'hint: `trips` is a DataFrame: cep.define("trips", trips, time="started") makes an event type of it'
+    for cell in ("%%epl\nselect * from trips", "%epl select * from trips", "rows = %epl select * from trips"):
+        assert hint in notebook.error(cell)
+    assert "DataFrame" not in notebook.error("%%epl\nselect * from number")
+    notebook.run('cep.define("trips", trips)')
+    told = notebook.error('cep.replay(trips, "trips")')
+    assert 'replay(…, time="started"), or define the event type with time="started"' in told
+    notebook.run('cep.define("trips", trips, time="started")')
+    notebook.run("%%epl\n@name('all') select * from trips")
+    assert "1 event finished" in notebook.run('cep.replay(trips, "trips").run()')
+
+
+def test_what_a_select_could_not_know_is_said_in_a_sentence(trades: Notebook, recwarn: pytest.WarningsRecorder) -> None:
+    """A warning showed a path and a line of this package."""
+    trades.run("for i in range(2_100): cep.send('Trade', symbol='A', price=float(i))")
+    shown = trades.run("rows = %epl select count(*) as n from Trade\nprint(len(rows))")
+    assert shown.startswith("only the latest 2,000 events happen anew") and "again.py" not in shown
+    assert "only the latest" in trades.run("%%epl >> rows\nselect count(*) as n from Trade")
+    assert not recwarn.list and len(trades.shell.user_ns["rows"]) == 2_000

@@ -118,3 +118,12 @@ def test_a_cell_that_defines_several_event_types_shows_them_all(notebook: Notebo
     assert notebook.run(f"{one}\n{two}") == f"{a}\n{b}", "the second time nothing changes, and it is said again"
     assert notebook.run(two) == b
     assert notebook.run(f"first = {one}\n{two}\nfirst") == a
+
+
+def test_an_interrupted_cell_lets_go_of_spark(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("cepbook.magics.host.cancel_actions", lambda: asked.append(2) or 2)  # type: ignore[func-returns-value]
+    notebook.run("1 + 1")
+    assert not asked
+    _, shown = notebook.try_run("raise KeyboardInterrupt")
+    assert shown == "2 jobs of Spark cancelled" and asked == [2]

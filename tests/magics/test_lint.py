@@ -198,3 +198,9 @@ def test_files_are_completed_with_the_names_of_the_kernel(notebook: Notebook) ->
     assert found["typed"] == 3 and ("price", "property") in found["items"]
     nothing = asked(notebook, "select qqq", kind="complete", alone=True, at=10)
     assert nothing == {"typed": 0, "items": []}
+
+
+def test_a_frame_in_the_place_of_a_stream(notebook: Notebook) -> None:
+    notebook.run("import pandas as pd\ntrips = pd.DataFrame({'started': pd.to_datetime(['2024-05-06'])})")
+    hint = '`trips` is a DataFrame: cep.define("trips", trips, time="started") makes an event type of it'
+    assert marked(notebook, "%%epl\nselect * from trips") == [("trips", "no event type `trips`", hint)]

@@ -136,3 +136,13 @@ def test_help_tells_of_them(traded: Notebook) -> None:
     shown = traded.run("%epl help epl")
     for form in ("%epl partitions [CONTEXT]", "%epl end CONTEXT ID …", "%epl timeline CONTEXT", "%epl partials NAME"):
         assert form in shown
+
+
+def test_events_that_begin_partitions_show_their_times(notebook: Notebook) -> None:
+    notebook.run(
+        "%%epl\ncreate schema T(at long, p double) starttimestamp at;"
+        "create context S initiated by T as t terminated after 1 sec; @name('o') context S select count(*) as n from T"
+    )
+    notebook.run("%%events --quiet\nt = '2024-01-01 08:00'\nT = {at = '2024-01-01 08:00', p = 1}")
+    assert "t={at=2024-01-01 08:00:00, p=1.0}" in notebook.run("%epl timeline S --rows").replace("  {", "t={")
+    assert "{at=2024-01-01 08:00:00, p=1.0}" in notebook.run("%epl partitions S")

@@ -99,7 +99,7 @@ def test_all_since_it_was_deployed(trades: Notebook) -> None:
         ("all (none)\n", '(nothing) all + symbol="A"'),
         ('all + symbol="A" price=1.0 volume=null\n', '✗ all + symbol="B"'),
         (BOTH.replace("2.0", "2.5"), 'price=2.5 volume=null all + symbol="B" price=2.0'),
-        ("@1\n" + BOTH, "all @2000"),
+        ("@1\n" + BOTH, "all @00:00:02.000"),
         ("iterate kept\n= n=3\n", "= n=3"),
         ("! all\n", "! all"),
     ],
@@ -153,3 +153,81 @@ def test_a_reaction_is_found_by_the_whole_name(trades: Notebook) -> None:
     trades.run("%%epl\n@name('all2') select * from Trade")
     result, _ = trades.try_run('%%expect\n@5\nall2 + symbol="A"\n! all')
     assert "cell:4:1" in str(result.error_in_exec) and "! all" in str(result.error_in_exec)
+
+
+# ---------------------------------------------------------------- times of events
+FLIGHTS = """%%epl
+create schema Flight(origin string, dep long) starttimestamp dep;
+@name('out') select origin, dep from Flight"""
+FLOWN = """t = "2013-01-01 05:15"
+Flight = {origin='EWR', dep='2013-01-01 05:10'}
+    out + origin="EWR" dep="2013-01-01 05:1%s"
+t = t.plus(30 min)
+Flight origin="JFK" dep=1357019100000
+    out + origin="JFK" dep=1357019100000
+"""
+
+
+def test_times_of_events_are_dates_beside_their_stimuli(notebook: Notebook, tmp_path: Path) -> None:
+    notebook.run(FLIGHTS)
+    file = tmp_path / "flights.md"
+    shown = notebook.run(f"%%scenario --save {file}\n{FLOWN % 0}")
+    assert "+  origin=EWR  dep=2013-01-01 05:10:00" in shown and "dep=2013-01-01 05:45:00" in shown
+    assert "1357" not in shown.replace("dep=1357019100000", "", 1)  # but where the cell wrote it
+    assert 'out + origin="EWR" dep=1357017000000' in file.read_text()  # a file has what is compared
+
+
+@pytest.mark.parametrize("magic", ["scenario", "events"])
+def test_dates_that_differ_are_shown_as_they_are_stated(notebook: Notebook, magic: str) -> None:
+    notebook.run(FLIGHTS)
+    result, shown = notebook.try_run(f"%%{magic}\n{FLOWN % 2}")
+    assert isinstance(result.error_in_exec, ExpectationError)
+    line = next(line for line in shown.splitlines() if "✗" in line)
+    assert line.endswith('out + origin="EWR" dep="2013-01-01 05:12:00"  out + origin="EWR" dep="2013-01-01 05:10:00"')
+
+
+def test_an_expectation_names_its_times_as_dates(notebook: Notebook) -> None:
+    notebook.run(FLIGHTS)
+    notebook.run(f"%%events --quiet\n{FLOWN % 0}")
+    stated = """t = "2013-01-01 05:15"  // the first
+out + origin="EWR" dep="2013-01-01 05:10"
+t = t.plus(30 min)
+out + origin="JFK" dep="2013-01-01 05:45"
+"""
+    assert "✓ 2 deliveries" in notebook.run("%%expect\n" + stated)
+    result, shown = notebook.try_run("%%expect\n" + stated.replace("30 min", "31 min"))
+    assert isinstance(result.error_in_exec, ExpectationError)
+    assert "out @2013-01-01 05:46:00" in shown and "out @2013-01-01 05:45:00" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "caret"),
+    [
+        ("t = t.plus(1 hour)", "t has no value yet", "2:5"),
+        ('t = "2013-13-01"', "'2013-13-01' is not an ISO 8601 date and time", "2:5"),
+        ('t = "2013-01-01" then', "there is something behind the time", "2:1"),
+    ],
+)
+def test_times_of_expectations_that_are_none(trades: Notebook, line: str, message: str, caret: str) -> None:
+    result, _ = trades.try_run(f"%%expect\n{line}\nall (none)\n")
+    assert isinstance(result.error_in_exec, EventsError)
+    assert message in str(result.error_in_exec) and f"cell:{caret}" in str(result.error_in_exec)
+
+
+def test_rows_that_are_read_have_dates(notebook: Notebook) -> None:
+    notebook.run(FLIGHTS.replace("from Flight", "from Flight#keepall"))
+    notebook.run("%%events --quiet\nFlight = {origin='EWR', dep='2013-01-01 05:10'}")
+    assert "EWR     2013-01-01 05:10:00" in notebook.run("%%events\niterate out")
+    assert "✓" in notebook.run('%%expect\niterate out\n= origin="EWR" dep="2013-01-01 05:10"')
+
+
+@pytest.mark.parametrize("magic", ["scenario", "events"])
+def test_an_event_of_another_time_than_the_clock_is_told(notebook: Notebook, magic: str) -> None:
+    """Who comes from tables of times expects the clock to follow: windows go by the clock alone."""
+    notebook.run(FLIGHTS)
+    cell = f"%%{magic}\nt = \"2013-01-01 05:15\"\nFlight = {{origin='EWR', dep='2013-01-01 05:15'}}\n"
+    assert "do not move it" not in notebook.run(cell + "Flight = {origin='JFK'}")
+    notebook.run("%epl rewind")
+    shown = notebook.run(cell + "t = t.plus(1 min)\nFlight = {origin='JFK', dep='2013-01-01 05:45'}")
+    told = "`dep` of Flight is 2013-01-01 05:45:00, the clock is at 2013-01-01 05:16:00"
+    assert shown.endswith(f"{told}: events do not move it, `t = …` does")

@@ -13,7 +13,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.session import Workbench
 from cepbook.session.running.stage import Stage
-from cepbook.session.why.fired import SHOWN, Fired
+from cepbook.session.why.answers import SHOWN, Fired
 from cepbook.session.why.made import Piece
 from cepbook.testing.engines import RowsEngine
 from cepbook.testing.runner import run

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cepbook.errors import UsageError
-from cepbook.session.values.clock import duration, is_period, show, to_datetime, to_time
+from cepbook.session.values.clock import duration, is_period, read_time, show, to_datetime, to_time
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,17 @@ def test_what_is_no_period(text: str) -> None:
     assert is_period(text) is None
     with pytest.raises(UsageError, match="not a time period"):
         duration(text)
+
+
+@pytest.mark.parametrize("second", [1000, 1_000_000])
+@pytest.mark.parametrize("time", [0, 1, -1, 745_284, -745_284, 86_399_999, -86_400_000, 200_000_123, 1_357_019_100_001])
+def test_what_is_shown_can_be_written(time: int, second: int) -> None:
+    for each in (time, time * (second // 1000)):
+        assert read_time(show(each, second), second) == each
+
+
+def test_times_since_the_beginning_are_read_without_all_of_it() -> None:
+    assert (read_time("00:05"), read_time(" 2d 08:00 "), read_time("-00:00:01.5")) == (300_000, 201_600_000, -1_500)
+    assert read_time("2013-01-01T10:17Z") == 1_357_035_420_000
+    with pytest.raises(UsageError, match="'5:00' is not an ISO 8601"):
+        read_time("5:00")

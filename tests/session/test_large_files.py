@@ -11,8 +11,10 @@ import pytest
 
 from cepbook.errors import EventError
 from cepbook.session import Workbench
-from cepbook.session.data import sources
-from cepbook.session.data.sources import PiecedSource, Source, Wanted, open_source
+from cepbook.session.data import files, pieces
+from cepbook.session.data.framed import FrameSource, Wanted
+from cepbook.session.data.pieces import PiecedSource
+from cepbook.session.data.sources import Source, open_source
 
 EPL = """create schema A(t long, k string, x int, d double);
 @name('s') select irstream k, x, d from A#length(5);
@@ -21,9 +23,9 @@ EPL = """create schema A(t long, k string, x int, d double);
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sources, "LARGE", 100)
-    monkeypatch.setattr(sources, "PIECE", 64)
-    monkeypatch.setattr(sources, "SIZE", 1_000)
+    monkeypatch.setattr(pieces, "LARGE", 100)
+    monkeypatch.setattr(pieces, "PIECE", 64)
+    monkeypatch.setattr(pieces, "SIZE", 1_000)
     monkeypatch.chdir(tmp_path)
 
 
@@ -50,16 +52,16 @@ def source(cep: Workbench, path: str, **options: Any) -> Source:
 @pytest.mark.parametrize("group", [50, 64, 1000])
 def test_the_same_as_a_frame(until: int | None, group: int) -> None:
     frame().to_parquet("a.parquet", row_group_size=group)
-    pieces, whole = bench(), bench()
-    opened = source(pieces, "a.parquet", until=until)
+    parts, whole = bench(), bench()
+    opened = source(parts, "a.parquet", until=until)
     assert isinstance(opened, PiecedSource)
     assert (opened.total, opened.first_time) == (len(frame()) if until is None else sum(frame()["t"] <= until), 0)
-    replay = pieces.replay("a.parquet", type="A", time="t", until=until)
+    replay = parts.replay("a.parquet", type="A", time="t", until=until)
     whole.replay(frame(), type="A", time="t", until=until).run()
     replay.run()
     assert replay.progress.events == replay.progress.total == opened.total
     for name in ("s", "u"):
-        pd.testing.assert_frame_equal(pieces.changes(name), whole.changes(name))
+        pd.testing.assert_frame_equal(parts.changes(name), whole.changes(name))
 
 
 def test_snapshots_find_their_place_in_it() -> None:
@@ -106,12 +108,12 @@ def test_pieces_go_when_they_are_done() -> None:
     gc.collect()
     gc.disable()
     try:
-        before = sum(isinstance(each, sources.FrameSource) for each in gc.get_objects())
+        before = sum(isinstance(each, FrameSource) for each in gc.get_objects())
         for chunk in chunks:
             chunk.columns(("k", "x"), 0, 5)
             chunk.column("d")
         del chunk
-        assert sum(isinstance(each, sources.FrameSource) for each in gc.get_objects()) == before
+        assert sum(isinstance(each, FrameSource) for each in gc.get_objects()) == before
     finally:
         gc.enable()
 
@@ -130,17 +132,17 @@ def written(given: pd.DataFrame, path: str) -> str:
 def test_texts_the_same_as_read_at_once(path: str, until: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces have whole numbers, with gaps or not, where the whole has numbers with a fraction."""
     written(frame(900), path)
-    monkeypatch.setattr(sources, "SIZE", 1)
-    pieces, whole = bench(), bench()
-    assert isinstance(source(pieces, path, until=until), PiecedSource)
-    replay = pieces.replay(path, type="A", time="t", until=until)
+    monkeypatch.setattr(pieces, "SIZE", 1)
+    parts, whole = bench(), bench()
+    assert isinstance(source(parts, path, until=until), PiecedSource)
+    replay = parts.replay(path, type="A", time="t", until=until)
     replay.run()
-    monkeypatch.setattr(sources, "SIZE", 10**9)
+    monkeypatch.setattr(pieces, "SIZE", 10**9)
     assert not isinstance(source(whole, path), PiecedSource)
     whole.replay(path, type="A", time="t", until=until).run()
     assert replay.progress.events == replay.progress.total
     for name in ("s", "u"):
-        pd.testing.assert_frame_equal(pieces.changes(name), whole.changes(name))
+        pd.testing.assert_frame_equal(parts.changes(name), whole.changes(name))
 
 
 ODD = "create schema A(t long, k string, x int, d double, flag boolean, thing Object); @name('s') select * from A"
@@ -168,7 +170,7 @@ def test_pieces_are_read_where_they_are_what_the_whole_is(
     path = written(given, f"a.{kind}")
 
     def replayed(size: int) -> pd.DataFrame | str:
-        monkeypatch.setattr(sources, "SIZE", size)
+        monkeypatch.setattr(pieces, "SIZE", size)
         cep = Workbench()
         cep.run(ODD)
         if size == 1 and in_pieces is not None:
@@ -179,11 +181,11 @@ def test_pieces_are_read_where_they_are_what_the_whole_is(
             return str(error)
         return cep.changes("s")
 
-    pieces, whole = replayed(1), replayed(10**9)
+    parts, whole = replayed(1), replayed(10**9)
     if isinstance(whole, str):
-        assert pieces == whole
+        assert parts == whole
     else:
-        pd.testing.assert_frame_equal(pieces, whole)
+        pd.testing.assert_frame_equal(parts, whole)
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
@@ -222,14 +224,14 @@ def test_a_look_at_the_past_does_not_check_the_file_again(path: str, monkeypatch
     replay.run()
     plain.replay(given, type="A", time="t", until=300).run()
     read: list[int] = []
-    real = sources.pieces
+    real = pieces.pieces
 
     def counting(*args: Any) -> Any:
         for piece in real(*args):
             read.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(sources, "pieces", counting)
+    monkeypatch.setattr(pieces, "pieces", counting)
     assert replay.at(300).iterate("s") == plain.iterate("s")
     assert sum(read) < len(given), "to be checked it would be read to its end"
     assert replay.at(900).iterate("s") != plain.iterate("s")
@@ -237,3 +239,85 @@ def test_a_look_at_the_past_does_not_check_the_file_again(path: str, monkeypatch
     more.to_parquet(path) if path.endswith("parquet") else written(more, path)
     read.clear()
     assert replay.at(300).iterate("s") == plain.iterate("s") and sum(read) > len(given)
+
+
+# ---------------------------------------------------------------- checked while they are read
+@pytest.fixture
+def huge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of a few kilobytes are looked at in five places."""
+    monkeypatch.setattr(files, "PLACES", 5)
+    monkeypatch.setattr(files, "BLOCK", 150)
+
+
+def begun(opened: Source) -> bool:
+    """Whether it is read from the first event on, without a check of all of it."""
+    return isinstance(opened, PiecedSource) and opened.total is None
+
+
+@pytest.mark.usefixtures("huge")
+@pytest.mark.parametrize("until", [None, 639, 5000])
+@pytest.mark.parametrize("path", ["a.csv", "a.jsonl"])
+def test_the_first_row_of_a_huge_file_does_not_wait_for_the_last(path: str, until: int | None) -> None:
+    written(frame(900), path)
+    parts, whole = bench(), bench()
+    opened = source(parts, path, until=until)
+    assert begun(opened) and opened.first_time == 0
+    assert opened.estimate is None if until is not None else 700 < (opened.estimate or 0) < 1100
+    replay = parts.replay(path, type="A", time="t", until=until)
+    assert replay.progress.total is None and replay.progress.estimate == opened.estimate
+    replay.step()
+    assert parts.feed("s").deliveries == 1
+    replay.run()
+    assert replay.progress.total == replay.progress.events and replay.progress.estimate is None
+    whole.replay(frame(900), type="A", time="t", until=until).run()
+    for name in ("s", "u"):
+        pd.testing.assert_frame_equal(parts.changes(name), whole.changes(name), check_dtype=False)
+
+
+@pytest.mark.usefixtures("huge")
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_mistakes_of_a_huge_file_are_told_with_their_place(kind: str) -> None:
+    """Behind the pieces that came: of 64 rows, and so the first 640."""
+    given = frame(900).drop(columns="other").astype(object)
+    given.loc[700, "x"] = "many"
+    path = written(given, f"a.{kind}")
+    cep = bench()
+    assert begun(source(cep, path))
+    told = r"'a.csv', line 702, column `x`: 'many' is no int"
+    told = told if kind == "csv" else r"'a.jsonl': column `x` of .* row 700"
+    with pytest.raises(EventError, match=told + r".* \(the first 640 rows of the file came\)"):
+        cep.replay(path, type="A", time="t").run()
+    assert cep.feed("s").deliveries == 640
+    given.loc[700, "x"], given.loc[700, "t"] = 1, 5
+    late = bench()
+    with pytest.raises(EventError, match=rf"'b.{kind}': row 700 of `A` goes back in time: .*005 after .*640 rows"):
+        late.replay(written(given, f"b.{kind}"), type="A", time="t").run()
+    given.loc[700, "t"], given.loc[704, "t"] = given.loc[699, "t"], 5  # as a piece begins
+    with pytest.raises(EventError, match=r"row 704 of `A` goes back in time"):
+        bench().replay(written(given, f"c.{kind}"), type="A", time="t").run()
+
+
+@pytest.mark.usefixtures("huge")
+def test_what_is_odd_where_a_huge_file_is_looked_at_is_checked_before() -> None:
+    given = frame(900).drop(columns="other")
+    cep = bench()
+    cep.replay(written(given.iloc[::-1], "a.csv"), type="A", time="t").run()  # is sorted
+    assert cep.feed("s").deliveries == len(given)
+    assert not begun(source(cep, written(given, "a.csv.gz")))
+    assert not begun(source(cep, written(given, "b.csv"), late="drop", sort=False))
+    broken = given.assign(k=[f"two\nlines {i}" for i in range(900)])
+    assert not begun(source(cep, written(broken, "c.csv"))), "lines begin in cells"
+    with pytest.raises(EventError, match="line 900, column `x`: 'many' is no int"):
+        wrong = given.astype(object)
+        wrong.loc[898, "x"] = "many"
+        cep.replay(written(wrong, "d.csv"), type="A", time="t")
+
+
+@pytest.mark.usefixtures("huge")
+def test_values_of_another_kind_further_on_are_refused() -> None:
+    """A whole file of them would be texts: nobody says that 1 was meant."""
+    cep = Workbench()
+    cep.run("create schema A(t long, thing Object); @name('s') select * from A")
+    given = pd.DataFrame({"t": range(900), "thing": [i if i != 700 else "text" for i in range(900)]})
+    with pytest.raises(EventError, match=r"'a.csv': column `thing` is of another kind from row 640 on"):
+        cep.replay(written(given, "a.csv"), type="A", time="t").run()

@@ -7,7 +7,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.session.running import arrivals
 from cepbook.session.why.acting import Stage
-from cepbook.session.why.courses import Course
+from cepbook.session.why.answers import Course
 
 SCHEMA = "create schema Tick(symbol string, price double); create schema Ref(x int);"
 

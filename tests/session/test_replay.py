@@ -17,8 +17,9 @@ import pytest
 from cepbook.errors import EventError, Interrupted, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
+from cepbook.session.data.framed import Wanted
 from cepbook.session.data.merge import Part
-from cepbook.session.data.sources import Wanted, open_source
+from cepbook.session.data.sources import open_source
 from cepbook.session.driving import course, portions
 from cepbook.session.driving import replay as module
 from cepbook.session.driving.replay import Replay

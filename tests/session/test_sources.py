@@ -16,9 +16,10 @@ import pytest
 from cepbook.errors import EventError, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
-from cepbook.session.data import sources
+from cepbook.session.data import framed
+from cepbook.session.data.framed import Wanted
 from cepbook.session.data.merge import Merge, Part
-from cepbook.session.data.sources import Wanted, open_source
+from cepbook.session.data.sources import open_source
 
 TICK = EventType("Tick", {"at": t.LONG, "symbol": t.STRING, "price": t.DOUBLE, "size": t.INT})
 
@@ -158,7 +159,7 @@ def test_until_is_inclusive_and_counts() -> None:
 
 
 def test_frames_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "FRAME_CHUNK", 2)
+    monkeypatch.setattr(framed, "FRAME_CHUNK", 2)
     assert [len(c.times) for c in open_source(ticks(at=[3, 2, 1]), wanted()).chunks()] == [2, 1]
     assert read(ticks(at=[3, 2, 1]), wanted())[0] == [1, 2, 3]
 
@@ -313,7 +314,7 @@ def test_merge_waits_for_its_time() -> None:
 
 @pytest.mark.parametrize("most", [1, 3, 1000])
 def test_merge_agrees_with_sorting(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(sources, "FRAME_CHUNK", 7)
+    monkeypatch.setattr(framed, "FRAME_CHUNK", 7)
     random = np.random.default_rng(5)
     frames: list[pd.DataFrame] = []
     for number in range(3):

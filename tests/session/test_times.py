@@ -42,7 +42,11 @@ def bench(epl: str = "", **settings: bool) -> Workbench:
         ("select a.at as a, b.since as b, b.at as c from pattern [every a=T -> b=U]", "ab"),
         ("select l.at as a, r.at as b, r.since as c from T#lastevent as l, U#lastevent as r", "ac"),
         ("select count(*) as at from T", set()),
-        ("select * from T match_recognize (measures A.at as at, A.x as x pattern (A) define A as A.x > 0)", set()),
+        ("select * from T match_recognize (measures A.at as at, A.x as x pattern (A) define A as A.x > 0)", {"at"}),
+        ("select t, u from T match_recognize (measures last(B.at) as t, B[0].at - A.at as u, A.other as v"
+         " pattern (A B+) define A as A.x > 0)", "t"),
+        ("select max(at, ended) as m, Math.min(at, 3L) as n, coalesce(at, ended) as c,"
+         " case when x > 1 then at else ended end as k, case when x > 1 then at else 0L end as z from T", "mck"),
         ("select (select max(at) from T) as a from U", set()),  # not followed into subqueries
     ],
 )  # fmt: skip

@@ -8,8 +8,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
-from cepbook.session.why.courses import Course
-from cepbook.session.why.fired import Fired
+from cepbook.session.why.answers import Course, Fired
 
 TYPES = """create schema Tick(symbol string, price double);
 create variable double threshold = 5.0;
@@ -361,3 +360,40 @@ def test_variables_of_other_cells_stand_in_no_ones_way() -> None:
     found.send("Tick", symbol="A", price=9.0)
     assert only(found, "q", -1).outcome == "delivered"
     assert found.why("q").row["price"] == 9.0
+
+
+# ---------------------------------------------------------------- in a terminal
+def test_an_answer_is_printed_as_a_page() -> None:
+    found = bench("@name('q') select symbol, sum(price) as s from Tick(price > threshold)#length(2) group by symbol")
+    assert str(found.why("q")).splitlines() == [
+        "why q delivered + at 00:00:06.000",
+        "  row         symbol=B  s=7.0",
+        "  set off by  Tick  symbol=B  price=7.0",
+        "  group       symbol=B",
+        "made of 1 event",
+        "        time          symbol  price",
+        "  Tick  00:00:06.000  B         7.0",
+        "Tick: 2 events held then",
+        "  symbol  price",
+        "  A        12.0",
+        "  B         7.0",
+    ]
+    assert str(found.why("q", {"symbol": "A", "price": 1.0})).splitlines() == [
+        "what would become of Tick at 00:00:07.000",
+        "  event  symbol=A  price=1.0",
+        "q: fell out",
+        "  stage       condition          values                        note",
+        "  filter  no  price > threshold  price = 1.0, threshold = 5.0",
+    ]
+
+
+def test_times_of_a_column_are_told_alike() -> None:
+    """Also of a property that is called as the column of arrivals is."""
+    found = Workbench()
+    found.run("create schema P(time long, who string) starttimestamp time; @name('o') select who from P#length(2)")
+    for time in (1357019100000, 1357019100500):
+        found.advance(time)
+        found.send("P", time=time, who="a")
+    shown = str(found.why("o")).splitlines()
+    assert shown[-2:] == ["  2013-01-01 05:45:00.000  a", "  2013-01-01 05:45:00.500  a"]
+    assert "  P  2013-01-01 05:45:00.500  2013-01-01 05:45:00.500  a" in shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cepbook import Workbench
-from cepbook.session.why.fired import Fired
+from cepbook.session.why.answers import Fired
 
 
 def leapt(select: str, *, to: int = 10_000) -> Workbench:

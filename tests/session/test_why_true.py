@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cepbook import Workbench
-from cepbook.session.why.courses import Course
+from cepbook.session.why.answers import Course
 from tests.session.test_made import short
 
 BASKETS = """create schema Item(sku string, n int);

@@ -19,7 +19,7 @@ from cepbook import Workbench
 from cepbook.errors import UsageError
 from cepbook.spark.progress import line_of, watched
 from cepbook.spark.running.result import module_missing
-from cepbook.spark.session import shown_by
+from cepbook.spark.session import cancel_actions, shown_by
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,3 +125,30 @@ def test_events_before_the_clock_s_start_are_told(spark: SparkSession) -> None:
     cep.run("@name('q') select n from A#length(2)")
     with pytest.raises(Exception, match=r"A has the time 00:00:00.001, but the clock starts at 00:00:00.010"):
         cep.spark({"A": FRAME}, session=spark).to_arrow("q")
+
+
+@pytest.mark.parametrize("group", [None, "mine"])
+def test_jobs_of_interrupted_actions_are_cancelled_and_no_others(spark: SparkSession, group: str | None) -> None:
+    """A notebook does it when a cell ends by Ctrl-C: the kernel's handler stands in place of that of Spark."""
+    context, failed = spark.sparkContext, []
+
+    def act() -> None:
+        if group is not None:
+            context.setJobGroup(group, "of somebody")
+        try:
+            spark.range(1).mapInArrow(slow(60), "id long").collect()
+        except Exception as error:  # noqa: BLE001  what Spark makes of a job that was cancelled
+            failed.append(error)
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    deadline = time.monotonic() + 30
+    while not context.statusTracker().getActiveJobsIds() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert cancel_actions() == (1 if group is None else 0)
+    if group is not None:
+        thread.join(0.5)
+        assert thread.is_alive() and not failed
+        context.cancelJobGroup(group)
+    thread.join(30)
+    assert not thread.is_alive() and "cancelled" in str(failed[0])

@@ -172,6 +172,7 @@ class FakeReplay:
     clock: int = 0
     state: str = "ready"
     behind: float = 0.0
+    estimate: int | None = None
     orders: list[str] = field(default_factory=list)
     subscribers: list[Callable[[], object]] = field(default_factory=list)
 

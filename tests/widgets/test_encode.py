@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.shown import time_text
-from cepbook.widgets.encode import Buffers, Column, decimals_of, encode_rows, encode_values, text_of
+from cepbook.shown import decimals_of, text_of, time_text
+from cepbook.widgets.encode import Buffers, Column, encode_rows, encode_values
 from tests.widgets.fakes import decoded
 
 

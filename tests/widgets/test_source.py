@@ -163,6 +163,56 @@ def test_events_of_partitions_are_counted_in_replays() -> None:
         ("A", 5001, 2), ("B", None, 0), ("C", None, 0), ("D", 5002, 1)]  # fmt: skip
 
 
+@pytest.mark.parametrize("reads", ["select count(*) as n from Known", "select a.at as at from pattern [every a=Known]"])
+@pytest.mark.parametrize("also", ["", ", symbol from Late"])
+def test_events_that_a_statement_inserts_are_counted_in_replays(reads: str, also: str) -> None:
+    """As those that are sent one by one; they were not counted, and no word said so."""
+    ticks = [{"symbol": "AB"[i % 3 == 0], "at": 10 * i} for i in range(9)]
+    late = [{"symbol": "B", "at": 85}]
+
+    def seen(*, replayed: bool) -> list[tuple[object, ...]]:
+        cep = Workbench()
+        cep.run(
+            "create schema Tick(symbol string, at long) starttimestamp at; create schema Known(symbol string, at long);"
+            "create schema Late(symbol string, at long) starttimestamp at;"
+            f"create context C partition by symbol from Known{also};"
+            f"insert into Known select * from Tick; @name('out') context C {reads}"
+        )
+        source = WorkbenchSource(cep, "out")
+        source.count(True)
+        if replayed:
+            cep.replay({"Tick": ticks, "Late": late}).run()
+        else:
+            for event in (*ticks, *late):
+                cep.advance(int(str(event["at"])))
+                cep.send("Late" if event["at"] == 85 else "Tick", event)
+        return [(row["symbol"], row["last event"], row["arrived"]) for row in source.partitions().rows]
+
+    told = seen(replayed=True)
+    assert told == seen(replayed=False)
+    assert told == [("B", 85 if also else 60, 4 if also else 3), ("A", 80, 6)]
+
+
+def test_an_event_is_counted_that_arrives_as_somebody_begins_to_look() -> None:
+    """Its partition is not there yet: nothing tells that it came before."""
+    cep = Workbench()
+    source: list[WorkbenchSource] = []
+
+    @cep.function
+    def listed(symbol: str) -> bool:
+        if source:
+            source.pop().count(True)
+        return True
+
+    cep.run("create schema Tick(symbol string); create context C partition by symbol from Tick(listed(symbol));"
+            "@name('out') context C select count(*) as n from Tick")  # fmt: skip
+    seen = WorkbenchSource(cep, "out")
+    source.append(seen)
+    cep.send("Tick", symbol="A")
+    cep.send("Tick", symbol="A")
+    assert [(row["arrived"], seen.counted_since) for row in seen.partitions().rows] == [(2, None)]
+
+
 def test_who_looks_later_counts_from_then_on_and_a_snapshot_knows_nothing_of_it() -> None:
     cep = Workbench()
     cep.run(

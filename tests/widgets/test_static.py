@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 from cepbook.widgets import ReplayControl, StatementView
 from cepbook.widgets.encode import Column
+from cepbook.widgets.render import cells_of
 from tests.widgets.fakes import FakeReplay, FakeStatement, opened
 
 EVIL = "<img src=x onerror=alert(1)>&\"'"
@@ -131,3 +132,12 @@ def test_a_progress_has_no_rate_and_no_wall_clock() -> None:
     assert control._repr_mimebundle_()[0]["text/html"] == f"<div>{text}</div>"
     unknown = ReplayControl(FakeReplay(events=1, total=None, state="running"))
     assert repr(unknown) == "replay running: 1 event, clock 00:00:00.000"
+
+
+def test_times_of_a_column_are_told_alike() -> None:
+    columns = (Column("at", "long", timed=True), Column("n", "long"))
+    rows = [{"at": 1357019100000, "n": 1000}, {"at": 1357019100500, "n": 1}, {"at": None, "n": None}]
+    assert cells_of(rows, columns) == [
+        ("2013-01-01 05:45:00.000", "1000"), ("2013-01-01 05:45:00.500", "1"), ("null", "null"),
+    ]  # fmt: skip
+    assert cells_of(rows[:1], columns) == [("2013-01-01 05:45:00", "1000")]

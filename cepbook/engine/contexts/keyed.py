@@ -240,7 +240,7 @@ class KeyedContext:
         later (recorded: op_current_evaluation_context, tx_global_table_in_context).
         """
         locate, partitions, clock = self._ways[listed].locate, self.partitions, self._host.clock
-        counted = bool(self.tallies)
+        tallies = self.tallies  # somebody may begin to look while the event is located
 
         def on_event(event: Any, rounds: Rounds) -> None:
             try:
@@ -254,7 +254,7 @@ class KeyedContext:
             elif key is not OUTSIDE:
                 partition = self.allocate(key, keys)
                 rounds[place] = Shown((), partition) if readers is None else Shown(shown(readers, event, partition))
-            if counted:
+            if tallies:
                 count((partition,), clock.now)
 
         return on_event

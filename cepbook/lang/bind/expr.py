@@ -172,7 +172,19 @@ def _check_comparison(op: str, left: x.Expr, right: x.Expr, span: Span, scope: S
     relational = op in ("<", "<=", ">", ">=")
     if not (comparable(left.type, right.type) and (not relational or ordered(left.type, right.type))):
         fact = f"`{op}` does not compare {describe(left.type)} with {describe(right.type)}"
-        scope.problems.fail("type-mismatch", fact, span, _alike_hint(left.type, right.type, scope))
+        hint = None if scope.module.only_functions else _of_dates(left, right) or _of_dates(right, left)
+        scope.problems.fail("type-mismatch", fact, span, hint or _alike_hint(left.type, right.type, scope))
+
+
+def _of_dates(time: x.Expr, text: x.Expr) -> str | None:
+    """What to write where a time in ms is compared with a date that stands in quotes."""
+    if time.type != t.LONG or not isinstance(text, x.Const) or not isinstance(text.value, str):
+        return None
+    found = re.fullmatch(r"\d{4}-\d\d-\d\d(T\d.*| \d\d:\d\d(:\d\d)?)?", text.value)
+    if found is None:
+        return None
+    pattern = "iso" if "T" in text.value else "yyyy-MM-dd HH:mm:ss"[: len(text.value)]
+    return f"a time is a number of ms: cast('{text.value}', long, dateformat: '{pattern}')"
 
 
 def _alike_hint(left: Type, right: Type, scope: Scope) -> str | None:

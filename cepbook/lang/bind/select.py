@@ -46,6 +46,7 @@ from cepbook.lang.rewrite.expressions import fold
 def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -> plan.SelectStatement | None:
     """The statement; None when the report says why not."""
     _refuse_clauses(node, module)
+    told = len(module.problems.found)
     scope, patterns = _scope(node, module)
     stream = _bind_from(node, patterns, scope)
     where = _where(node, scope)
@@ -57,6 +58,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     columns, wildcard = bind_columns(node.items, scope, into)
     having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
     order_by = _order_by(node, scope, columns)
+    _name_columns(node, module, told)
     limit, offset = _limit(node, module)
     selector = _selector(node, module)
     rate = bind_output(node.output, scope) if node.output is not None else None
@@ -102,6 +104,16 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
         parcels=None if node.delivery is None else _parcels(node.delivery, output, module),
         span=node.span,
     )
+
+
+def _name_columns(node: ast.Select, module: Module, since: int) -> None:
+    """What is written behind a name that only the select-list gives, as SQL allows it, is told there."""
+    given = {item.alias for item in node.items if item.alias is not None and item.expr is not None}
+    for place, found in enumerate(module.problems.found[since:], since):
+        name = module.text(found.span).strip("`")
+        if found.code == "unknown-property" and name in given:
+            hint = f"`{name}` is what the select-list calls a column: write its expression here"
+            module.problems.found[place] = replace(found, hint=hint)
 
 
 def _parcels(node: ast.Delivery, output: EventType, module: Module) -> tuple[x.Expr, ...]:

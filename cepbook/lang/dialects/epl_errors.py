@@ -240,12 +240,27 @@ def missing_operand(stop: Stop) -> str | None:
         (found == "as" and names)
         or found in ("and", "or")
         or stop.kind() in SIGNS_BEHIND
-        or (found in UNITS and before in ("(", ",", "every"))
+        or (found in UNITS and before in ("(", ",", "every") and _wants_period(stop))
     ):
         return f"write a value before {stop.found}"
     if stop.kind() == "," and before in ("(", "select", "by", "distinct", *SELECTORS):
         return "remove the comma, or write a value before it"
     return None
+
+
+def _wants_period(stop: Stop) -> bool:
+    """Whether a unit of time at the stop lacks its number: in parameters of a window or timer, and behind ``every``."""
+    brackets = stop.open_brackets()
+    if stop.text(-1) == "every" or not brackets:
+        return stop.text(-1) == "every"
+    at = next(i for i, token in enumerate(stop.tokens) if token is brackets[-1])
+    before = [token.text for token in stop.tokens[max(0, at - 2) : at]]
+    window = WINDOWS.get(before[-1]) if before else None
+    if window is None or before[0] not in ("#", ":") or not window.parameters:
+        return before[:1] in (["#"], [":"], ["."])
+    place = sum(token.text == "," for token in stop.tokens[at : stop.at])
+    kind = window.parameters[min(place, len(window.parameters) - 1)].kind
+    return kind not in ("key", "sort", "timestamp", "condition")  # of these a property is meant
 
 
 def missing_end(stop: Stop) -> str | None:

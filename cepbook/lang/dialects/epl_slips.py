@@ -91,6 +91,12 @@ def _paced(stop: Stop) -> str | None:
 
 def _value(stop: Stop) -> str | None:
     found, before = stop.text(), stop.text(-1)
+    if stop.at == 0 and found == "with":
+        return "EPL has no with: insert into X select … makes a stream X, which other statements read"
+    if stop.kind() == "NUMBER" and before == "top" and stop.text(-2) == "select":
+        return f"write limit {stop.found} behind the other clauses"
+    if found == "(" and before == "filter" and stop.text(-2) == ")":
+        return "a filter stands among the arguments: count(*, filter: x > 1), sum(x, filter: x > 1)"
     if before == "?" and found not in (".", "?"):
         return CASE
     if found == "instanceof":

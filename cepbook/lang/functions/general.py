@@ -107,6 +107,7 @@ GENERAL = (
         "the first value that is not null",
         "coalesce(price, 0.0)",
         repeats=True,
+        picks=True,
     ),
     FunctionRow(
         "max",
@@ -117,6 +118,7 @@ GENERAL = (
         "max(price, volume)",
         lambda *values: max(values),
         repeats=True,
+        picks=True,
     ),
     FunctionRow(
         "min",
@@ -127,6 +129,7 @@ GENERAL = (
         "min(price, volume)",
         lambda *values: min(values),
         repeats=True,
+        picks=True,
     ),
     FunctionRow(
         "typeof",

@@ -76,10 +76,24 @@ def _double(name: str, doc: str, example: str, py: str | Callable[..., object], 
 MATH = (
     FunctionRow("Math.abs", ("number",), wide_int, "propagate", "absolute value", "Math.abs(price)", "abs({0})"),
     FunctionRow(
-        "Math.max", ("number", "number"), promoted, "propagate", "larger of two", "Math.max(price, 1)", "max({0}, {1})"
+        "Math.max",
+        ("number", "number"),
+        promoted,
+        "propagate",
+        "larger of two",
+        "Math.max(price, 1)",
+        "max({0}, {1})",
+        picks=True,
     ),
     FunctionRow(
-        "Math.min", ("number", "number"), promoted, "propagate", "smaller of two", "Math.min(price, 1)", "min({0}, {1})"
+        "Math.min",
+        ("number", "number"),
+        promoted,
+        "propagate",
+        "smaller of two",
+        "Math.min(price, 1)",
+        "min({0}, {1})",
+        picks=True,
     ),
     FunctionRow(
         "Math.round", ("number",), always(t.LONG), "propagate", "nearest long, half up", "Math.round(price)", _round

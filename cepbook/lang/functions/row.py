@@ -23,7 +23,8 @@ class FunctionRow:
     nulls) or ``skipped`` (the value is the first argument that is not null; those behind it are not calculated). `py`
     is a Python expression template (``abs({0})``) or a callable over the argument values. `fails`: it raises ValueError
     for some, or ZeroDivisionError where its last argument is zero. `unwritten`: so many of its last arguments the
-    binder adds. `epl`: how EPL writes an operation that has no name there.
+    binder adds. `epl`: how EPL writes an operation that has no name there. `picks`: its value is one
+    of its arguments.
     """
 
     name: str
@@ -38,6 +39,7 @@ class FunctionRow:
     fails: bool | Literal["by zero"] = False
     unwritten: int = 0
     epl: str = ""
+    picks: bool = False
 
     def __post_init__(self) -> None:
         if (self.nulls == "skipped") == bool(self.py):

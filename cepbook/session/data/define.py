@@ -191,6 +191,13 @@ def frame_properties(frame: pd.DataFrame) -> dict[str, t.Type]:
     return {str(name): of_dtype(str(name), frame[name]) for name in frame.columns}
 
 
+def time_columns(given: object) -> list[str]:
+    """The columns of a DataFrame that hold dates and times as such; none of anything else."""
+    if not isinstance(given, pd.DataFrame):
+        return []
+    return [str(name) for name, of in given.dtypes.items() if pd.api.types.is_datetime64_any_dtype(of)]
+
+
 def check_columns(frame: pd.DataFrame) -> None:
     """Raise UsageError unless the columns are named by distinct texts."""
     if frame.columns.nlevels > 1:

@@ -17,8 +17,9 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
@@ -32,6 +33,9 @@ PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")
 JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 KINDS = "Parquet (.parquet, .pq), CSV (.csv, .csv.gz) nor JSON lines (.jsonl, .ndjson)"
+
+PLACES = 33  # of a file that is looked at here and there,
+BLOCK = 65_536  # and bytes there
 
 Columns = Mapping[str, bool]
 """Columns that are wanted: name -> whether it is read as text."""
@@ -123,6 +127,47 @@ def pieces(path: str, columns: Columns | None, rows: int) -> Iterator[pd.DataFra
             yield frame_of_objects(some, _names(some) if columns is None else columns)
 
 
+class Probe(NamedTuple):
+    """Some rows from within a file, of so many bytes."""
+
+    frame: pd.DataFrame
+    size: int
+
+
+def probes(path: str, columns: Columns) -> Iterator[Probe]:
+    """Rows from `PLACES` places of a file of text, in its order, from its beginning to its end.
+
+    There are none of a compressed file, nor of one that has no more than these. Where a line begins is told by the line
+    break before it: within cells in quotes that is wrong, and rows are odd then. Raises EventError for what cannot be
+    read.
+    """
+    lower = path.lower()
+    if lower.endswith(".csv"):
+        with _csv_errors(path):
+            names = list(pd.read_csv(path, nrows=0).columns)
+            for text in _texts(path, heading=True):
+                yield Probe(_csv_reader(BytesIO(text), columns, names=names, header=None), len(text))
+    elif lower.endswith((".jsonl", ".ndjson")):
+        for text in _texts(path, heading=False):
+            try:
+                found = [json_object(line) for line in text.decode("utf-8").splitlines() if line.strip()]
+            except ValueError as error:
+                raise EventError(f"{path!r}: {error}") from None
+            yield Probe(frame_of_objects(found, columns), len(text))
+
+
+def _texts(path: str, *, heading: bool) -> Iterator[bytes]:
+    """Whole lines from `PLACES` places of a file, without the first one that is its `heading`."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        for place in range(PLACES if size > PLACES * BLOCK else 0):
+            file.seek(place * (size - BLOCK) // (PLACES - 1))
+            if place or heading:
+                file.readline()
+            text = file.read(BLOCK)
+            yield text if place == PLACES - 1 else text[: text.rfind(b"\n") + 1]
+
+
 def _reader() -> Any:
     try:
         from pyarrow import parquet  # optional: only Parquet files need it
@@ -137,7 +182,7 @@ def _csv(path: str, columns: Columns | None) -> pd.DataFrame:
     return found
 
 
-def _csv_reader(path: str, columns: Columns | None, **settings: Any) -> Any:
+def _csv_reader(path: str | BytesIO, columns: Columns | None, **settings: Any) -> Any:
     if columns is None:
         return pd.read_csv(path, **settings)
     text: Any = {name: "str" for name, as_text in columns.items() if as_text}
@@ -152,10 +197,13 @@ def _csv_errors(path: str) -> Iterator[None]:
         raise EventError(f"{path!r} cannot be read as a CSV file: {error}") from error
 
 
-def check_numbers(path: str, frame: pd.DataFrame, event_type: EventType, others: Collection[str | None]) -> None:
+def check_numbers(
+    path: str, frame: pd.DataFrame, event_type: EventType, others: Collection[str | None], before: int = 0
+) -> None:
     """One word among its numbers makes a whole column text: the cell is named by file, line and column.
 
-    `others` are columns that need not be numbers, as times. Raises EventError.
+    `others` are columns that need not be numbers, as times. `before` the frame the file has so many rows. Raises
+    EventError.
     """
     for name, of in event_type.properties.items():
         if not is_numeric(of) or name in others or name not in frame.columns or is_numeric_dtype(frame[name].dtype):
@@ -164,7 +212,8 @@ def check_numbers(path: str, frame: pd.DataFrame, event_type: EventType, others:
         wrong = (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy()
         if wrong.any():
             row = int(wrong.argmax())
-            raise EventError(f"{path!r}, {_line(path, row)}, column `{name}`: {column.iloc[row]!r} is no {of.name}")
+            place = _line(path, before + row)
+            raise EventError(f"{path!r}, {place}, column `{name}`: {column.iloc[row]!r} is no {of.name}")
 
 
 def _line(path: str, row: int) -> str:

@@ -12,7 +12,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from cepbook.session.data.sources import Chunk, Source
+from cepbook.session.data.framed import Chunk
+from cepbook.session.data.sources import Source
 from cepbook.session.values.columns import Values
 
 

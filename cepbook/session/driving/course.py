@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cepbook.errors import UsageError
+from cepbook.session.data.framed import Late
 from cepbook.session.data.merge import Merge, Part, on_time
-from cepbook.session.data.sources import Late, Source
+from cepbook.session.data.sources import Source, planned
 from cepbook.session.driving.portions import PIECES, Portions
 from cepbook.session.driving.travel import Travel
 from cepbook.session.running.process import check_speed
@@ -281,9 +282,11 @@ class Course:
             return self.events
         if self.end is not None:
             return self._planned
-        totals = [source.total for source in self.sources]
-        known = None if None in totals else sum(t for t in totals if t is not None)
-        return known if self.limit is None or known is None else min(known, self.limit)
+        return planned(self.sources, self.limit)
+
+    def about(self) -> int | None:
+        """How many events there are to be by an estimate, while that is not known."""
+        return planned(self.sources, self.limit, True) if self.end is None and self.total() is None else None
 
     def finish(self, state: str, deadline: float = float("inf")) -> None:
         """End here; ``finished`` only when the clock has come to `until`, before `deadline`."""

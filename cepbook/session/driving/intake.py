@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import Type, is_integral
+from cepbook.session.data.framed import Chunk
 from cepbook.session.data.merge import Part
-from cepbook.session.data.sources import Chunk
 from cepbook.session.driving.portions import SLICE, Portions
 from cepbook.session.inlets import Malformed, Texts
 from cepbook.session.values.clock import in_range, to_time

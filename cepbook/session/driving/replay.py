@@ -17,7 +17,8 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cepbook.errors import Interrupted, UsageError
-from cepbook.session.data.sources import Late, Source
+from cepbook.session.data.framed import Late
+from cepbook.session.data.sources import Source
 from cepbook.session.driving.course import Course, Orders, Target
 from cepbook.session.driving.portions import SLICE
 from cepbook.session.driving.travel import Travel
@@ -104,7 +105,7 @@ class Replay:
     def refuse_another(self) -> None:
         """Errors: UsageError where a second replay would come between its events."""
         if self.state != "ready" or self.is_scheduled:
-            raise UsageError(f"a replay is {self.state} already\n  hint: await it, or end it with `replaying.stop()`")
+            raise UsageError(f"a replay is {self.state} already\n  hint: await it, or end it: `cep.replaying.stop()`")
 
     @property
     def interrupted(self) -> bool:
@@ -118,7 +119,8 @@ class Replay:
         rate = course.events / self._active if self._active else 0.0
         clock = self._stage.now * 1000 // self._stage.second
         behind = course.behind if self.state == "running" else 0.0
-        return Progress(course.events, course.total(), rate, clock, self.state, course.late, behind)
+        done, total = course.events, course.total()
+        return Progress(done, total, rate, clock, self.state, course.late, behind, course.about())
 
     @property
     def result(self) -> ReplayResult:

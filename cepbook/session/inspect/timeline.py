@@ -10,6 +10,7 @@ import pandas as pd
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.session.inspect.partitions import flat, levels_of
+from cepbook.session.inspect.times import Times
 from cepbook.session.running.lives import ContextLives, Life
 from cepbook.session.values.clock import span_text, unit
 
@@ -22,7 +23,8 @@ class Timeline:
 
     It spans `start`, the birth of the first of `lives`, to `end`, the present (ms, or µs with such a clock). `counts`
     tells how many partitions lived from a time on, `live` how many live now, `allocated` how many there ever were.
-    `levels` names the levels of a nested context, outermost first.
+    `levels` names the levels of a nested context, outermost first. `times` are properties of the events that begin
+    partitions which hold times in units of the clock.
     """
 
     context: str
@@ -36,6 +38,7 @@ class Timeline:
     levels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     unit: str = "ms"
+    times: frozenset[str] = frozenset()
 
     def to_frame(self) -> pd.DataFrame:
         """One line per partition: id, born, died (ms; NA: it lives), and its properties."""
@@ -82,6 +85,7 @@ def timeline_of(runtime: Runtime, known: ContextLives, context: str, partitions:
         levels=levels_of(runtime, context),
         notes=() if found.statements else ("no statement uses the context: it is not active",),
         unit=unit(runtime.config.second),
+        times=Times(runtime, ms=True).of_context(context),
     )
 
 

@@ -2,7 +2,8 @@
 
 Those of an event type are its start and end timestamps, where they are whole numbers in units of the clock. A column of
 a statement holds one where it is such a property as it is: of an event, of an earlier one, the least, the greatest, the
-first or the last of them; so does ``current_timestamp``. What statements insert into a stream goes on as what it is.
+first or the last of them, or what a function or ``case`` picks; so does ``current_timestamp``. What statements insert
+into a stream, and what match_recognize measures, goes on as what it is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.reads import stores_in, types_read
 from cepbook.lang.types import LONG
 
@@ -61,6 +63,12 @@ class Times:
         read = () if statement is None else (*types_read(statement.plan), *stores_in(statement.plan))
         return self.of_types(read)
 
+    def of_context(self, name: str) -> frozenset[str]:
+        """Of the events that begin partitions of a context, likewise."""
+        context = self._runtime.catalog.contexts[name]
+        kinds = [of for each in (context, *context.levels) for of in each.properties.values()]
+        return self.of_types(of.event for of in kinds if of.event is not None)
+
     def of_types(self, names: Iterable[str]) -> frozenset[str]:
         """What holds a time in each of these event types that has such a property."""
         known = self._runtime.catalog.event_types
@@ -76,33 +84,49 @@ class Times:
         output = getattr(of, "output_type", None)
         if not isinstance(root, plan.Projection):
             return frozenset() if output is None else self.of_type(output.name)
-        if any(isinstance(node, plan.Recognize | plan.Derived) for node in plan.chain(root)):
-            return frozenset()  # they make columns of their own, which may be called as properties are
-        sources: Sequence[plan.Source] = getattr(of, "sources", ())
+        if any(isinstance(node, plan.Derived) for node in plan.chain(root)):
+            return frozenset()  # it makes columns of its own, which may be called as properties are
+        streams = self._streams(of, root)
         aggregation = next((node for node in plan.chain(root) if isinstance(node, plan.Aggregation)), None)
-        columns = {each.name for each in root.columns if self._is_time(each.value, sources, aggregation)}
-        if root.wildcard and len(sources) == 1:
-            columns |= self.of_types(_types_of(sources[0]))
+        columns = {each.name for each in root.columns if self._is_time(each.value, streams, aggregation)}
+        if root.wildcard and len(streams) == 1:
+            columns |= streams[0]
         return frozenset(columns)
 
-    def _is_time(self, e: x.Expr, sources: Sequence[plan.Source], aggregation: plan.Aggregation | None) -> bool:
+    def _streams(self, of: Any, root: plan.Projection) -> Sequence[frozenset[str]]:
+        """What holds times in the events of each stream; of match_recognize, its measures."""
+        matches = next((node for node in plan.chain(root) if isinstance(node, plan.Recognize)), None)
+        if matches is not None:
+            return (frozenset(each.name for each in matches.measures if self._is_time(each.value, (), None)),)
+        sources: Sequence[plan.Source] = getattr(of, "sources", ())
+        return [self.of_types(_types_of(source)) for source in sources]
+
+    def _is_time(self, e: x.Expr, streams: Sequence[frozenset[str]], aggregation: plan.Aggregation | None) -> bool:
         if e.type != LONG:
             return False
         match e:
             case x.CurrentTimestamp():
                 return True
             case x.Prop(stream=stream, name=name):
-                return stream < len(sources) and name in self.of_types(_types_of(sources[stream]))
+                return stream < len(streams) and name in streams[stream]
             case x.Member(target=target, name=name):
                 return target.type.event is not None and name in self.of_type(target.type.event)
+            case x.Folded(name=name, rows=rows, value=x.Prop(name=read)):
+                of = None if rows.type.of is None else rows.type.of.event
+                return of is not None and name in AGGREGATES and AGGREGATES[name].picks and read in self.of_type(of)
             case x.Prev(kind="prev" | "tail", value=x.Expr() as value) | x.Prior(value=value):
-                return self._is_time(value, sources, aggregation)
+                return self._is_time(value, streams, aggregation)
+            case x.Call(name=name, args=args) if name in FUNCTIONS and FUNCTIONS[name].picks:
+                return all(self._is_time(each, streams, aggregation) for each in args)
+            case x.Case(branches=branches, default=default):
+                values = [value for _, value in branches] + ([] if default is None else [default])
+                return all(self._is_time(each, streams, aggregation) for each in values)
             case x.KeyRef(index=index) if aggregation is not None:
-                return self._is_time(aggregation.keys[index], sources, aggregation)
+                return self._is_time(aggregation.keys[index], streams, aggregation)
             case x.AggregateRef(index=index) if aggregation is not None:
                 call = aggregation.calls[index]
                 picks = call.name in AGGREGATES and AGGREGATES[call.name].picks
-                return picks and bool(call.args) and self._is_time(call.args[0], sources, None)
+                return picks and bool(call.args) and self._is_time(call.args[0], streams, None)
         return False
 
 

@@ -99,6 +99,7 @@ class ReplayResult:
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a replay is: events so far, `total` planned if known, `clock` in ms, events per second of running time.
+    Where `total` is not known, `estimate` may tell about how many it will be.
 
     `state` is ``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``. A replay with a speed is so
     many seconds `behind` the wall clock.
@@ -111,6 +112,7 @@ class Progress:
     state: str
     late: int = 0
     behind: float = 0.0
+    estimate: int | None = None
 
 
 class ReplayInterrupted(asyncio.CancelledError):

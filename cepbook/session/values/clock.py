@@ -32,6 +32,7 @@ _UNITS = {
     "microsecond": 1, "microseconds": 1, "usec": 1,
 }  # fmt: skip
 _WHOLE = re.compile(r"[-+]?[0-9]{1,30}")  # more digits than any clock goes to
+_SINCE = re.compile(r"(-)?(?:(\d{1,3})d )?(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
 _PERIOD = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
@@ -67,6 +68,18 @@ def to_time(value: object, second: int = 1000) -> int:
             return value.__index__()
     units = "milliseconds" if second == 1000 else "microseconds"
     raise UsageError(f"{told(value)} is not a point in time: expected int {units}, a datetime or an ISO 8601 text")
+
+
+def read_time(text: str, second: int = 1000) -> int:
+    """Clock units of a time as people write it in a cell: ISO 8601, or as `show` writes one of a clock that began at 0,
+    ``00:05``, ``00:05:00.250``, ``2d 08:00``. Errors: UsageError.
+    """
+    found = _SINCE.fullmatch(text.strip())
+    if found is None:
+        return to_time(text, second)
+    sign, days, hours, minutes, seconds, fraction = found.groups()
+    whole = (int(days or 0) * 24 + int(hours)) * 3600 + int(minutes) * 60 + int(seconds or 0)
+    return (-1 if sign else 1) * (whole * second + int((fraction or "0").ljust(6, "0")) * second // 1_000_000)
 
 
 def whole_or_text(text: str) -> int | str:

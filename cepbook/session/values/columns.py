@@ -28,9 +28,14 @@ _SAMPLE = 20_000  # texts that are looked at, whether they repeat
 _NUMPY = {1000: "ms", 1_000_000: "us"}  # numpy's name of the clock's unit
 
 
+COUNTED = "row of the file"  # the name of an index that counts the rows of more than this frame
+
+
 def row_name(index: pd.Index[Any], position: int) -> str:
     """How messages name a row: its position from 0, with its index label when that says more."""
     label = index[position]
+    if index.name == COUNTED:
+        return f"row {label}"
     return f"row {position}" if isinstance(index, pd.RangeIndex) else f"row {position} (index {label!r})"
 
 

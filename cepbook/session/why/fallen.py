@@ -28,8 +28,8 @@ from cepbook.session.past.watched import EVENT, PARTITION, Watched, leaves_of
 from cepbook.session.running.arrivals import Arrivals, Happening
 from cepbook.session.values.clock import show
 from cepbook.session.why.acting import TRIED, Acting, Stage
+from cepbook.session.why.answers import ROWS, Course, Judged
 from cepbook.session.why.closed import why_closed
-from cepbook.session.why.courses import ROWS, Course, Judged
 from cepbook.session.why.fired import called, described_partition, written
 from cepbook.session.why.inside import taken_out, where_of_each
 from cepbook.session.why.made import Piece, stream_name

@@ -8,9 +8,9 @@ told, and the answer says so (`basis`). Python functions are called only on requ
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cepbook.engine.delta import Delta, Row
 from cepbook.engine.looking import held, holds_events, latest
@@ -25,60 +25,12 @@ from cepbook.session.inspect.partitions import flat, key_names, levels_of
 from cepbook.session.past.watched import EVENT, PARTITION, Place, Told, Watched, is_like, key_column
 from cepbook.session.running.arrivals import Arrivals, Happening
 from cepbook.session.values.clock import show
+from cepbook.session.why.answers import SHOWN, Basis, Contents, Fired
 from cepbook.session.why.made import Held, Piece, held_by, made_of, shadow_row, stream_name
 
 if TYPE_CHECKING:
     from cepbook.feeds import Feed
     from cepbook.session.driving.replay import Replay
-
-SHOWN = 50  # events of one list
-Basis = Literal["run again", "snapshot", "now"]
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What a window held: the last `SHOWN` of `total` events, oldest first; `name` is that of the stream."""
-
-    name: str
-    total: int
-    events: tuple[Mapping[str, Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Fired:
-    """Why statement `statement` delivered `row` with delivery `number` at `time` (clock units).
-
-    `cause` says in words what set it off, `stimulus` is the event if one did. `partition` and `group` are None without
-    a context and without group by. `made` are the events that made the row, the last `SHOWN` of `made_total`; None
-    where that is not known. `windows` are those after the stimulus, of a remove row those before. `waiting` is what a
-    pattern waited for then. `times` are the properties of events that hold times in units of the clock, `row_times` the
-    columns of the row. `basis` tells how it is known: the statement was ``run again`` over all events, by a
-    ``snapshot`` of the replay, or only by what there is ``now``.
-    """
-
-    statement: str
-    number: int
-    time: int
-    insert: bool
-    row: Mapping[str, Any]
-    basis: Basis
-    cause: str
-    stimulus: Piece | None
-    partition: Mapping[str, Any] | None
-    group: Mapping[str, Any] | None
-    made: tuple[Piece, ...] | None
-    made_total: int
-    windows: tuple[Contents, ...]
-    waiting: tuple[str, ...]
-    notes: tuple[str, ...]
-    second: int = 1000
-    times: tuple[str, ...] = ()
-    row_times: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
-
 
 def place_of(feed: Feed, name: str, columns: Sequence[str], row: int | None, until: int | None) -> Place:
     """The row with this index in `Workbench.changes`, negative from the end; None: the last (up to the time `until`).

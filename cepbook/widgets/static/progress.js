@@ -8,7 +8,7 @@ class Control {
     this.model = model;
     this.draws = new Set();
     this.places = new Places();
-    this.frame = { events: 0, total: null, clock: "", state: "ready" };
+    this.frame = { events: 0, total: null, estimate: null, clock: "", state: "ready" };
     Object.assign(this, { rate: 0, at: 0, silent: false });
     this.onMessage = (message) => message?.kind === "frame" && this.receive(message);
     model.on("msg:custom", this.onMessage);
@@ -56,7 +56,8 @@ class Control {
 
 function show(control, el) {
   const button = (label, title, onclick) => {
-    const node = make("button", { type: "button", title }, label);
+    const sign = /[a-z]/i.test(label) ? {} : { "aria-label": title }; // of a sign alone nobody could say what it does
+    const node = make("button", { type: "button", title, ...sign }, label);
     node.onclick = onclick;
     return node;
   };
@@ -85,20 +86,22 @@ function show(control, el) {
   root.append(...scrub.nodes);
   el.append(root);
   const draw = () => {
-    const { events, total, clock: time, state: now } = control.frame;
+    const { events, total, estimate, clock: time, state: now } = control.frame;
+    const all = total ?? estimate ?? null;
     const ended = ENDED.includes(now);
-    const share = total ? Math.min(100, (100 * events) / total) : ended ? 100 : 0;
+    const share = all ? Math.min(100, (100 * events) / all) : ended ? 100 : 0;
     setText(state, control.silent ? UNHEARD : now);
     setAttribute(state, "title", control.silent ? SILENT : "");
     setAttribute(root, "data-state", control.silent ? "silent" : now);
-    setText(count, total === null ? plural(events, "event") : `${numbers.format(events)} of ${plural(total, "event")}`);
+    const about = total === null ? "about " : "";
+    setText(count, all === null ? plural(events, "event") : `${numbers.format(events)} of ${about}${plural(all, "event")}`);
     const lag = control.frame.behind ? `${compact.format(control.frame.behind)} s behind the wall clock` : "";
     setText(rate, [control.rate >= 0.5 ? `${compact.format(control.rate)} ev/s` : "", lag].filter(Boolean).join(", "));
     setText(clock, time);
     fill.style.width = `${share}%`;
-    bar.classList.toggle("cp-unknown", !total && now === "running");
-    if (total) {
-      setAttribute(bar, "aria-valuemax", String(total));
+    bar.classList.toggle("cp-unknown", !all && now === "running");
+    if (all) {
+      setAttribute(bar, "aria-valuemax", String(all));
       setAttribute(bar, "aria-valuenow", String(events));
     }
     setText(pause, now === "paused" ? "Resume" : "Pause");

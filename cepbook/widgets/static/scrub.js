@@ -92,6 +92,7 @@ class Scrub {
     const at = scrub.speed === null ? last : [...SPEEDS.keys()].slice(0, last).reduce((best, each) => (far(each) < far(best) ? each : best));
     if (document.activeElement !== this.speed) this.speed.value = String(at);
     setText(this.speedText, speedText(scrub.speed));
+    setAttribute(this.speed, "aria-valuetext", speedText(scrub.speed));
     for (const node of [this.speed, this.until, this.go]) node.disabled = ended;
     this.due.disabled = !scrub.due;
     setText(this.note, scrub.note);

@@ -129,17 +129,18 @@ function timeText(ms, withMillis) {
   return `${ms < 0 ? "-" : ""}${days ? `${days}d ` : ""}${clock}.${pad(rest % 1000, 3)}`;
 }
 
-// A column that knows how its values are written. Decimals and width only ever grow, so that nothing jumps.
+// A column that knows how its values are written. Decimals and width only ever grow, so that nothing jumps. With one of
+// its times to the millisecond all are.
 class Column {
   constructor({ name, type, kind }) {
-    Object.assign(this, { name, type, kind, decimals: 1, chars: Math.min(30, name.length * 1.1) }); // headings are bold
+    Object.assign(this, { name, type, kind, decimals: 1, millis: false, chars: Math.min(30, name.length * 1.1) }); // headings are bold
     this.right = kind === "int" || kind === "float";
     this.needs = this.chars; // in a narrow page numbers are not given the room to grow
     if (this.right) this.chars = Math.max(this.chars, 7);
   }
   text(value) {
     if (value === null || value === undefined) return "null";
-    if (this.kind === "time" && typeof value === "number") return timeText(value, value % 1000 !== 0);
+    if (this.kind === "time" && typeof value === "number") return timeText(value, this.millis || value % 1000 !== 0);
     if (typeof value === "number") return this.number(value);
     return String(value);
   }
@@ -151,6 +152,7 @@ class Column {
     return value.toFixed(this.decimals);
   }
   learn(values) {
+    if (this.kind === "time") this.millis ||= values.some((value) => typeof value === "number" && value % 1000 !== 0);
     for (const value of values) {
       if (this.decimals < 4 && typeof value === "number" && !Number.isInteger(value) && Number.isFinite(value)) {
         this.decimals = Math.max(this.decimals, value.toFixed(4).replace(/0+$/, "").split(".")[1]?.length ?? 1);
