@@ -149,11 +149,12 @@ def tag_frames(
     Streaming ones (`streams`) have the sequence 0 where none is named: who reads them numbers the events; times that
     are missing are null. Of others neither is; that times are within the clock sees who reads them.
 
-    Raises `UsageError` and `EventError` for a missing or ill-typed column, a missing time, or something that is none.
+    What was given has passed `check_frame`. Raises `UsageError` and `EventError` for a missing or ill-typed column.
     """
     found = {n: opened(session, frame) for n, frame in frames.items()}
     for name, frame in found.items():
-        check_frame(frame, types[name], time, streams)
+        if frame is not frames[name]:  # what was given as such is checked
+            check_frame(frame, types[name], time, streams)
     whole = not any(_is_spark(frame) for frame in found.values())
     tables = {}
     for name, frame in found.items():

@@ -12,7 +12,7 @@ from cepbook.lang import expr, plan
 from cepbook.spark.frames.native import as_sql, in_clock, meta_of
 from cepbook.spark.frames.output import Output
 from cepbook.spark.task.form import MADE_OF
-from cepbook.spark.task.names import SEQ, TIME
+from cepbook.spark.task.names import FURTHEST, SEQ, TIME
 from cepbook.spark.task.schema import shape_of
 
 if TYPE_CHECKING:
@@ -39,20 +39,25 @@ def delivered(form: Form, program: Program, events: Derived, about: Collection[s
     if form.filter is not None:
         events = events.where(as_sql(form.filter, place))
     at = in_clock(TIME, type_name, program.start, program.config.second)
-    others = [column for column in columns if column != TIME]  # which some properties are
-    placed = not {"time", "sequence"}.isdisjoint(about)
-    if placed:
-        events = events.select(f"{at} AS {TIME}", SEQ, *others)
-    else:
-        events = events.select(TIME, *others).select(f"{at} AS {TIME}", *others)
     wanted = [c for c in form.columns if isinstance(c, plan.AggregateCall)]
     bases = {base: f"b{i}" for i, base in enumerate(_bases(wanted))}
-    rows = _in_batches(form, events, place, bases, program.nested[type_name], placed)
+    own = [f"{key} AS k{i}" for i, key in enumerate(_keyed(form, place, program.nested[type_name]))]
+    read = [*own, *dict.fromkeys(place[p] for _, p in bases if p)]
+    made = [f"{_aggregate(name, place[p] if p else '1')} AS {column}" for (name, p), column in bases.items()]
+    if {"time", "sequence"}.isdisjoint(about):
+        rows = _in_batches(form, events.select(TIME, *_apart(columns)), at, read, made)
+    else:
+        rows = _placed(form, events.select(f"{at} AS {TIME}", SEQ, *_apart(columns)), read, made)
     keys = {key: f"k{i}" for i, key in enumerate(form.keys)}
     shown = [_value(c, bases) if isinstance(c, plan.AggregateCall) else keys[c] for c in form.columns]
     types = [shape_of(t, program.nested).ddl for t in output.properties.values()]
-    own = [f"CAST({v} AS {t})" for v, t in zip(shown, types, strict=True)]
-    return Output(rows, meta_of(name), [own], failing=False)
+    values = [f"CAST({v} AS {t})" for v, t in zip(shown, types, strict=True)]
+    return Output(rows, meta_of(name), [values], failing=False)
+
+
+def _apart(columns: Sequence[str]) -> list[str]:
+    """The columns that are not the time, which some properties are."""
+    return [column for column in columns if column != TIME]
 
 
 def _bases(calls: Sequence[plan.AggregateCall]) -> list[tuple[str, str]]:
@@ -101,28 +106,40 @@ def _value(call: plan.AggregateCall, bases: Bases) -> Sql:
     return f"CASE WHEN {number} > 0 THEN CAST({total} AS DOUBLE) / {number} END"
 
 
-def _in_batches(
-    form: Form, events: Derived, place: Mapping[str, str], bases: Bases, of: EventType, placed: bool
-) -> Derived:
-    """A row for each batch that another one follows; `placed` with its time and sequence number, see `_firsts`."""
+def _in_batches(form: Form, events: Derived, time: Sql, read: Sequence[Sql], made: Sequence[Sql]) -> Derived:
+    """A row for each batch that another one follows: keys and what is `made` of the columns `read`."""
+    shift = form.period * (FURTHEST // form.period + 2) - form.reference  # so that none has a number below 0
+    events = events.select(f"({time} + {shift}L) div {form.period}L AS begin", *read)
+    return _followed(events.grouped(["begin", *_keys(form)], made), _keys(form), made, ["begin"])
+
+
+def _placed(form: Form, events: Derived, read: Sequence[Sql], made: Sequence[Sql]) -> Derived:
+    """As `_in_batches`, with the time and sequence number of each: those of the first event of the next one."""
     since = f"pmod({TIME} - {form.reference}L, {form.period}L)"
     bits = _BITS - (form.period - 1).bit_length()
-    firsts = _firsts(since, bits) if placed else {}
-    keys = [f"{key} AS k{i}" for i, key in enumerate(_keyed(form, place, of))]
-    read = dict.fromkeys(place[p] for _, p in bases if p)
-    events = events.select(
-        *keys, f"{TIME} - {since} AS begin", *(f"{value} AS {name}" for name, value in firsts.items()), *read
-    )
-    sums = [f"{_aggregate(name, place[p] if p else '1')} AS {column}" for (name, p), column in bases.items()]
-    own = [f"k{i}" for i in range(len(keys))]
-    batches = events.grouped([*own, "begin"], [*sums, *(f"min({name}) AS {name}" for name in firsts)])
-    over = f"OVER (PARTITION BY {', '.join(own)} ORDER BY begin)"
-    after = [f"lead({name}) {over} AS next_{name}" for name in ("begin", *firsts)]
-    rows = batches.select(*own, *bases.values(), *after).where("next_begin IS NOT NULL")
-    if not placed:
-        return rows
+    firsts = _firsts(since, bits)
+    named = [f"{value} AS {name}" for name, value in firsts.items()]
+    events = events.select(f"{TIME} - {since} AS begin", *named, *read)
+    lowest = [f"min({name}) AS {name}" for name in firsts]
+    batches = events.grouped(["begin", *_keys(form)], [*made, *lowest])
+    rows = _followed(batches, _keys(form), made, ["begin", *firsts])
     since, sequence = _place_of_next(bits)
-    return rows.select(*own, *bases.values(), f"next_begin + {since} AS {TIME}", f"{sequence} AS {SEQ}")
+    return rows.select(*_keys(form), *_names(made), f"next_begin + {since} AS {TIME}", f"{sequence} AS {SEQ}")
+
+
+def _followed(batches: Derived, keys: Sequence[str], made: Sequence[Sql], told: Sequence[str]) -> Derived:
+    """The batches that another one follows, of which some columns are `told`: those called next_…"""
+    over = f"OVER (PARTITION BY {', '.join(keys)} ORDER BY begin)"
+    after = [f"lead({name}) {over} AS next_{name}" for name in told]
+    return batches.select(*keys, *_names(made), *after).where("next_begin IS NOT NULL")
+
+
+def _keys(form: Form) -> list[str]:
+    return [f"k{i}" for i in range(len(form.keys))]
+
+
+def _names(made: Sequence[Sql]) -> list[str]:
+    return [each.rpartition(" AS ")[2] for each in made]
 
 
 def _firsts(since: Sql, bits: int) -> dict[str, Sql]:
