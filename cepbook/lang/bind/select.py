@@ -108,10 +108,11 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
 
 def _name_columns(node: ast.Select, module: Module, since: int) -> None:
     """What is written behind a name that only the select-list gives, as SQL allows it, is told there."""
-    given = {item.alias for item in node.items if item.alias is not None and item.expr is not None}
+    given = {item.alias: item.expr.span for item in node.items if item.alias is not None and item.expr is not None}
     for place, found in enumerate(module.problems.found[since:], since):
         name = module.text(found.span).strip("`")
-        if found.code == "unknown-property" and name in given:
+        own = given.get(name)  # what is called so does not read itself
+        if found.code == "unknown-property" and own is not None and not own.start <= found.span.start < own.end:
             hint = f"`{name}` is what the select-list calls a column: write its expression here"
             module.problems.found[place] = replace(found, hint=hint)
 

@@ -129,7 +129,8 @@ def made_of(
     if select.join is None and (select.source.pattern is not None or recognizes(select)):
         match = matches[at.place] if len(matches) > at.place and at.insert else None
         match = (shadow or {}).get(event_column(0)) if match is None else match
-        return None if match is None else path_of(run, match)
+        if match is not None or run.aggregation is None or not at.insert:  # the clock may have moved it twice at once
+            return None if match is None else path_of(run, match)
     if run.aggregation is not None and run.aggregation.kind.startswith("fully"):
         if select.join is not None:
             return _combined(run, select, shadow, held, partition)
