@@ -47,15 +47,21 @@ def key_columns(inputs: Inputs, placement: Placement) -> tuple[str, ...]:
     """The columns of the keys by which Spark itself can divide the events: those of one type."""
     if len(inputs) > 1 or not placement.keys:
         return ()
-    ((_, name, properties, columns),) = inputs
-    return tuple(columns[properties.index(key)] for key in dict(placement.keys)[name])
+    ((_, columns),) = _keys(inputs, placement)
+    return tuple(columns)
+
+
+def _keys(inputs: Inputs, placement: Placement) -> list[tuple[int, list[str]]]:
+    """For each input its tag and the columns of its keys."""
+    keys = dict(placement.keys)
+    return [(tag, [columns[properties.index(p)] for p in keys[name]]) for tag, name, properties, columns in inputs]
 
 
 def _hash(inputs: Inputs, placement: Placement) -> str:
     """Keys are hashed as text, so that an int and a long of one value agree."""
-    keys, hashes = dict(placement.keys), []
-    for tag, name, properties, columns in inputs:
-        own = ", ".join(f"CAST({columns[properties.index(p)]} AS STRING)" for p in keys[name])
+    hashes = []
+    for tag, columns in _keys(inputs, placement):
+        own = ", ".join(f"CAST({column} AS STRING)" for column in columns)
         hashes.append((tag, f"hash({own})"))
     several = " ".join(f"WHEN {TAG} = {tag} THEN {own}" for tag, own in hashes)
     return hashes[0][1] if len(hashes) == 1 else f"CASE {several} END"

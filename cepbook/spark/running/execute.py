@@ -41,7 +41,6 @@ from cepbook.spark.task.stops import PACKED, pack
 @dataclass(frozen=True, slots=True)
 class Job:
     """Statements that run together: the program of each task, the events that the tasks are given, in order, and by
-
     statement the names of all that feeds it.
     """
 
