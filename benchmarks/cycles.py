@@ -15,7 +15,7 @@ import argparse
 import time
 
 from cepbook.engine.runtime import Runtime
-from cepbook.lang.text import Text
+from cepbook.lang.syntax.source_text import SourceText
 
 SCHEMA = "create schema s(id long, k string, v double)"
 ALL_DAY = "1000000000 milliseconds"
@@ -42,7 +42,7 @@ def cost(query: str, size: int, events: int) -> float:
     """Microseconds for an event at `size` retained rows."""
     runtime = Runtime()
     runtime.deploy(SCHEMA)
-    runtime.deploy(Text(query.format(n=size), "streamcruncher", {"name": "q", "sliding": "fill"}))
+    runtime.deploy(SourceText(query.format(n=size), "streamcruncher", {"name": "q", "sliding": "fill"}))
     runtime.statement("q").add_listener(lambda delta: None)
     fill = 2 * size + 1
     runtime.send_together(("s", {"id": n, "k": "a", "v": float(n * 7919 % fill)}) for n in range(size))

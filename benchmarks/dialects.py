@@ -18,9 +18,9 @@ import statistics
 import time
 from typing import Any
 
-from cepbook.engine.delta import Record, Row, Rows
+from cepbook.engine.delivery.delta import Record, Row, Rows
 from cepbook.engine.runtime import Runtime
-from cepbook.lang.text import Text
+from cepbook.lang.syntax.source_text import SourceText
 
 SCHEMA = "create schema Tick(id long, k long, price double)"
 
@@ -92,7 +92,7 @@ def measured(dialect: str, text: str, size: int, count: int, rounds: int) -> flo
     words = {"n": size, "ms": size, "sec": size / 1000, "gate": gate, "pause": gate / 1000}
     runtime = Runtime()
     runtime.deploy(SCHEMA)
-    runtime.deploy(Text(text.format(**words), dialect, {} if dialect == "epl" else {"name": "s"}))
+    runtime.deploy(SourceText(text.format(**words), dialect, {} if dialect == "epl" else {"name": "s"}))
     runtime.statement("s").add_sink(Counter())
     keys = max(1, size // 10)
     for i, event in enumerate(events(0, size + gate, keys)):

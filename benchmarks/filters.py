@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cepbook.engine.delta import MORE, Record, Row
+from cepbook.engine.delivery.delta import MORE, Record, Row
 from cepbook.engine.runtime import Runtime
 
 SCHEMA = "create schema Tick(symbol string, price double)"

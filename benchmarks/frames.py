@@ -17,7 +17,7 @@ import time
 
 from cepbook import Workbench
 from cepbook.widgets import StatementView
-from cepbook.widgets.view import view
+from cepbook.widgets.live_view.statement_view import view
 
 EPL = """
 create schema Tick(symbol string, venue string, trader string, price double);

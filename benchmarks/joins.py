@@ -28,7 +28,7 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
-from cepbook.engine.batch import Slice
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 
 SCHEMA = "create schema L(k int, v double); create schema R(k int, w double);"
@@ -256,7 +256,9 @@ def replayed(epl: str, singly: bool, count: int = 2 * EVENTS) -> tuple[float, bo
     for place in range(count):
         of[draw.choice("LR")].append((place, draw.randrange(100)))
     slices = [
-        Slice(name, [p // 10 for p, _ in own], {"k": [k for _, k in own], value: [1.0] * len(own)}, [p for p, _ in own])
+        ColumnBatch(
+            name, [p // 10 for p, _ in own], {"k": [k for _, k in own], value: [1.0] * len(own)}, [p for p, _ in own]
+        )
         for (name, own), value in zip(of.items(), "vw", strict=True)
     ]
     gc.collect()

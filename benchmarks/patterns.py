@@ -25,8 +25,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from cepbook.engine.batch import Slice
-from cepbook.engine.delta import MORE, Record, Row, Rows
+from cepbook.engine.delivery.delta import MORE, Record, Row, Rows
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 
 SCHEMA = "create schema A(id int, x int); create schema B(id int, x int);"
@@ -201,7 +201,7 @@ def replay(events: list[dict[str, Any]]) -> tuple[float, int]:
     size = 65_536
     for i in range(0, len(events), size):
         part = {name: values[i : i + size] for name, values in columns.items()}
-        batch.run([Slice("Tick", times[i : i + size], part)])
+        batch.run([ColumnBatch("Tick", times[i : i + size], part)])
     return len(events) / (time.process_time() - start) / 1000, counter.rows
 
 

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cepbook.engine.batch import Slice
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 
 TICK = "create schema Tick(symbol string, price double);"
@@ -127,7 +127,7 @@ def history(rows: int) -> None:
     begin = time.process_time_ns()
     for at, block in enumerate(blocks):
         columns = {name: [event[name] for event in block] for name in batch.columns["Tick"]}
-        batch.run([Slice("Tick", [0] * tenth, columns, list(range(at * tenth, at * tenth + tenth)))])
+        batch.run([ColumnBatch("Tick", [0] * tenth, columns, list(range(at * tenth, at * tenth + tenth)))])
     run = (time.process_time_ns() - begin) / rows
     gc.enable()
     print(f"{rows:,} rows, 100 symbols: {counter.rows:,} matches, by hand {len(found):,}, replayed {again.rows:,}")

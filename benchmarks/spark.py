@@ -38,9 +38,9 @@ from pyspark.sql import functions as F
 
 from cepbook import Workbench, spark
 from cepbook.spark import local_session
-from cepbook.spark.running.execute import Job, planned
-from cepbook.spark.running.result import SparkRun
-from cepbook.spark.task.hosted import host
+from cepbook.spark.execution.execution import SparkJob, plan_jobs
+from cepbook.spark.execution.spark_run import SparkRun
+from cepbook.spark.task.task_runner import task_function
 
 SCHEMA = "create schema Tick(ts long, symbol string, price double, volume int)"
 KEYED = "create context PerSymbol partition by symbol from Tick;"
@@ -208,12 +208,12 @@ def kernel(name: str, frame: pd.DataFrame) -> float:
     return time.process_time() - start
 
 
-def task(job: Job) -> float:
+def task(job: SparkJob) -> float:
     """CPU-seconds of the task's function over the whole stream."""
     table: pa.Table = job.stream.toArrow()
     batches = table.combine_chunks().to_batches(max_chunksize=10_000)
     start = time.process_time()
-    for _ in host(job.program, ())(iter(batches)):
+    for _ in task_function(job.program, ())(iter(batches)):
         pass
     return time.process_time() - start
 
@@ -240,7 +240,7 @@ def measure(name: str, path: str, frame: pd.DataFrame, session: SparkSession) ->
     source = session.read.parquet(path)
     runtime, frames = bench(name).runtime, {"Tick": source}
     run = spark.run(runtime=runtime, frames=frames, time="ts", sequence="seq", session=session)
-    (job,) = planned(runtime, frames, "ts", "seq", None, 0, None, session)[0]
+    (job,) = plan_jobs(runtime, frames, "ts", "seq", None, 0, None, session)[0]
     path_, tasks = run.coverage["q"].path, int(session.conf.get("spark.sql.shuffle.partitions") or 2)
     floor = source
     if path_ == "by time slice":

@@ -34,7 +34,7 @@ from typing import Any, Literal
 
 from sortedcontainers import SortedList
 
-from cepbook.engine.delta import Record, Row, Rows
+from cepbook.engine.delivery.delta import Record, Row, Rows
 from cepbook.engine.runtime import Runtime
 
 SCHEMA = """create schema Tick(

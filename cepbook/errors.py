@@ -32,10 +32,10 @@ class Span:
         return before.count("\n") + 1, self.start - (before.rfind("\n") + 1) + 1
 
 
-NOWHERE = Span(0, 0)
+NO_SPAN = Span(0, 0)
 
 
-def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+def nearest_name(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The one of `known` that `name` was probably meant to be, in any case; None when none is near.
 
     `cutoff` is the least likeness, from 0 (anything) to 1 (equal but for the case).
@@ -49,15 +49,16 @@ def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | No
 
 def did_you_mean(name: object, known: Iterable[str]) -> str | None:
     """The hint of a `Diagnostic` that names the nearest of `known`; None when none is near."""
-    found = nearest(name, known)
+    found = nearest_name(name, known)
     return None if found is None else f"did you mean `{found}`?"
 
 
 _MOST_NAMES = 8  # in a hint
 
 
-def nearest_or_known(name: object, known: Iterable[str]) -> str | None:
-    """The hint that names the nearest of `known`, or the first of them where none is near; None where there are none.
+def nearest_or_known_names(name: object, known: Iterable[str]) -> str | None:
+    """The hint that names the nearest of `known`, or the first of them where none is near; None where there are
+    none.
     """
     names = list(dict.fromkeys(known))
     shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
@@ -71,9 +72,9 @@ def hint_line(name: object, known: Iterable[str]) -> str:
     return "" if hint is None else f"\n  hint: {hint}"
 
 
-def known_line(name: object, known: Iterable[str]) -> str:
+def known_names_line(name: object, known: Iterable[str]) -> str:
     """The same, but where none is near with those that there are; empty where there are none."""
-    hint = nearest_or_known(name, known)
+    hint = nearest_or_known_names(name, known)
     return "" if hint is None else f"\n  hint: {hint}"
 
 
@@ -83,7 +84,7 @@ class Diagnostic:
 
     code: str
     message: str
-    span: Span = NOWHERE
+    span: Span = NO_SPAN
     hint: str | None = None
 
     def render(self, source: str, origin: str = "epl", first: int = 1) -> str:
@@ -132,7 +133,7 @@ _WIDEST = 200  # characters of a source line that are shown around a caret
 _BLANKED = re.compile("[^\t]")  # above a caret; a tab stays one, however wide it is shown
 
 
-def shortened(line: str) -> str:
+def shorten_line(line: str) -> str:
     """A line, of a very long one the beginning and the end: a fact stands at either."""
     if len(line) <= _LONGEST:
         return line
@@ -157,7 +158,7 @@ class CepbookError(Exception):
     """
 
     def __str__(self) -> str:
-        return "\n".join(shortened(line) for line in printable(super().__str__()).split("\n"))
+        return "\n".join(shorten_line(line) for line in printable(super().__str__()).split("\n"))
 
     def _render_traceback_(self) -> list[str]:
         lines = str(self).split("\n")
@@ -227,13 +228,13 @@ class SnapshotError(CepbookError):
     """State that cannot be saved, or a snapshot that cannot be loaded: damaged, of another format, of other code."""
 
 
-def cause_text(failure: BaseException) -> str:
+def exception_text(failure: BaseException) -> str:
     """Class and message of an exception of the user's code, cut where the message is very long."""
     try:
         message = str(failure)
     except Exception:  # noqa: BLE001 - an exception whose text fails is still reported
         message = "(an exception without a readable message)"
-    return f"{type(failure).__name__}: {shortened(message)}"
+    return f"{type(failure).__name__}: {shorten_line(message)}"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -260,7 +261,7 @@ class StatementError(CepbookError):
 
 
 @contextmanager
-def not_too_deep() -> Iterator[None]:
+def rejecting_deep_nesting() -> Iterator[None]:
     """UsageError for expressions that are nested deeper than Python's stack, or the parser of its source, goes."""
     try:
         yield

@@ -1,6 +1,7 @@
 """Feed: the bounded buffer between a running statement and everything that shows its output.
 
-A statement hands over records (see `cepbook.engine.delta`) and forgets them; widgets, `Workbench.changes` and tests
+A statement hands over records (see `cepbook.engine.delivery.delta`) and forgets them; widgets, `Workbench.changes`
+and tests
 read deliveries later, at their own rate. Taking a record appends it to a short list; now and then the list is settled:
 counted and turned into columns. Rows are dicts only when somebody asks for deliveries; `columns` gives columns.
 A feed knows neither engine nor user interface.
@@ -25,8 +26,8 @@ Row = dict[str, Any]
 Rows = list[Row] | None
 Record = tuple[Any, ...]
 
-LOG = 1 << 28  # bytes of a workbench's log of one feed: some five million rows of four columns
-UNCOUNTED = 1024  # records that may wait for counting; more would not make taking one measurably cheaper
+SPILL_LIMIT = 1 << 28  # bytes of a workbench's log of one feed: some five million rows of four columns
+MAX_PENDING = 1024  # records that may wait for counting; more would not make taking one measurably cheaper
 _INSERT, _MORE, _REMOVE, _GONE, _EMPTY = range(5)  # the marks of records
 _BEGIN = (_INSERT, _REMOVE, _EMPTY)  # those that begin a delivery
 _BEGINS = bytes(mark % 2 == 0 for mark in range(256))  # by mark: whether it does
@@ -41,7 +42,7 @@ class Delivery(NamedTuple):
     remove: Rows
 
 
-class Slice(NamedTuple):
+class FeedRead(NamedTuple):
     """What `Feed.since` found: the deliveries, the cursor for the next call, and how many were dropped unread."""
 
     deliveries: list[Delivery]
@@ -49,7 +50,7 @@ class Slice(NamedTuple):
     missed: int
 
 
-class Columns(NamedTuple):
+class FeedColumns(NamedTuple):
     """Rows in order, insert rows of a delivery before its remove rows, as lists of one length.
 
     `numbers` are the deliveries' numbers, `times` clock times in ms, `inserts` tells which are insert rows; a delivery
@@ -111,7 +112,7 @@ class Segment(NamedTuple):
         return Segment(self.marks[start:], self.times[start:], [column[start:] for column in self.values])
 
 
-class Log:
+class SpillFile:
     """What a feed dropped, in a nameless file that goes with it: at most `most` bytes, and all or nothing.
 
     When there is more, or something that cannot be written, the log is `lost`: it holds nothing from then on.
@@ -180,7 +181,7 @@ class Feed:
     """The latest deliveries of one statement, at most about `capacity` rows (insert and remove rows together).
 
     The oldest deliveries are dropped whole; a reader never sees more than `capacity` rows, except that the newest
-    delivery is always kept, however large. Between reads up to `UNCOUNTED` records wait uncounted (fewer when
+    delivery is always kept, however large. Between reads up to `MAX_PENDING` records wait uncounted (fewer when
     `capacity` is small) and as many wait to be dropped. Reading is safe from any thread; `describe`, `one`, `extend`
     and `push` belong to the one thread that runs the engine. Rows that readers get are their own.
     """
@@ -208,7 +209,7 @@ class Feed:
         self._total_insert = 0
         self._total_remove = 0
         self._dropped = 0
-        self._log = Log(log)
+        self._log = SpillFile(log)
         self._batch = self._usual_batch  # 0 while a subscriber waits for news, so that `one` needs one comparison only
         self._subscribers: list[Callable[[], object]] = []
         self._lock = Lock()
@@ -289,7 +290,7 @@ class Feed:
             fn()
 
     # -------------------------------------------------------------- reading
-    def since(self, cursor: int = 0) -> Slice:
+    def since(self, cursor: int = 0) -> FeedRead:
         """The kept deliveries with a number of at least `cursor` (0: from the first), oldest first."""
         segments, start, end = self._read(cursor)
         found: list[Delivery] = []
@@ -302,9 +303,9 @@ class Feed:
                 found += [Delivery(number + i, time, [fresh(row)], None) for i, (time, row) in enumerate(made)]
             else:
                 found += _deliveries(number, segment, iter(rows), fresh)
-        return Slice(found, end, max(0, start - max(cursor, 0)))
+        return FeedRead(found, end, max(0, start - max(cursor, 0)))
 
-    def columns(self, cursor: int = 0, limit: int | None = None) -> Columns:
+    def columns(self, cursor: int = 0, limit: int | None = None) -> FeedColumns:
         """The rows of the kept deliveries with a number of at least `cursor`, of these at most the `limit` newest.
 
         Cheaper than `since`: nothing is made for a row.
@@ -327,9 +328,9 @@ class Feed:
         if beyond > 0:
             marks, found = marks[beyond:], [column[beyond:] for column in found]
         numbers, times, *values = found
-        return Columns(numbers, times, [mark <= _MORE for mark in marks], end, self.names, values)
+        return FeedColumns(numbers, times, [mark <= _MORE for mark in marks], end, self.names, values)
 
-    def everything(self) -> Iterator[Columns]:
+    def everything(self) -> Iterator[FeedColumns]:
         """All rows since the start or the last `clear`, part by part: first what the log holds, then what is kept.
 
         Fewer than `total_insert` and `total_remove` count where the log could not hold all; without it, what is kept.
@@ -354,13 +355,13 @@ class Feed:
             yield self._rows_of(segment, number, end)
             number += segment.deliveries
 
-    def _rows_of(self, segment: Segment, number: int, end: int) -> Columns:
+    def _rows_of(self, segment: Segment, number: int, end: int) -> FeedColumns:
         marks, times, numbers, values = segment.marks, segment.times, list(segment.numbers(number)), segment.values
         if _EMPTY in marks:
             chosen = [mark != _EMPTY for mark in marks]
             numbers, times, *values = (list(compress(column, chosen)) for column in (numbers, times, *values))
             marks = marks.replace(bytes([_EMPTY]), b"")
-        return Columns(numbers, times, [mark <= _MORE for mark in marks], end, self.names, values)
+        return FeedColumns(numbers, times, [mark <= _MORE for mark in marks], end, self.names, values)
 
     def snapshot(self) -> list[Delivery]:
         """All kept deliveries, oldest first."""
@@ -501,7 +502,7 @@ class Feed:
     @property
     def _usual_batch(self) -> int:
         """The length of what is pending at which it is worth while to settle it."""
-        return max(1, min(UNCOUNTED, self.capacity // 4)) * self._width
+        return max(1, min(MAX_PENDING, self.capacity // 4)) * self._width
 
     def _rearm(self) -> None:
         self._batch = 0 if self._subscribers else self._usual_batch

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Batch
+from cepbook.engine.replay.batch_replayer import BatchReplayer
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import flaws
+from cepbook.engine.soundness import invariant_violations
 
 HERE = Path(__file__).resolve().parent
 
@@ -57,7 +57,7 @@ def pytest_sessionstart() -> None:
     """What must hold between two rounds is looked at after every so many events, advances and slices, in all tests."""
     for name in ("send", "advance"):
         setattr(Runtime, name, _watched(getattr(Runtime, name), lambda runtime: runtime))
-    Batch.run = _watched(Batch.run, attrgetter("_runtime"))  # type: ignore[method-assign]
+    BatchReplayer.run = _watched(BatchReplayer.run, attrgetter("_runtime"))  # type: ignore[method-assign]
 
 
 _inside = 0  # calls that are under way: what a listener does is in the middle of a round
@@ -77,6 +77,6 @@ def _watched(work: Callable[..., None], runtime_of: Callable[[Any], Runtime]) ->
             _inside -= 1
         calls += 1
         if not _inside and calls % 7 == 0:
-            assert flaws(runtime_of(owner)) == []
+            assert invariant_violations(runtime_of(owner)) == []
 
     return watched

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.rows import windows
+from cepbook.engine import windows
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError
-from cepbook.lang.aggregates import AGGREGATES
-from cepbook.lang.clauses import OF_WORD
-from cepbook.lang.dialects import epl
-from cepbook.lang.functions import FUNCTIONS
-from cepbook.lang.methods import METHODS
-from cepbook.lang.windows import EXAMPLE_SCHEMA, WINDOWS
-from cepbook.magics.topics import help_text
+from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD
+from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.registry.methods import METHODS
+from cepbook.lang.registry.windows import EXAMPLE_SCHEMA, WINDOWS
+from cepbook.lang.syntax.reader import parser
+from cepbook.magics.epl.help import help_text
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = [
@@ -66,7 +66,7 @@ def test_example_shows_the_row(row: Any) -> None:
     if " " not in row.name:  # an operation with a space in its name has none in EPL
         word = row.name.split(".")[-1]  # methods are listed as `string.length`
         assert re.search(rf"\b{re.escape(word)}\b", row.example, flags=re.IGNORECASE), row.example
-    assert epl.parse(statement(row)).statements
+    assert parser.parse_epl(statement(row)).statements
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -86,7 +86,7 @@ def test_example_runs_or_is_refused(row: Any) -> None:
 def test_window_has_a_module_and_a_case(row: Any) -> None:
     """One file per window, named as in EPL, and at least one scenario that uses it."""
     if row.name not in WITHOUT_MODULE:
-        assert (ROOT / "cepbook" / "engine" / "rows" / "windows" / f"{row.name}.py").is_file()
+        assert (ROOT / "cepbook" / "engine" / "windows" / f"{row.name}.py").is_file()
     assert re.search(rf"[#:]{row.name}\b", corpus()), f"no scenario uses {row.name}"
 
 
@@ -98,11 +98,11 @@ def test_a_module_without_what_its_row_promises_is_told() -> None:
 def test_every_module_of_a_window_has_a_row() -> None:
     made = {
         path.stem
-        for path in (ROOT / "cepbook" / "engine" / "rows" / "windows").glob("*.py")
+        for path in (ROOT / "cepbook" / "engine" / "windows").glob("*.py")
         if re.search(r"^(WINDOW|STATISTIC)\b", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     }
-    missing = made - {*WINDOWS, "supplied"}  # windows of users share one form and have a row each
-    assert not missing, "write their rows in cepbook/lang/windows.py"
+    missing = made - {*WINDOWS, "python_window"}  # windows of users share one form and have a row each
+    assert not missing, "write their rows in cepbook/lang/registry/windows.py"
 
 
 @pytest.mark.parametrize(
@@ -133,5 +133,5 @@ def test_method_has_a_case(row: Any) -> None:
 def test_every_word_has_a_case() -> None:
     """Scenarios have all keywords and calls, but for what is refused."""
     text = corpus().lower()
-    missing = {word for word in OF_WORD if not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)}
+    missing = {word for word in CLAUSE_OF_KEYWORD if not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)}
     assert missing <= {"method", "sql", "metadatasql", "dataflow"}

@@ -25,21 +25,21 @@ WORDS = EXTENSION / "src" / "words.json"
 
 def words() -> str:
     """The words that the tokenizer knows, from the grammars, the lexer and the type table; the magics of our cells."""
-    from cepbook.lang.dialects import DIALECTS
-    from cepbook.lang.dialects.epl_lexer import UNITS
-    from cepbook.lang.skeletons import SKELETONS
+    from cepbook.dialects.registry import DIALECTS
+    from cepbook.lang.registry.templates import STATEMENT_TEMPLATES
+    from cepbook.lang.syntax.reader.lexer import TIME_UNITS
     from cepbook.lang.types import BY_NAME
-    from cepbook.magics.scope import OF_EVENTS, keywords
+    from cepbook.magics.editor.cursor import EVENT_CELLS, grammar_keywords
 
     types = sorted(name for name in BY_NAME if "." not in name)
     others = {word for row in DIALECTS.values() for word in row.keywords if word.isalpha() and word.islower()}
-    magics = [*(row.magic for row in DIALECTS.values()), "query", *OF_EVENTS]
+    magics = [*(row.magic for row in DIALECTS.values()), "query", *EVENT_CELLS]
     found = {
-        "keywords": sorted({*keywords(), *others}),
+        "keywords": sorted({*grammar_keywords(), *others}),
         "types": types,
-        "units": sorted(UNITS),
+        "units": sorted(TIME_UNITS),
         "magics": magics,
-        "skeletons": [{"label": label, "text": text} for label, text in SKELETONS.items()],
+        "skeletons": [{"label": label, "text": text} for label, text in STATEMENT_TEMPLATES.items()],
     }
     return json.dumps(found, indent=1) + "\n"
 

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from cepbook.errors import CepbookError
-from cepbook.lang.aggregates import AGGREGATES
-from cepbook.lang.clauses import CLAUSES
-from cepbook.lang.formatting import formatted
-from cepbook.lang.functions import FUNCTIONS
-from cepbook.lang.methods import METHODS
-from cepbook.lang.windows import EXAMPLE_SCHEMA, WINDOWS
+from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.registry.clauses import CLAUSES
+from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.registry.methods import METHODS
+from cepbook.lang.registry.windows import EXAMPLE_SCHEMA, WINDOWS
+from cepbook.lang.syntax.formatter import format_epl
 from cepbook.magics import COMMANDS
-from cepbook.magics.topics import window_signature
+from cepbook.magics.epl.help import window_signature
 from cepbook.session import Workbench
-from cepbook.widgets.encode import text_of
+from cepbook.widgets.base.column_encoding import format_value
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 HEAD = "<!-- Written by tools/reference.py from the registries; a test compares it. -->\n\n"
@@ -59,7 +59,7 @@ def value_of(example: str) -> str:
         return f"({str(error).splitlines()[0]})"
     rows = deliveries[-1].insert if deliveries else None
     value: Any = rows[-1].get("v") if rows and not is_statement(example) else ""
-    return "" if isinstance(value, dict) or value == "" else _cell(text_of(value))
+    return "" if isinstance(value, dict) or value == "" else _cell(format_value(value))
 
 
 def _cell(text: str) -> str:
@@ -79,7 +79,7 @@ def windows() -> Iterator[str]:
     for row in WINDOWS.values():
         yield f"## {row.name}\n\n`{window_signature(row)}`\n\n{row.doc}\n"
         statement = row.example if is_statement(row.example) else f"select * from Tick{row.example}"
-        yield f"```epl\n{formatted(statement).rstrip()}\n```\n"
+        yield f"```epl\n{format_epl(statement).rstrip()}\n```\n"
         if row.supported and (FOLDER / f"{row.name}.svg").exists():
             yield f"![{row.name}, drawn]({row.name}.svg)\n"
 
@@ -100,7 +100,7 @@ OVER = "Values are those of the example over the last five of eight ticks: " + "
 def clauses() -> Iterator[str]:
     yield "# Clauses and operators\n"
     for row in CLAUSES.values():
-        yield f"## {row.name}\n\n{row.doc}\n\n```epl\n{formatted(row.example).rstrip()}\n```\n"
+        yield f"## {row.name}\n\n{row.doc}\n\n```epl\n{format_epl(row.example).rstrip()}\n```\n"
 
 
 def magics() -> Iterator[str]:
@@ -132,7 +132,7 @@ def pictures() -> Iterator[tuple[str, str]]:
     import vl_convert
 
     from cepbook.widgets.charts import _drawable, render
-    from cepbook.widgets.marble import chart
+    from cepbook.widgets.marble.marble_chart import marble_chart
     from cepbook.widgets.theme import printed
 
     for row in WINDOWS.values():
@@ -140,7 +140,7 @@ def pictures() -> Iterator[tuple[str, str]]:
             statement = row.example if is_statement(row.example) else f"select * from Tick{row.example}"
             statement = re.sub(r"^select (?!irstream)", "select irstream ", statement)
             try:
-                spec = chart(played(statement).marble("example", label=["symbol", "price"])).to_dict()
+                spec = marble_chart(played(statement).marble("example", label=["symbol", "price"])).to_dict()
             except CepbookError:
                 continue
             shown = next(value for key, value in render(spec).items() if "vegalite" in key)

@@ -15,23 +15,23 @@ from contextlib import suppress
 from typing import NoReturn
 
 from cepbook import __version__
-from cepbook.cli.command import Command
-from cepbook.errors import CepbookError, printable, shortened
+from cepbook.cli.command import CliCommand
+from cepbook.errors import CepbookError, printable, shorten_line
 
 # Name -> the module of its `COMMAND`, and what it does. Only the module of the command that is given is loaded: pandas
 # takes a second, and `format`, which editors and hooks call for each file, needs none.
 COMMANDS = {
-    "run": ("cepbook.cli.replaying", "Run EPL modules over files of events and write what statements deliver."),
-    "test": ("cepbook.cli.scenarios", "Run the cases of scenario files."),
-    "format": ("cepbook.cli.formatting", "Lay out EPL files: a clause per line, one kind of spacing."),
-    "lab": ("cepbook.cli.lab", "Open JupyterLab at a notebook with the workbench."),
+    "run": ("cepbook.cli.run_command", "Run EPL modules over files of events and write what statements deliver."),
+    "test": ("cepbook.cli.scenario_command", "Run the cases of scenario files."),
+    "format": ("cepbook.cli.format_command", "Lay out EPL files: a clause per line, one kind of spacing."),
+    "lab": ("cepbook.cli.lab_command", "Open JupyterLab at a notebook with the workbench."),
 }
 FAILED, INTERRUPTED, UNREAD = 1, 130, 141
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        super().error(shortened(printable(message)))
+        super().error(shorten_line(printable(message)))
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -55,12 +55,12 @@ def main(given: Sequence[str] | None = None) -> int:
         return UNREAD
 
 
-def load(words: Sequence[str]) -> tuple[str, Command | None]:
+def load(words: Sequence[str]) -> tuple[str, CliCommand | None]:
     """The command that the words begin with, loaded with all that it needs; None where there is no such command."""
     name = next((word for word in words if not word.startswith("-")), "")  # no option before it has a value
     if name not in COMMANDS:
         return name, None
-    command: Command = importlib.import_module(COMMANDS[name][0]).COMMAND
+    command: CliCommand = importlib.import_module(COMMANDS[name][0]).COMMAND
     return name, command
 
 

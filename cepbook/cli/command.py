@@ -13,7 +13,7 @@ from cepbook.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CliCommand:
     """A module of this package has one as `COMMAND`: `arguments` declares what it takes, `run` does it and gives the
     exit code."""
 
@@ -21,7 +21,7 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
 
-def pair(text: str) -> tuple[str, str]:
+def name_value_pair(text: str) -> tuple[str, str]:
     """An argparse type: ``NAME=REST``."""
     name, equals, rest = text.partition("=")
     if not equals or not name.strip() or not rest.strip():
@@ -29,7 +29,7 @@ def pair(text: str) -> tuple[str, str]:
     return name.strip(), rest.strip()
 
 
-def value_of(text: str) -> Any:
+def parse_value_text(text: str) -> Any:
     """A value as JSON writes it; what is no JSON is a text."""
     try:
         return json.loads(text)

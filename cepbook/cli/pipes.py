@@ -9,17 +9,17 @@ from contextlib import suppress
 from typing import IO, Any
 
 from cepbook.errors import EventError
-from cepbook.session.data.files import json_object
-from cepbook.session.data.sources import Nothing
-from cepbook.session.driving.replay import Replay
-from cepbook.session.running.sinks import FileSink, SinkError
+from cepbook.session.io.files import json_object
+from cepbook.session.io.sinks import FileSink, SinkError
+from cepbook.session.io.sources import SourcePause
+from cepbook.session.replay.replay import Replay
 
 PIPE = "-"  # what stands for one in place of the name of a file
 PAUSE = 0.2  # seconds between two looks whether a pipe in which nothing comes is to be waited for any longer
 CHUNK = 65_536  # bytes that are read from a pipe at once
 
 
-class Piped:
+class StandardOutput:
     """Rows for the standard output, which go there as they are made. `unread`: nobody reads them any more.
 
     Then the run ends, but where files are written, too.
@@ -77,12 +77,12 @@ class Piped:
                 self._replay.stop()
 
 
-def events_of(pipe: IO[str], out: Piped) -> Iterator[dict[str, Any] | Nothing]:
+def events_of(pipe: IO[str], out: StandardOutput) -> Iterator[dict[str, Any] | SourcePause]:
     """The objects of the lines of a pipe, to its end or until they are wanted no more."""
     number = 0
     for line in _lines(pipe, out):
         if line is None:
-            yield Nothing.YET
+            yield SourcePause.YET
             continue
         number += 1
         if line.strip():
@@ -92,7 +92,7 @@ def events_of(pipe: IO[str], out: Piped) -> Iterator[dict[str, Any] | Nothing]:
                 raise EventError(f"standard input, line {number}: {error}") from None
 
 
-def _lines(pipe: IO[str], out: Piped) -> Iterator[str | bytes | None]:
+def _lines(pipe: IO[str], out: StandardOutput) -> Iterator[str | bytes | None]:
     """Lines as they come; None when the next is waited for: rows of those before are written first."""
     try:
         number = pipe.fileno()

@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields
 from typing import get_args
 from zoneinfo import available_timezones
 
-from cepbook.arguments import check, shown
+from cepbook.argument_checks import check_argument, describe_value
 from cepbook.errors import UsageError, hint_line
-from cepbook.lang.dates.zone import zone_of
-from cepbook.lang.plan import Selector
+from cepbook.lang.java.dates.time_zone import zone_of
+from cepbook.lang.plan.nodes import Selector
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Config:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            check("Config", each.name, str(each.type), getattr(self, each.name))
+            check_argument("Config", each.name, str(each.type), getattr(self, each.name))
         selector = self.default_stream_selector
         if selector not in get_args(Selector):
             known = ", ".join(get_args(Selector))
-            raise UsageError(f"Config: `default_stream_selector` is one of {known}, not {shown(selector)}")
+            raise UsageError(f"Config: `default_stream_selector` is one of {known}, not {describe_value(selector)}")
         for name in ("pattern_limit", "recognize_limit"):
             if getattr(self, name) < 1:
                 raise UsageError(f"Config: `{name}` is at least 1, not {getattr(self, name)}")
@@ -62,7 +62,7 @@ class Config:
             zone_of(self.time_zone)
         except ValueError:
             hint = hint_line(self.time_zone, available_timezones())
-            raise UsageError(f"Config: there is no time zone {shown(self.time_zone)}{hint}") from None
+            raise UsageError(f"Config: there is no time zone {describe_value(self.time_zone)}{hint}") from None
 
     @property
     def second(self) -> int:

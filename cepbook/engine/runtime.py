@@ -11,35 +11,35 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from cepbook.engine.batch import Batch
-from cepbook.engine.clock import LAST, NEVER, Clock
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.context import Context
-from cepbook.engine.contexts.notices import Notices, PartitionListener
-from cepbook.engine.contexts.selectors import Selector, chosen
-from cepbook.engine.delta import Row
-from cepbook.engine.deployments import Deployment, listing, users
-from cepbook.engine.failures import ErrorListener, Failures, attribute
-from cepbook.engine.filters import Handler
-from cepbook.engine.modules import Modules
-from cepbook.engine.naming import check_function_name, known
-from cepbook.engine.ports import Holder
-from cepbook.engine.queries import ask
-from cepbook.engine.rounds import Rounds
-from cepbook.engine.routing import Routes, route, unwatched
-from cepbook.engine.rows.support import copied
-from cepbook.engine.senders import sending, sending_to
-from cepbook.engine.snapshot.single import partition_snapshot, restore_partition
-from cepbook.engine.snapshot.whole import restored, snapshot
-from cepbook.engine.statement import Statement
-from cepbook.engine.succession import latest_first
-from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted, shared
+from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionListeners
+from cepbook.engine.contexts.selectors import Selector, select_partitions
+from cepbook.engine.delivery.delta import Row
+from cepbook.engine.deploy.deployer import Deployer
+from cepbook.engine.deploy.deployments import Deployment, deployments_using, statement_names_text
+from cepbook.engine.deploy.fire_and_forget import run_query
+from cepbook.engine.deploy.naming import check_function_name, lookup_name
+from cepbook.engine.dispatch.failures import ErrorListener, FailureLog, attribute_failure
+from cepbook.engine.dispatch.routing import EventRoutes, build_route, ignore_call
+from cepbook.engine.dispatch.senders import build_handler_sender, build_sender
+from cepbook.engine.dispatch.turn import Turn
+from cepbook.engine.expressions.primitives import deep_copied
+from cepbook.engine.replay.batch_replayer import BatchReplayer
+from cepbook.engine.services import DeliveryHolder
+from cepbook.engine.snapshot.partition_snapshot import restore_partition, save_partition
+from cepbook.engine.snapshot.runtime_snapshot import restore_runtime, save_runtime
+from cepbook.engine.statements.statement import RunningStatement
+from cepbook.engine.statements.variables import SIMPLE, RuntimeVariable, Variables, convert_value, find_variable
+from cepbook.engine.subscriptions.filter_index import EventHandler
+from cepbook.engine.subscriptions.subscription_order import latest_first_key
+from cepbook.engine.time.clock import LAST_TIME, NEVER, Clock
 from cepbook.errors import EventError, Interrupted, StatementError, UsageError, hint_line
-from cepbook.lang.catalog import Catalog, EventType, FunctionType, Returns, VariableType
-from cepbook.lang.plan import ModulePlan
+from cepbook.lang.plan.catalog import Catalog, EventType, FunctionType, ReturnSpec, VariableType
+from cepbook.lang.plan.nodes import ModulePlan
 from cepbook.lang.types import OBJECT, Type
 
-__all__ = ["Config", "Deployment", "Runtime", "Statement"]
+__all__ = ["Config", "Deployment", "Runtime", "RunningStatement"]
 
 
 class Runtime:
@@ -56,21 +56,21 @@ class Runtime:
         self, config: Config = Config(), *, start: int = 0, functions: Mapping[str, Callable[..., Any]] | None = None
     ) -> None:
         self.config = config
-        self.clock = Clock(start, None if config.prioritized else latest_first)
+        self.clock = Clock(start, None if config.prioritized else latest_first_key)
         self.functions: dict[str, Callable[..., Any]] = {}
-        self._failures = Failures()
+        self._failures = FailureLog()
         self.version = 0
-        self._notices = Notices(self.report)
-        self._routes: dict[str, Handler] = {}  # built at the first event of the type after a change
-        self.routes = Routes(self, self._routes, self._route, self._caught)
-        self.entered: Callable[[], object] = unwatched  # called before anything is done or read from outside
+        self._notices = PartitionListeners(self.report)
+        self._routes: dict[str, EventHandler] = {}  # built at the first event of the type after a change
+        self.routes = EventRoutes(self, self._routes, self._route, self._caught)
+        self.entered: Callable[[], object] = ignore_call  # called before anything is done or read from outside
         self.holds = False  # whether statements hold their rows until all have seen the event
-        self.rounds = Rounds(self.clock, self._failures, self._known_route, self._caught, self.rewired)
+        self.rounds = Turn(self.clock, self._failures, self._known_route, self._caught, self.rewired)
         self._queue = self.rounds.queue
         self.changes = self.rounds.changes
         self.activations = self.rounds.activations
         self._serial = 0
-        modules = Modules(self, self.rounds, self.functions, self._notices, self._next_order, self._changed)
+        modules = Deployer(self, self.rounds, self.functions, self._notices, self._next_order, self._changed)
         self._modules = modules
         self._statements, self._contexts = modules.statements, modules.contexts
         self.stores = modules.stores  # the named windows and tables
@@ -99,7 +99,7 @@ class Runtime:
         due = self.clock.beyond(time)
         return None if due >= NEVER else due
 
-    def register_function(self, name: str, function: Callable[..., Any], *, returns: Returns = OBJECT) -> None:
+    def register_function(self, name: str, function: Callable[..., Any], *, returns: ReturnSpec = OBJECT) -> None:
         """Make `function` callable in EPL; it gets plain values, None for null. Arrays and events are copies for it.
 
         Errors: UsageError when `name` is no name, a reserved word, or the name of a function or aggregate of EPL.
@@ -115,9 +115,9 @@ class Runtime:
         """
         name = event_type.name
         if name in self.catalog.event_types:
-            found = users(self._modules.deployments, [("event type", name)])
+            found = deployments_using(self._modules.deployments, [("event type", name)])
             if found and self.catalog.event_types[name] != event_type:
-                raise UsageError(f"event type `{name}` is used by {listing(found)}; drop these first")
+                raise UsageError(f"event type `{name}` is used by {statement_names_text(found)}; drop these first")
             if not replace and not found:
                 raise UsageError(f"event type `{name}` exists already")
         self.catalog.event_types[name] = event_type
@@ -133,20 +133,20 @@ class Runtime:
         """Add a variable that does not come from EPL. Errors: UsageError when there is one, or `value` does not fit."""
         if name in self.catalog.variables:
             raise UsageError(f"variable `{name}` exists already")
-        fitting = accepted(name, value, type_)
+        fitting = convert_value(name, value, type_)
         simple = constant and type_.of is None and type_.name in SIMPLE
         self.catalog.variables[name] = VariableType(name, type_, constant, fitting if constant else None, simple)
-        self._modules.variables = {**self._modules.variables, name: Variable(name, type_, fitting)}
+        self._modules.variables = {**self._modules.variables, name: RuntimeVariable(name, type_, fitting)}
 
-    def given_variables(self) -> tuple[tuple[str, Type, Any, bool], ...]:
+    def external_variables(self) -> tuple[tuple[str, Type, Any, bool], ...]:
         """What `define_variable` takes, of every variable: values as they were given, not as statements left them."""
         found = [v for v in self.catalog.variables.values() if v.context is None]
         return tuple((v.name, v.type, self._modules.variables[v.name].given, v.constant) for v in found)
 
     def get_variable(self, name: str) -> Any:
         """The present value of a variable, of an array a copy. Errors: UsageError with the nearest known name."""
-        found = shared(name, self._modules.variables)
-        return found.value if found.type.of is None else copied(found.value)
+        found = find_variable(name, self._modules.variables)
+        return found.value if found.type.of is None else deep_copied(found.value)
 
     def set_variable(self, name: str, value: object) -> None:
         """Assign a variable: statements read the new value from now on. None is null.
@@ -154,10 +154,10 @@ class Runtime:
         Errors: UsageError for an unknown name, a constant, and a value that is not of the variable's type.
         """
         self.entered()
-        found = shared(name, self._modules.variables)
+        found = find_variable(name, self._modules.variables)
         if self.catalog.variables[name].constant:
             raise UsageError(f"`{name}` is a constant, it cannot be set")
-        fitting = accepted(name, value, found.type)
+        fitting = convert_value(name, value, found.type)
         with self.rounds:
             found.set(fitting)
             if self._queue:
@@ -165,7 +165,7 @@ class Runtime:
 
     # -------------------------------------------------------------- deploying
     @property
-    def statements(self) -> Mapping[str, Statement]:
+    def statements(self) -> Mapping[str, RunningStatement]:
         """The statements that run, by name, in deployment order."""
         return self._statements
 
@@ -174,10 +174,10 @@ class Runtime:
         """The deployments, by id, in order."""
         return self._modules.deployments
 
-    def statement(self, name: str) -> Statement:
+    def statement(self, name: str) -> RunningStatement:
         """The running statement `name`. Errors: UsageError with the nearest known name."""
         self.entered()
-        return known("statement", name, self._statements, self.catalog)
+        return lookup_name("statement", name, self._statements, self.catalog)
 
     def compile(self, epl: str) -> ModulePlan:
         """Parse, bind and rewrite a module against the present catalogue. Errors: ParseError, BindError."""
@@ -273,13 +273,13 @@ class Runtime:
         ``send(…, at=…)``.
         """
         self._route(type_name)
-        return sending(self._routes, type_name, self.clock, self.rounds, self._caught, time)
+        return build_sender(self._routes, type_name, self.clock, self.rounds, self._caught, time)
 
     def sender_to(self, type_name: str, statements: Container[str]) -> Callable[[dict[str, Any]], None]:
         """As `sender`, to some statements, with all of their contexts; valid until statements come or go."""
-        return sending_to(self.routes.only(type_name, statements), self.rounds, self._caught)
+        return build_handler_sender(self.routes.only(type_name, statements), self.rounds, self._caught)
 
-    def enqueue(self, type_name: str, rows: list[Row], partition: Any = None) -> None:
+    def enqueue_rows(self, type_name: str, rows: list[Row], partition: Any = None) -> None:
         """As `Host.enqueue`."""
         for reader, number in self.activations.readers.get(type_name, ()):
             reader.put(number, rows)
@@ -290,17 +290,17 @@ class Runtime:
         for row in rows:  # a table has them at once
             store.inserted(row, partition)
 
-    def batch(self, types: Sequence[str]) -> Batch:
-        """The entry for many events of `types` at once, as columns: what replays use. See `Batch`."""
+    def batch(self, types: Sequence[str]) -> BatchReplayer:
+        """The entry for many events of `types` at once, as columns: what replays use. See `BatchReplayer`."""
         for name in types:
             self._route(name)
-        return Batch(self, types)
+        return BatchReplayer(self, types)
 
-    def held(self, statement: Holder) -> None:
+    def held(self, statement: DeliveryHolder) -> None:
         """`statement` holds rows until everybody has seen the present event (or instant)."""
         self.rounds.held(statement)
 
-    def _route(self, type_name: str) -> Handler:
+    def _route(self, type_name: str) -> EventHandler:
         route = self._routes.get(type_name)
         if route is None:
             if type_name not in self.catalog.event_types:
@@ -309,18 +309,18 @@ class Runtime:
             route = self._routes[type_name] = self._unbuilt_route(type_name)
         return route
 
-    def _known_route(self, type_name: str) -> Handler | None:
+    def _known_route(self, type_name: str) -> EventHandler | None:
         store = self.stores.get(type_name)
         if store is not None:
             return self.routes.into(store)
         return self._route(type_name) if type_name in self._modules.catalog.event_types else None
 
-    def _unbuilt_route(self, type_name: str) -> Handler:
+    def _unbuilt_route(self, type_name: str) -> EventHandler:
         def first(event: Any) -> None:
             self.rounds.check()
             if type_name not in self.catalog.event_types:
                 raise EventError(f"event type `{type_name}` was dropped")
-            self._routes[type_name] = route(self, type_name, self._caught)
+            self._routes[type_name] = build_route(self, type_name, self._caught)
             self._routes[type_name](event)
 
         return first
@@ -334,7 +334,7 @@ class Runtime:
             self._routes[name] = self._unbuilt_route(name)
         self.rounds.frozen()
 
-    def readers(self, type_name: str) -> list[Statement]:
+    def readers(self, type_name: str) -> list[RunningStatement]:
         """The statements that read events of `type_name`, in delivery order."""
         found = [s for s in self._statements.values() if s.reads(type_name)]
         return sorted(found, key=lambda s: s.order)
@@ -360,8 +360,8 @@ class Runtime:
         if t < clock.due:
             clock.now = t
             return
-        if t > LAST:
-            raise EventError(f"{t} ms is beyond the last time that the clock can show ({LAST})")
+        if t > LAST_TIME:
+            raise EventError(f"{t} ms is beyond the last time that the clock can show ({LAST_TIME})")
         due = clock.due
         while stepping and due < t:
             if self.rounds.halt:
@@ -390,7 +390,7 @@ class Runtime:
         found = self.statement(statement)
         if selector is not None and found.context is None:
             raise UsageError(f"statement `{statement}` has no context, its partitions cannot be selected")
-        wanted = None if selector is None or found.context is None else chosen(selector, found.context)
+        wanted = None if selector is None or found.context is None else select_partitions(selector, found.context)
         fresh = found.outlet.layout.fresh
         try:
             return [(id_, [fresh(row) for row in rows]) for id_, rows in found.iterated(self.now, wanted)]
@@ -404,13 +404,13 @@ class Runtime:
         """
         self.entered()
         self.rounds.check()
-        return ask(self, epl, selector).rows
+        return run_query(self, epl, selector).rows
 
     def partitions(self, context: str) -> list[dict[str, Any]]:
         """The live partitions of a context, by id: built-in properties, and under ``statements`` who uses them."""
         found = self.context(context)
         names = [s.name for s in found.statements if s is not None]
-        return [{**copied(properties), "statements": list(names)} for properties in found.describe()]
+        return [{**deep_copied(properties), "statements": list(names)} for properties in found.describe()]
 
     def end_partition(self, context: str, id_: int) -> None:
         """End a partition by hand, as a condition of its context would: output when terminated, then it is forgotten.
@@ -452,7 +452,7 @@ class Runtime:
         Errors: SnapshotError naming who holds a value that cannot be saved; UsageError for no such partition.
         """
         self.entered()
-        return snapshot(self) if partition is None else partition_snapshot(self, *partition)
+        return save_runtime(self) if partition is None else save_partition(self, *partition)
 
     def restore_partition(self, data: bytes) -> int:
         """Put in a partition that a runtime of the same modules saved; its id. Errors: SnapshotError."""
@@ -465,7 +465,7 @@ class Runtime:
 
         Errors: SnapshotError for what is no snapshot, is damaged, or was made by a version with other state.
         """
-        return restored(cls, data, functions)[0]
+        return restore_runtime(cls, data, functions)[0]
 
     # -------------------------------------------------------------- errors
     @property
@@ -484,16 +484,16 @@ class Runtime:
     def report(self, error: StatementError) -> None:
         """Record a statement's failure and tell whoever listens."""
         if self._failures.report(error):
-            self.rounds.look_again()
+            self.rounds.request_flush()
 
-    def raise_unraised(self) -> None:
+    def raise_pending(self) -> None:
         """Raise the first failure that no error listener was told of."""
-        self._failures.raise_unraised()
+        self._failures.raise_pending()
 
     def _caught(self, failure: Exception) -> None:
         """A failure on an event: of its statement, or one to be raised when the round is over."""
         if isinstance(failure, EventError | UsageError):
             raise failure
-        if not attribute(failure, self._statements.values()):
+        if not attribute_failure(failure, self._statements.values()):
             self._failures.keep(failure)
-            self.rounds.look_again()
+            self.rounds.request_flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cepbook.engine.runtime import Runtime
 
 
-def flaws(runtime: Runtime) -> list[str]:
+def invariant_violations(runtime: Runtime) -> list[str]:
     """What is not as it must be between two rounds; nothing, if all is well."""
     found: list[str] = [] if runtime.rounds.over else ["the last round is not over"]
     for statement in runtime.statements.values():

@@ -12,8 +12,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-STATES: dict[str, type] = {}  # by name: "rows.windows.sort.Sort"
-NAMES: dict[type, str] = {}
+STATE_CLASSES: dict[str, type] = {}  # by name: "rows.windows.sort.Sort"
+STATE_NAMES: dict[type, str] = {}
 
 
 class State:
@@ -29,12 +29,12 @@ class State:
         if hasattr(cls, "SAVED"):
             return
         name = f"{cls.__module__.removeprefix('cepbook.engine.')}.{cls.__qualname__}"
-        STATES[name] = cls
-        NAMES[cls] = name
+        STATE_CLASSES[name] = cls
+        STATE_NAMES[cls] = name
 
 
-class Mark(Enum):
-    """What stands in state where no value can: `EMPTY` for a first value that did not come yet, `NOWHERE` for the place
+class StateMarker(Enum):
+    """What stands in state where no value can: `EMPTY` for a first value that did not come yet, `NO_SPAN` for the place
     of what cannot be found by any key.
     """
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from cepbook.engine import lots
-from cepbook.engine.activation import Activations
-from cepbook.engine.cycles import running
-from cepbook.engine.rows.compile import Program
-from cepbook.engine.schedule import Schedule
+from cepbook.engine.activations.scheduler import ActivationScheduler
+from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.statements import buffered_input, cycle_member
+from cepbook.engine.statements.statement_timers import StatementTimers
 
 
-def taking_part(
-    owner: running.Delivering, program: Program, timers: Schedule, activations: Activations
-) -> lots.Lots | running.Cycling | None:
+def activation_member(
+    owner: cycle_member.Delivering, program: StatementProgram, timers: StatementTimers, activations: ActivationScheduler
+) -> buffered_input.BufferedInput | cycle_member.CycleMember | None:
     """What takes events for `owner` and is run in activations; None where it acts on each event by itself."""
     if program.steps.cycles is not None:
-        return running.Cycling(owner, program.steps.cycles.plan, program, timers, activations)
-    return lots.Lots(owner, program, timers, activations) if program.steps.lots else None
+        return cycle_member.CycleMember(owner, program.steps.cycles.plan, program, timers, activations)
+    return buffered_input.BufferedInput(owner, program, timers, activations) if program.steps.lots else None

@@ -7,44 +7,44 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cepbook.errors import Span
-    from cepbook.lang import ast
     from cepbook.lang.bind import Options
-    from cepbook.lang.catalog import Catalog
-    from cepbook.lang.plan import ModulePlan
+    from cepbook.lang.plan.catalog import Catalog
+    from cepbook.lang.plan.nodes import ModulePlan
+    from cepbook.lang.syntax import ast
 
 
-def parse(text: str) -> ast.Module:
+def parse_epl(text: str) -> ast.Module:
     """The statements of an EPL text. Errors: ParseError."""
-    from cepbook.lang.dialects import epl
+    from cepbook.lang.syntax.reader import parser
 
-    return epl.parse(text)
+    return parser.parse_epl(text)
 
 
-def translated(text: str, catalog: Catalog, names: Collection[str], options: Options) -> ModulePlan:
+def translate(text: str, catalog: Catalog, names: Collection[str], options: Options) -> ModulePlan:
     """The plan of a text in its dialect. Errors: ParseError, BindError, UsageError."""
-    from cepbook.lang import dialects
+    from cepbook.dialects import registry
 
-    return dialects.translated(text, catalog, names, options)
+    return registry.translate(text, catalog, names, options)
 
 
-def declared(text: str) -> frozenset[str]:
+def declared_names(text: str) -> frozenset[str]:
     """The names that a text gives to statements, event types and the like. Errors: ParseError."""
-    from cepbook.lang import dialects
+    from cepbook.dialects import registry
 
-    return dialects.declared(text)
+    return registry.declared_names(text)
 
 
-def uses(module: ast.Module) -> list[tuple[ast.Parameter, str]]:
+def parameter_uses(module: ast.Module) -> list[tuple[ast.Parameter, str]]:
     """The parameters of a module, with their keys."""
-    from cepbook.lang.dialects import parameters
+    from cepbook.lang.bind import substitution
 
-    return parameters.uses(module)
+    return substitution.parameter_uses(module)
 
 
-def with_literals(
+def literals_for(
     found: Sequence[tuple[ast.Parameter, str]], values: Mapping[str, Any] | None, text: str
 ) -> dict[Span, ast.Expr]:
     """The literals for parameters (`uses`), by where these stand. Errors: BindError."""
-    from cepbook.lang.dialects import parameters
+    from cepbook.lang.bind import substitution
 
-    return parameters.with_literals(found, values, text)
+    return substitution.literals_for(found, values, text)

@@ -62,9 +62,11 @@ DATES = (*DATETIMES, LOCALDATE, LOCALTIME)
 NUMERIC = (BYTE, SHORT, INT, LONG, BIGINTEGER, FLOAT, DOUBLE, BIGDECIMAL)
 INTEGRAL = (BYTE, SHORT, INT, LONG, BIGINTEGER)
 BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
-SIZED = (*BITS, "float", "double")  # names of the types of numbers that have a size
-UNKEYED = frozenset(("array", "object", "map", "event", "struct"))  # whose values may change, or are any: no keys
-PLAIN = frozenset(("boolean", "string", "char", *BITS))  # names of types whose values equal themselves, in one form
+SIZED_NUMBERS = (*BITS, "float", "double")  # names of the types of numbers that have a size
+UNHASHABLE = frozenset(("array", "object", "map", "event", "struct"))  # whose values may change, or are any: no keys
+EXACT_KEY_TYPES = frozenset(
+    ("boolean", "string", "char", *BITS)
+)  # names of types whose values equal themselves, in one form
 
 BY_NAME: dict[str, Type] = {
     **{t.name: t for t in (*NUMERIC, BOOLEAN, STRING, CHAR, OBJECT, MAP, *DATES)},
@@ -108,7 +110,7 @@ def is_integral(t: Type) -> bool:
 
 def is_hashable(t: Type) -> bool:
     """Whether values of `t` are keys as they are: not what may change, nor what is only known at run time."""
-    return t.name not in UNKEYED
+    return t.name not in UNHASHABLE
 
 
 def is_ordered(t: Type) -> bool:
@@ -133,7 +135,7 @@ def promote(left: Type, right: Type) -> Type:
     return LONG if LONG in pair else INT
 
 
-def arithmetic(left: Type, right: Type) -> Type:
+def arithmetic_type(left: Type, right: Type) -> Type:
     """The type of ``left + right``: `promote`, at least int."""
     found = promote(left, right)
     return INT if found in (BYTE, SHORT) else found

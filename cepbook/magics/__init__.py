@@ -9,13 +9,14 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from cepbook.magics import clock, epl, events, expect, panel, query, scenario, view, written
-from cepbook.magics.host import WORKBENCH, Command, Host
-from cepbook.magics.install import Installed
+from cepbook.magics import clock, dialect_cells, events, expect, panel, query, scenario, view
+from cepbook.magics.epl import command
+from cepbook.magics.extension import InstalledExtension
+from cepbook.magics.shell.host import WORKBENCH, MagicCommand, NotebookHost
 
-COMMANDS: tuple[Command, ...] = (
-    epl.COMMAND,
-    *written.COMMANDS,
+COMMANDS: tuple[MagicCommand, ...] = (
+    command.COMMAND,
+    *dialect_cells.COMMANDS,
     events.COMMAND,
     scenario.COMMAND,
     expect.COMMAND,
@@ -36,9 +37,9 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     Raises UsageError when ``cep`` holds something else; then nothing is registered.
     """
     unload_ipython_extension(shell)
-    host = Host(shell, COMMANDS)
+    host = NotebookHost(shell, COMMANDS)
     host.adopt()
-    installed = Installed(host)
+    installed = InstalledExtension(host)
     installed.install()
     setattr(shell, _ATTRIBUTE, installed)
 

@@ -6,21 +6,21 @@ import re
 from collections.abc import Callable
 
 from cepbook.errors import UsageError
-from cepbook.magics.host import Command, Host
-from cepbook.magics.options import OptionsError, clean
-from cepbook.magics.show import clock_text, text
+from cepbook.magics.shell.host import MagicCommand, NotebookHost
+from cepbook.magics.shell.options import OptionsError, strip_comment
+from cepbook.magics.shell.output import clock_text, text
 from cepbook.session import Workbench
-from cepbook.session.values.clock import is_period, to_time, whole_or_text
-from cepbook.widgets.render import Frozen
+from cepbook.session.io.time_conversion import int_or_text, parse_period, to_clock_units
+from cepbook.widgets.base.static_picture import StaticPicture
 
-LIVE: dict[str, Callable[[Workbench], object]] = {
+LIVE_COMMANDS: dict[str, Callable[[Workbench], object]] = {
     "live": lambda workbench: workbench.run_clock(),
     "live here": lambda workbench: workbench.run_clock(here=True),
     "stop": lambda workbench: workbench.stop_clock(),
 }
 
 
-def run_line(host: Host, line: str) -> Frozen:
+def run_line(host: NotebookHost, line: str) -> StaticPicture:
     """Without an argument the time and when something is due next; else advance first.
 
     ``%clock 1500`` (ms since 1970), ``%clock 2024-01-01T08:00`` (UTC) and ``%clock +10 sec`` advance in one go: all
@@ -30,26 +30,26 @@ def run_line(host: Host, line: str) -> Frozen:
     """
     workbench = host.workbench
     second = workbench.runtime.config.second
-    wanted = clean(line)
-    if wanted.lower() in LIVE:
-        LIVE[wanted.lower()](workbench)
+    wanted = strip_comment(line)
+    if wanted.lower() in LIVE_COMMANDS:
+        LIVE_COMMANDS[wanted.lower()](workbench)
     elif wanted.startswith("+"):
         span = wanted[1:].strip()
-        if is_period(span, second) is None:
+        if parse_period(span, second) is None:
             raise OptionsError("%clock", f"`{span}` is no time period")
         workbench.advance(by=span)
-    elif isinstance(time := whole_or_text(wanted), int):
+    elif isinstance(time := int_or_text(wanted), int):
         workbench.advance(time)
     elif wanted:
         span = re.sub(r"\A(?:advance|forward|by|to|set)\s+", "", wanted, flags=re.IGNORECASE)
-        if is_period(span, second) is not None:
+        if parse_period(span, second) is not None:
             raise UsageError(
                 f"%clock: `{wanted}` is no point in time\n  hint: `%clock +{span}` moves the clock forward"
             )
         if span != wanted:
             raise UsageError(f"%clock: `{wanted}` is no point in time\n  hint: write the time alone: `%clock {span}`")
         try:
-            to_time(wanted, second)
+            to_clock_units(wanted, second)
         except UsageError:
             raise OptionsError("%clock", f"`{wanted}` is no point in time") from None
         workbench.advance(wanted)
@@ -70,7 +70,7 @@ FORMS = {
     "%clock live [here]": "Let the wall clock drive it; `here`: from where it stands.",
     "%clock stop": "Let it stand again.",
 }
-COMMAND = Command(
+COMMAND = MagicCommand(
     "clock",
     "Show the clock, or move it forward and fire everything that is due.",
     tuple(FORMS),

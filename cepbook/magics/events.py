@@ -13,57 +13,57 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cepbook.engine.delta import Delta
+from cepbook.display import format_count, format_property, format_time
+from cepbook.engine.delivery.delta import Delta
 from cepbook.errors import CepbookError, CompileError, Diagnostic, Span, StatementError, UsageError, did_you_mean
-from cepbook.magics.host import Command, Host
-from cepbook.magics.judged import compared, different, judged, side_by_side
-from cepbook.magics.moments import Moments
-from cepbook.magics.options import Options
-from cepbook.magics.scenario_cell import EventsError, Part, parts_of, read
-from cepbook.magics.show import clock_text, row_text, table, text, together
+from cepbook.magics.event_cells.cell_reader import CellStep, EventsError, parse_cell, read_cell
+from cepbook.magics.event_cells.event_times import EventTimes
+from cepbook.magics.event_cells.expectation import compared_statements, evaluate_step, expectation_error, side_by_side
+from cepbook.magics.shell.host import MagicCommand, NotebookHost
+from cepbook.magics.shell.options import MagicOptions
+from cepbook.magics.shell.output import clock_text, row_text, stack, table, text
 from cepbook.session import Workbench
-from cepbook.session.inspect.times import Times
-from cepbook.session.values.clock import read_time
-from cepbook.session.values.validate import Mismatch, converter, is_missing
-from cepbook.shown import counted, property_text, time_text
+from cepbook.session.inspect.time_columns import TimeColumns
+from cepbook.session.io.event_validation import TypeMismatch, is_missing, value_converter
+from cepbook.session.io.time_conversion import parse_time
 from cepbook.testing.runner import StepResult
 from cepbook.testing.trace import (
     Advance,
-    Delivery,
     Failure,
     GetVariable,
     Iterate,
     Partitions,
-    Query,
     Reaction,
-    Rows,
+    ReadRows,
+    RunQuery,
     Send,
     SetVariable,
-    Step,
+    StatementDelivery,
     Stimulus,
+    TraceStep,
 )
 from cepbook.testing.values import coerce_row
-from cepbook.widgets.render import Frozen
+from cepbook.widgets.base.static_picture import StaticPicture
 
 WIDE = 8  # with more columns than this over all statements, a row is one text
-FORMS = {
+READING_FORMS = {
     "iterate": "`iterate STATEMENT` reads its rows",
     "query": "`query select …` asks",
     "partitions": "`partitions CONTEXT` lists them",
     "set": "`set VARIABLE = VALUE` assigns",
     "get": "`get VARIABLE` reads",
 }  # of words that stand alone and name no event type
-STIMULI = (Send, Advance, Iterate, Query, Partitions, SetVariable, GetVariable)
+STIMULI = (Send, Advance, Iterate, RunQuery, Partitions, SetVariable, GetVariable)
 
 OPTIONS = (
-    Options("%%events")
+    MagicOptions("%%events")
     .add("--only", help="observe only these statements: --only out,alerts")
     .add("--quiet", action="store_true", help="show nothing unless a check fails")
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Caused:
+class RecordedReaction:
     """One reaction, the clock when it came, and the line of its stimulus in the cell."""
 
     reaction: Reaction
@@ -71,7 +71,7 @@ class Caused:
     line: int
 
 
-def run_cell(host: Host, line: str, cell: str) -> None:
+def run_cell(host: NotebookHost, line: str, cell: str) -> None:
     """Read, check, send, show, compare.
 
     Raises EventsError before anything is sent. After everything was sent it raises ExpectationError or, in a cell that
@@ -79,29 +79,29 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     """
     options = OPTIONS.parse(line)
     workbench = host.workbench
-    parts = read(cell, workbench.runtime.now, workbench.runtime.config.second)
-    only = observed(options.only, workbench)
+    parts = read_cell(cell, workbench.runtime.now, workbench.runtime.config.second)
+    only = observed_statements(options.only, workbench)
     check(workbench, parts, cell)
-    moments = Moments(workbench)
+    moments = EventTimes(workbench)
     parts = moments.read(parts)
-    checked = compared(parts)
+    checked = compared_statements(parts)
     note = moments.untimely(parts)
-    with Observer(workbench, only) as observer:
+    with ReactionRecorder(workbench, only) as observer:
         results = [observer.run(part.step) for part in parts]
-    results = results if checked is None else [judged(result, checked) for result in results]
+    results = results if checked is None else [evaluate_step(result, checked) for result in results]
     wrong = checked is not None and not all(result.agrees for result in results)
     if not options.quiet or wrong:
         host.show(_shown(observer.caused, parts, workbench, moments, checked if not wrong else None, note))
     if wrong:
         host.show(side_by_side(moments.written(result) for result in results if not result.agrees))
-        raise different(results)
+        raise expectation_error(results)
     failed = next((c.reaction for c in observer.caused if isinstance(c.reaction, Failure)), None)
     if failed is not None and checked is None:
         raise observer.errors[0]
 
 
 # ---------------------------------------------------------------- before anything is sent
-def observed(only: str | None, workbench: Workbench) -> list[str] | None:
+def observed_statements(only: str | None, workbench: Workbench) -> list[str] | None:
     """The statements that ``--only`` names; None without it. Raises UsageError for one that is not there."""
     if only is None:
         return None
@@ -113,14 +113,14 @@ def observed(only: str | None, workbench: Workbench) -> list[str] | None:
     return names
 
 
-def check(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
+def check(workbench: Workbench, parts: Sequence[CellStep], cell: str) -> None:
     """Raises EventsError unless every part can run: times go forward, events fit their types, names exist."""
     wrong = _wrong(workbench, parts, cell, workbench.runtime.now)
     if wrong:
         raise EventsError(tuple(wrong), cell)
 
 
-def check_written(workbench: Workbench, cell: str, parts: Sequence[Part], wrong: Sequence[Diagnostic] = ()) -> None:
+def check_written(workbench: Workbench, cell: str, parts: Sequence[CellStep], wrong: Sequence[Diagnostic] = ()) -> None:
     """The same of a cell that is written, with what is `wrong` already: nothing is asked of the engine.
 
     The clock may be another once it runs; and the times of a cell that has run lie in the past, which would make it
@@ -131,14 +131,14 @@ def check_written(workbench: Workbench, cell: str, parts: Sequence[Part], wrong:
         raise EventsError(found, cell)
 
 
-def problems(host: Host, line: str, cell: str) -> None:
+def problems(host: NotebookHost, line: str, cell: str) -> None:
     """What is wrong with a cell that is written: raises EventsError, or UsageError where it is the options."""
     workbench = host.workbench
-    observed(OPTIONS.parse(line).only, workbench)
-    check_written(workbench, cell, *parts_of(cell, workbench.runtime.now, workbench.runtime.config.second))
+    observed_statements(OPTIONS.parse(line).only, workbench)
+    check_written(workbench, cell, *parse_cell(cell, workbench.runtime.now, workbench.runtime.config.second))
 
 
-def _wrong(workbench: Workbench, parts: Sequence[Part], cell: str, now: int | None) -> list[Diagnostic]:
+def _wrong(workbench: Workbench, parts: Sequence[CellStep], cell: str, now: int | None) -> list[Diagnostic]:
     """All that is wrong when the clock is at `now`; None: it may be at any time, and no query is asked."""
     second = workbench.runtime.config.second
     wrong: list[Diagnostic] = []
@@ -159,11 +159,11 @@ def _wrong(workbench: Workbench, parts: Sequence[Part], cell: str, now: int | No
     return wrong
 
 
-def _check_event(send: Send, part: Part, workbench: Workbench) -> Iterator[Diagnostic]:
+def _check_event(send: Send, part: CellStep, workbench: Workbench) -> Iterator[Diagnostic]:
     types = workbench.runtime.catalog.event_types
     event_type = types.get(send.event_type)
     if event_type is None:
-        hint = FORMS.get(send.event_type) or did_you_mean(send.event_type, types)
+        hint = READING_FORMS.get(send.event_type) or did_you_mean(send.event_type, types)
         span = Span(part.span.start, part.span.start + len(send.event_type))
         yield Diagnostic("unknown-event-type", f"there is no event type `{send.event_type}`", span, hint)
         return
@@ -177,8 +177,8 @@ def _check_event(send: Send, part: Part, workbench: Workbench) -> Iterator[Diagn
             yield Diagnostic("unknown-property", message, where, hint)
             continue
         try:
-            converter(properties[name], types)(fitted[name])
-        except Mismatch as mismatch:
+            value_converter(properties[name], types)(fitted[name])
+        except TypeMismatch as mismatch:
             message = f"property `{name}` of event type `{event_type.name}` {mismatch}"
             yield Diagnostic("wrong-type", message, where)
 
@@ -194,13 +194,13 @@ def _fitted(send: Send, workbench: Workbench) -> dict[str, Any]:
     found = coerce_row(send.event, types[send.event_type].properties, properties)
     texts = {name for name, value in found.items() if isinstance(value, str)}
     if texts:
-        for name in texts & Times(workbench.runtime).of_type(send.event_type):
+        for name in texts & TimeColumns(workbench.runtime).of_type(send.event_type):
             with suppress(UsageError):  # it is told as a text, where a whole number should be
-                found[name] = read_time(found[name], workbench.runtime.config.second)
+                found[name] = parse_time(found[name], workbench.runtime.config.second)
     return found
 
 
-def _place(name: str, part: Part) -> Span:
+def _place(name: str, part: CellStep) -> Span:
     """Where a property's name stands in the text of its event."""
     found = re.search(rf"(?<![\w.]){re.escape(name)}(?=`?\s*=)", part.step.text)
     if found is None:
@@ -208,7 +208,7 @@ def _place(name: str, part: Part) -> Span:
     return Span(part.span.start + found.start(), part.span.start + found.end())
 
 
-def _check_name(stimulus: Stimulus, part: Part, workbench: Workbench, *, asked: bool) -> Iterator[Diagnostic]:
+def _check_name(stimulus: Stimulus, part: CellStep, workbench: Workbench, *, asked: bool) -> Iterator[Diagnostic]:
     match stimulus:
         case Iterate(name):
             yield from _known(name, "statement", workbench.runtime.statements, part)
@@ -218,7 +218,7 @@ def _check_name(stimulus: Stimulus, part: Part, workbench: Workbench, *, asked: 
             yield from _known(name, "variable", workbench.runtime.variables, part)
         case SetVariable():
             yield from _check_assignment(stimulus, part, workbench)
-        case Query(epl):
+        case RunQuery(epl):
             try:
                 if asked:
                     workbench.query(epl)  # it reads only; its answer at its turn is another one
@@ -236,7 +236,7 @@ def _check_name(stimulus: Stimulus, part: Part, workbench: Workbench, *, asked: 
             yield Diagnostic("not-supported-yet", f"not supported yet in a cell: `{word}`", part.span)
 
 
-def _check_assignment(stimulus: SetVariable, part: Part, workbench: Workbench) -> Iterator[Diagnostic]:
+def _check_assignment(stimulus: SetVariable, part: CellStep, workbench: Workbench) -> Iterator[Diagnostic]:
     catalog = workbench.runtime.catalog
     variable = catalog.variables.get(stimulus.name)
     if variable is None:
@@ -246,14 +246,14 @@ def _check_assignment(stimulus: SetVariable, part: Part, workbench: Workbench) -
         message = f"`{stimulus.name}` is a constant, it cannot be set"
         yield Diagnostic("constant-variable", message, part.span)
     try:
-        converter(variable.type, catalog.event_types)(stimulus.value)
-    except Mismatch as mismatch:
+        value_converter(variable.type, catalog.event_types)(stimulus.value)
+    except TypeMismatch as mismatch:
         yield Diagnostic("wrong-type", f"variable `{stimulus.name}` {mismatch}", part.span)
 
 
-def _check_reactions(part: Part, workbench: Workbench, cell: str) -> Iterator[Diagnostic]:
+def _check_reactions(part: CellStep, workbench: Workbench, cell: str) -> Iterator[Diagnostic]:
     for reaction in part.step.reactions:
-        if isinstance(reaction, Delivery):
+        if isinstance(reaction, StatementDelivery):
             line = re.compile(rf"^[ \t]+(`?{re.escape(reaction.statement)}`?)[ \t]", re.MULTILINE)
             found = line.search(cell, part.span.end)
             span = part.span if found is None else Span(*found.span(1))
@@ -261,7 +261,7 @@ def _check_reactions(part: Part, workbench: Workbench, cell: str) -> Iterator[Di
 
 
 def _known(
-    name: str, what: str, known: Mapping[str, object], part: Part, span: Span | None = None
+    name: str, what: str, known: Mapping[str, object], part: CellStep, span: Span | None = None
 ) -> Iterator[Diagnostic]:
     if name not in known:
         hint = did_you_mean(name, known)
@@ -269,7 +269,7 @@ def _known(
 
 
 # ---------------------------------------------------------------- sending
-class Observer:
+class ReactionRecorder:
     """Runs steps and notes the deliveries of the statements `only`, in the order in which they are made.
 
     None: of all selects, and of the named ones that create or set variables.
@@ -278,14 +278,14 @@ class Observer:
     def __init__(self, workbench: Workbench, only: Sequence[str] | None) -> None:
         runtime = workbench.runtime
         self.workbench = workbench
-        self.caused: list[Caused] = []
+        self.caused: list[RecordedReaction] = []
         self.errors: list[StatementError] = []
         self._line = 0
         shown = [name for name, s in runtime.statements.items() if s.kind == "select" or s.plan.named]
         self._names = shown if only is None else list(only)
         self._end: list[Callable[[], None]] = []
 
-    def __enter__(self) -> Observer:
+    def __enter__(self) -> ReactionRecorder:
         self._end = [self.workbench.on(name, self._tap(name)) for name in self._names]
         self.workbench.runtime.add_error_listener(self._failed)
         return self
@@ -299,7 +299,7 @@ class Observer:
         def deliver(delta: Delta) -> None:
             insert, remove = (tuple(map(dict, rows or ())) for rows in (delta.insert, delta.remove))
             if insert or remove:
-                self._note(Delivery(name, insert, remove))
+                self._note(StatementDelivery(name, insert, remove))
 
         return deliver
 
@@ -308,9 +308,9 @@ class Observer:
         self._note(Failure(error.statement, str(error)))
 
     def _note(self, reaction: Reaction) -> None:
-        self.caused.append(Caused(reaction, self.workbench.runtime.now, self._line))
+        self.caused.append(RecordedReaction(reaction, self.workbench.runtime.now, self._line))
 
-    def run(self, step: Step) -> StepResult:
+    def run(self, step: TraceStep) -> StepResult:
         """Act, and tell what came of it. Errors that the checks before could not foresee pass through."""
         first = len(self.caused)
         self._line = step.line
@@ -325,17 +325,17 @@ class Observer:
                 with suppress(StatementError):
                     self.workbench.advance(time, stepping=stepping)
             case Iterate(name):
-                self._note(Rows(tuple(map(dict, runtime.iterate(name)))))
+                self._note(ReadRows(tuple(map(dict, runtime.iterate(name)))))
             case Partitions(name):
                 found = runtime.partitions(name)
-                self._note(Rows(tuple({k: v for k, v in p.items() if k != "statements"} for p in found)))
+                self._note(ReadRows(tuple({k: v for k, v in p.items() if k != "statements"} for p in found)))
             case GetVariable(name):
-                self._note(Rows(({"value": self.workbench.get(name)},)))
+                self._note(ReadRows(({"value": self.workbench.get(name)},)))
             case SetVariable(name, value):
                 with suppress(StatementError):
                     self.workbench.set(name, value)
-            case Query(epl):
-                self._note(Rows(_rows_of(self.workbench.query(epl))))
+            case RunQuery(epl):
+                self._note(ReadRows(_rows_of(self.workbench.query(epl))))
         return StepResult(step, tuple(c.reaction for c in self.caused[first:]), agrees=True)
 
 
@@ -347,21 +347,23 @@ def _rows_of(frame: Any) -> tuple[dict[str, Any], ...]:
 
 # ---------------------------------------------------------------- showing
 def _shown(
-    caused: Sequence[Caused],
-    parts: Sequence[Part],
+    caused: Sequence[RecordedReaction],
+    parts: Sequence[CellStep],
     workbench: Workbench,
-    moments: Moments,
+    moments: EventTimes,
     agreed: frozenset[str] | None,
     note: str | None,
-) -> Frozen:
+) -> StaticPicture:
     sent = sum(isinstance(part.step.stimulus, Send) for part in parts)
-    deliveries = [c for c in caused if isinstance(c.reaction, Delivery)]
-    head = f"{counted(sent, 'event')}, clock {clock_text(workbench.runtime.now, workbench.runtime.config.second)}, "
-    head += counted(len(deliveries), "delivery", "deliveries")
+    deliveries = [c for c in caused if isinstance(c.reaction, StatementDelivery)]
+    head = (
+        f"{format_count(sent, 'event')}, clock {clock_text(workbench.runtime.now, workbench.runtime.config.second)}, "
+    )
+    head += format_count(len(deliveries), "delivery", "deliveries")
     shown = [_deliveries(head, deliveries, moments)]
     by_line = {part.step.line: part.step for part in parts}
     for c in caused:
-        if isinstance(c.reaction, Rows):
+        if isinstance(c.reaction, ReadRows):
             shown.append(_reading(by_line[c.line], c.reaction, moments))
         elif isinstance(c.reaction, Failure):
             shown.append(text(f"line {c.line}: {c.reaction.detail}"))
@@ -369,22 +371,22 @@ def _shown(
         shown.append(text(note, sentences=True))
     if agreed is not None:
         expected = sum(len(part.step.reactions) for part in parts)
-        shown.append(text(f"✓ {counted(expected, 'reaction')} as expected"))
-    return together(shown)
+        shown.append(text(f"✓ {format_count(expected, 'reaction')} as expected"))
+    return stack(shown)
 
 
-def _deliveries(head: str, caused: Sequence[Caused], moments: Moments) -> Frozen:
+def _deliveries(head: str, caused: Sequence[RecordedReaction], moments: EventTimes) -> StaticPicture:
     """One row per event of a delivery; the clock and the statement stand on the first row of each delivery."""
     second = moments.second
-    deliveries = [c.reaction for c in caused if isinstance(c.reaction, Delivery)]
+    deliveries = [c.reaction for c in caused if isinstance(c.reaction, StatementDelivery)]
     times = {each.statement: moments.columns(None, each) for each in deliveries}
     names = list(dict.fromkeys(name for _, _, row in _signed(caused) for name in row))
     wide = len(names) > WIDE
     rows, signs = [], []
-    previous: Caused | None = None
+    previous: RecordedReaction | None = None
     for c, sign, row in _signed(caused):
-        assert isinstance(c.reaction, Delivery)
-        lead = ("", "") if c is previous else (time_text(c.time, second=second), c.reaction.statement)
+        assert isinstance(c.reaction, StatementDelivery)
+        lead = ("", "") if c is previous else (format_time(c.time, second=second), c.reaction.statement)
         own = times[c.reaction.statement]
         cells = (row_text(row, own, second),) if wide else tuple(_text(n, row, own, second) for n in names)
         rows.append((*lead, sign, *cells))
@@ -396,22 +398,22 @@ def _deliveries(head: str, caused: Sequence[Caused], moments: Moments) -> Frozen
 
 
 def _text(name: str, row: Mapping[str, Any], times: Collection[str], second: int) -> str:
-    return property_text(name, row[name], times, second) if name in row else ""
+    return format_property(name, row[name], times, second) if name in row else ""
 
 
-def _signed(caused: Sequence[Caused]) -> Iterator[tuple[Caused, str, dict[str, Any]]]:
+def _signed(caused: Sequence[RecordedReaction]) -> Iterator[tuple[RecordedReaction, str, dict[str, Any]]]:
     for c in caused:
-        if isinstance(c.reaction, Delivery):
+        if isinstance(c.reaction, StatementDelivery):
             yield from ((c, "+", row) for row in c.reaction.insert)
             yield from ((c, "−", row) for row in c.reaction.remove)
 
 
-def _reading(step: Step, found: Rows, moments: Moments) -> Frozen:
+def _reading(step: TraceStep, found: ReadRows, moments: EventTimes) -> StaticPicture:
     names = list(dict.fromkeys(name for row in found.rows for name in row))
     times = moments.columns(step.stimulus, found)
     rows = [tuple(_text(name, row, times, moments.second) for name in names) for row in found.rows]
     numeric = _numeric(names, found.rows) - times
-    return table(f"{step.text.strip()}: {counted(len(rows), 'row')}", names, rows, right=numeric)
+    return table(f"{step.text.strip()}: {format_count(len(rows), 'row')}", names, rows, right=numeric)
 
 
 def _numeric(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -437,7 +439,7 @@ What must follow stands below it, indented; then every delivery of the statement
       ! out                              statement out fails
 There, too, the time of an event may be a date: `out + at="2024-01-01 08:00" price=10.0`."""
 
-COMMAND = Command(
+COMMAND = MagicCommand(
     "events",
     "Send events and move the clock; show what they cause, and check it where the cell says what to expect.",
     ("%%events [--only STATEMENT,…] [--quiet]",),

@@ -11,41 +11,41 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cepbook.display import format_count
 from cepbook.errors import Diagnostic, Span, UsageError, did_you_mean
-from cepbook.magics import notation
-from cepbook.magics.events import Observer, check, check_written
-from cepbook.magics.host import Command, Host
-from cepbook.magics.judged import different, judged, side_by_side
-from cepbook.magics.moments import Moments
-from cepbook.magics.options import Options
-from cepbook.magics.scenario_cell import EventsError, Part
-from cepbook.magics.show import text
-from cepbook.magics.since import Marks
+from cepbook.magics.event_cells import notation
+from cepbook.magics.event_cells.cell_reader import CellStep, EventsError
+from cepbook.magics.event_cells.event_times import EventTimes
+from cepbook.magics.event_cells.expectation import evaluate_step, expectation_error, side_by_side
+from cepbook.magics.events import ReactionRecorder, check, check_written
+from cepbook.magics.shell.cell_marks import DeliveryMarks
+from cepbook.magics.shell.host import MagicCommand, NotebookHost
+from cepbook.magics.shell.options import MagicOptions
+from cepbook.magics.shell.output import text
 from cepbook.session import Workbench
-from cepbook.shown import counted
 from cepbook.testing.runner import StepResult, same_reactions
 from cepbook.testing.trace import (
     Advance,
-    Delivery,
     Deployed,
     Failure,
     GetVariable,
     Iterate,
     Partitions,
-    Query,
     Reaction,
+    RunQuery,
     ScenarioError,
-    Step,
+    StatementDelivery,
+    TraceStep,
     parse_steps,
 )
 
-READINGS = (Iterate, Query, GetVariable, Partitions)
+READINGS = (Iterate, RunQuery, GetVariable, Partitions)
 _FLUSH = re.compile(r"@|(?:iterate|query|get|partitions)\s+(?![-+]\s)")
 _COMMENT = re.compile(r"\s*(?://|#)")
 _WHOSE = re.compile(r"^\s*!?\s*`?")
 _NOTHING = re.compile(r"\s*(?P<name>`[^`]+`|[^\s`]+)\s+\(none\)\s*$")
 
-OPTIONS = Options("%%expect").add(
+OPTIONS = MagicOptions("%%expect").add(
     "--all", action="store_true", help="all that was delivered since the statement was deployed, as far as it is kept"
 )
 
@@ -60,7 +60,7 @@ class _Expected:
     reactions: list[Reaction] = field(default_factory=list)
 
 
-def run_cell(host: Host, line: str, cell: str) -> None:
+def run_cell(host: NotebookHost, line: str, cell: str) -> None:
     """Read, check the names, compare. Raises EventsError for a malformed cell, ExpectationError for a difference."""
     options = OPTIONS.parse(line)
     workbench = host.workbench
@@ -69,25 +69,25 @@ def run_cell(host: Host, line: str, cell: str) -> None:
         raise UsageError("the cell expects nothing\n  hint: a line like `out + price=10.0`, or `out (none)`")
     check(workbench, parts, cell)
     _check(expected, workbench, cell)
-    moments = Moments(workbench)
+    moments = EventTimes(workbench)
     expected = [replace(each, reactions=[*moments.stated(None, each.reactions)]) for each in expected]
     parts = [*moments.read(parts)]
-    since = Marks() if options.all else host.since.latest
+    since = DeliveryMarks() if options.all else host.since.latest
     results = [*_delivered(expected, workbench, since, moments)]
-    with Observer(workbench, []) as observer:
-        results += [judged(observer.run(part.step), frozenset()) for part in parts]
+    with ReactionRecorder(workbench, []) as observer:
+        results += [evaluate_step(observer.run(part.step), frozenset()) for part in parts]
     wrong = [result for result in results if not result.agrees]
     if wrong:
         host.show(side_by_side(map(moments.written, wrong), "expectation"))
-        raise different(wrong, "expectation", "expectations")
-    deliveries = sum(isinstance(r, Delivery) for each in expected for r in each.reactions)
+        raise expectation_error(wrong, "expectation", "expectations")
+    deliveries = sum(isinstance(r, StatementDelivery) for each in expected for r in each.reactions)
     names = ", ".join(dict.fromkeys(each.name for each in expected))
-    said = [f"{counted(deliveries, 'delivery', 'deliveries')} of {names}"] if names else []
-    said += [counted(len(parts), "reading")] if parts else []
+    said = [f"{format_count(deliveries, 'delivery', 'deliveries')} of {names}"] if names else []
+    said += [format_count(len(parts), "reading")] if parts else []
     host.show(text(f"✓ {' and '.join(said)} as expected"))
 
 
-def problems(host: Host, line: str, cell: str) -> None:
+def problems(host: NotebookHost, line: str, cell: str) -> None:
     """What is wrong with a cell that is written: raises EventsError, or UsageError where it is the options."""
     OPTIONS.parse(line)
     expected, parts = _read(cell, host.workbench.runtime.config.second)
@@ -96,7 +96,7 @@ def problems(host: Host, line: str, cell: str) -> None:
 
 
 # ---------------------------------------------------------------- reading the cell
-def _read(cell: str, second: int) -> tuple[list[_Expected], list[Part]]:
+def _read(cell: str, second: int) -> tuple[list[_Expected], list[CellStep]]:
     """What is expected of statements, by the time at which it is, and the readings."""
     lines: list[str] = []
     nothing: list[tuple[int, str]] = []
@@ -118,7 +118,7 @@ def _read(cell: str, second: int) -> tuple[list[_Expected], list[Part]]:
     except ScenarioError as error:
         raise _wrong(cell, error.line, "expect-syntax", error.message, _HINT) from None
     expected: dict[tuple[str, int | None], _Expected] = {}
-    parts: list[Part] = []
+    parts: list[CellStep] = []
     times: list[tuple[int, int | None]] = []
     for step in steps:
         match step.stimulus:
@@ -127,7 +127,7 @@ def _read(cell: str, second: int) -> tuple[list[_Expected], list[Part]]:
                 for reaction in step.reactions:
                     _add(expected, reaction, times[-1][1], step.line, cell)
             case stimulus if isinstance(stimulus, READINGS):
-                parts.append(Part(step, _line_span(cell, step.line)))
+                parts.append(CellStep(step, _line_span(cell, step.line)))
             case _:
                 raise _wrong(cell, step.line, "expect-syntax", "this is neither a reaction nor a reading", _HINT)
     for number, name in nothing:
@@ -158,7 +158,7 @@ def _add(
 ) -> None:
     """Note a reaction that stands below the line `above`."""
     match reaction:
-        case Delivery(name) | Failure(name):
+        case StatementDelivery(name) | Failure(name):
             lines = enumerate(cell.splitlines(), 1)
             whole = re.compile(re.escape(name) + r"(?!\w)")
             line = next(n for n, text in lines if n > above and whole.match(_WHOSE.sub("", text)))
@@ -199,7 +199,7 @@ def _check(expected: Sequence[_Expected], workbench: Workbench, cell: str) -> No
 
 # ---------------------------------------------------------------- comparing
 def _delivered(
-    expected: Sequence[_Expected], workbench: Workbench, since: Marks, moments: Moments
+    expected: Sequence[_Expected], workbench: Workbench, since: DeliveryMarks, moments: EventTimes
 ) -> Iterator[StepResult]:
     """What each statement delivered, beside what is expected of it; with times, each time by itself."""
     for name in dict.fromkeys(each.name for each in expected):
@@ -208,7 +208,7 @@ def _delivered(
         found = feed.since(since.cursor(name, feed))
         if found.missed:
             raise UsageError(
-                f"`{name}`: {counted(found.missed, 'delivery', 'deliveries')} of these are not kept any more\n"
+                f"`{name}`: {format_count(found.missed, 'delivery', 'deliveries')} of these are not kept any more\n"
                 "  hint: a workbench with a larger feed_capacity, or an expectation after a smaller step"
             )
         timed = own[0].time is not None
@@ -216,7 +216,7 @@ def _delivered(
         for delivery in found.deliveries:
             if delivery.insert or delivery.remove:
                 rows = (tuple(delivery.insert or ()), tuple(delivery.remove or ()))
-                actual.setdefault(delivery.time if timed else None, []).append(Delivery(name, *rows))
+                actual.setdefault(delivery.time if timed else None, []).append(StatementDelivery(name, *rows))
         if since.failed(name, workbench):
             actual.setdefault(None, []).append(Failure(name, ""))
         by_time = {each.time: each for each in own}
@@ -224,7 +224,7 @@ def _delivered(
             wanted = by_time.get(time, _Expected(name, time, own[-1].line))
             reactions = tuple(wanted.reactions)
             heading = name if time is None else f"{name} @{moments.text(time)}"
-            step = Step(Deployed(), reactions, heading, wanted.line, wanted.line)
+            step = TraceStep(Deployed(), reactions, heading, wanted.line, wanted.line)
             agrees = same_reactions(reactions, actual[time], unordered=False)
             yield StepResult(step, tuple(actual[time]), agrees)
 
@@ -241,7 +241,7 @@ Below a cell that did something (sent events, moved the clock, replayed), what i
 All deliveries of a statement that the cell names must be stated, in their order; other statements are not looked at.
 A column that holds the time of an event may be a date: `out + at="2024-01-01 08:00" price=10.0`."""
 
-COMMAND = Command(
+COMMAND = MagicCommand(
     "expect",
     "Assert what statements delivered because of the latest cell that did something.",
     ("%%expect [--all]",),

@@ -11,21 +11,21 @@ from collections.abc import Callable
 from typing import Any
 
 from cepbook.errors import UsageError
-from cepbook.magics.host import Command, Host
-from cepbook.magics.options import clean
-from cepbook.widgets.panel import Panel, panel
+from cepbook.magics.shell.host import MagicCommand, NotebookHost
+from cepbook.magics.shell.options import strip_comment
+from cepbook.widgets.panel.workbench_panel import Panel, panel
 
 TARGET = "cepbook.panel"
 
 
-def run_line(host: Host, line: str) -> object:
+def run_line(host: NotebookHost, line: str) -> object:
     """The panel of the workbench."""
-    if clean(line):
-        raise UsageError(f"%cep takes no argument, not `{clean(line)}`")
+    if strip_comment(line):
+        raise UsageError(f"%cep takes no argument, not `{strip_comment(line)}`")
     return panel(host.workbench)
 
 
-def open_target(host: Host) -> Callable[[], object] | None:
+def open_target(host: NotebookHost) -> Callable[[], object] | None:
     """Answer the sidebar from now on; gives what takes that back. None where there is none (a terminal)."""
     manager = getattr(getattr(host.shell, "kernel", None), "comm_manager", None)
     if manager is None:
@@ -60,7 +60,7 @@ def open_target(host: Host) -> Callable[[], object] | None:
     return undo
 
 
-COMMAND = Command(
+COMMAND = MagicCommand(
     "cep",
     "Show all that the workbench holds, live: statements, event types, contexts, stores, variables, the clock, errors.",
     ("%cep",),

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cepbook.display import format_count
 from cepbook.errors import UsageError
+from cepbook.magics.epl.record import add_case, cases_of
+from cepbook.magics.event_cells.cell_reader import parse_cell, read_cell
+from cepbook.magics.event_cells.event_times import EventTimes
+from cepbook.magics.event_cells.expectation import compared_statements, evaluate_step, expectation_error, side_by_side
 from cepbook.magics.events import DETAILS as NOTATION
-from cepbook.magics.events import Observer, check, check_written, observed
-from cepbook.magics.host import Command, Host
-from cepbook.magics.judged import compared, different, judged, side_by_side
-from cepbook.magics.moments import Moments
-from cepbook.magics.options import Options
-from cepbook.magics.scenario_cell import parts_of, read
-from cepbook.magics.show import row_text, table
-from cepbook.magics.stories import add_case, cases_of
-from cepbook.shown import counted
+from cepbook.magics.events import ReactionRecorder, check, check_written, observed_statements
+from cepbook.magics.shell.host import MagicCommand, NotebookHost
+from cepbook.magics.shell.options import MagicOptions
+from cepbook.magics.shell.output import row_text, table
 from cepbook.testing.runner import StepResult
-from cepbook.testing.trace import Delivery, Failure, Reaction, Rows
-from cepbook.widgets.render import Frozen
+from cepbook.testing.trace import Failure, Reaction, ReadRows, StatementDelivery
+from cepbook.widgets.base.static_picture import StaticPicture
 
 OPTIONS = (
-    Options("%%scenario")
+    MagicOptions("%%scenario")
     .add("--only", help="observe only these statements: --only out,alerts")
     .add("--save", help="a Markdown file; the scenario is added to it as a case when all reactions are as expected")
     .add("--title", help="heading of that case; default: scenario")
@@ -41,7 +41,7 @@ class _Line:
     what: str
 
 
-def run_cell(host: Host, line: str, cell: str) -> None:
+def run_cell(host: NotebookHost, line: str, cell: str) -> None:
     """Read, check, run, show; then compare and save.
 
     Raises EventsError before anything runs, ExpectationError or, in a cell that expects nothing, the first
@@ -53,43 +53,43 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     elif options.title is not None:
         raise UsageError("%%scenario: --title needs --save")
     twin = host.workbench.rehearsal()
-    only = observed(options.only, twin)
-    parts = read(cell, twin.runtime.now, twin.runtime.config.second)
+    only = observed_statements(options.only, twin)
+    parts = read_cell(cell, twin.runtime.now, twin.runtime.config.second)
     check(twin, parts, cell)
-    moments = Moments(twin)
+    moments = EventTimes(twin)
     parts = moments.read(parts)
     note = moments.untimely(parts)
-    checked = compared(parts)
-    with Observer(twin, only) as observer:
+    checked = compared_statements(parts)
+    with ReactionRecorder(twin, only) as observer:
         results = [observer.run(part.step) for part in parts]
     if checked is None:
         host.show(_beside(results, moments, [note] if note else []))
         if observer.errors:
             raise observer.errors[0]
     else:
-        results = [judged(result, checked) for result in results]
+        results = [evaluate_step(result, checked) for result in results]
         wrong = [result for result in results if not result.agrees]
         if wrong:
             host.show(side_by_side(map(moments.written, results)))
-            raise different(wrong)
+            raise expectation_error(wrong)
         agreed = f"✓ {_expected(results)} as expected"
         host.show(_beside(results, moments, [note, agreed] if note else [agreed]))
     if options.save is not None:
         host.show(add_case(options.save, twin, options.title or "scenario"))
 
 
-def problems(host: Host, line: str, cell: str) -> None:
+def problems(host: NotebookHost, line: str, cell: str) -> None:
     """What is wrong with a cell that is written: raises EventsError, or UsageError where it is the options."""
     workbench = host.workbench
-    observed(OPTIONS.parse(line).only, workbench)
-    check_written(workbench, cell, *parts_of(cell, workbench.start.units, workbench.runtime.config.second))
+    observed_statements(OPTIONS.parse(line).only, workbench)
+    check_written(workbench, cell, *parse_cell(cell, workbench.start.units, workbench.runtime.config.second))
 
 
 def _expected(results: Sequence[StepResult]) -> str:
-    return counted(sum(len(result.step.reactions) for result in results), "reaction")
+    return format_count(sum(len(result.step.reactions) for result in results), "reaction")
 
 
-def _beside(results: Sequence[StepResult], moments: Moments, notes: Sequence[str]) -> Frozen:
+def _beside(results: Sequence[StepResult], moments: EventTimes, notes: Sequence[str]) -> StaticPicture:
     """Every stimulus with its reactions, one row per row of a delivery."""
     rows: list[tuple[str, str, str, str]] = []
     for result in results:
@@ -100,14 +100,14 @@ def _beside(results: Sequence[StepResult], moments: Moments, notes: Sequence[str
     return table("", headings, rows, signs=[row[2] for row in rows], notes=notes)
 
 
-def _lines(result: StepResult, reaction: Reaction, moments: Moments) -> Iterator[_Line]:
+def _lines(result: StepResult, reaction: Reaction, moments: EventTimes) -> Iterator[_Line]:
     times, second = moments.columns(result.step.stimulus, reaction), moments.second
     match reaction:
-        case Delivery(who, insert, remove):
+        case StatementDelivery(who, insert, remove):
             signed = [("+", row) for row in insert] + [("−", row) for row in remove]
             for number, (sign, row) in enumerate(signed):
                 yield _Line("" if number else who, sign, row_text(row, times, second))
-        case Rows(rows):
+        case ReadRows(rows):
             yield from (_Line("", "=", row_text(row, times, second)) for row in rows)
             if not rows:
                 yield _Line("", "=", "(none)")
@@ -121,7 +121,7 @@ The statements are those of the session in their first state, the clock is at it
 
 {NOTATION}"""
 
-COMMAND = Command(
+COMMAND = MagicCommand(
     "scenario",
     "Try events on the statements as they were at the beginning, apart from the session; reactions stand beside them.",
     ("%%scenario [--only STATEMENT,…] [--save FILE.md] [--title TEXT]",),

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from cepbook.magics.host import Command, Host
-from cepbook.magics.options import Options, clean, one
+from cepbook.magics.shell.host import MagicCommand, NotebookHost
+from cepbook.magics.shell.options import MagicOptions, single_name, strip_comment
 from cepbook.widgets.following import FollowingChart
-from cepbook.widgets.view import view
+from cepbook.widgets.live_view.statement_view import view
 
 OPTIONS = (
-    Options("%view")
+    MagicOptions("%view")
     .add("names", nargs="*", help="the statement")
     .add("--chart", action="store_true", help="its numbers over time, as a chart that follows")
 )
 
 
-def run_line(host: Host, line: str) -> object:
+def run_line(host: NotebookHost, line: str) -> object:
     """``%view NAME`` shows the statement's stream, window, partitions and partial matches while events arrive.
 
     ``--chart`` shows the numbers of its insert stream over time instead.
     """
-    options = OPTIONS.parse(clean(line))
-    name = one("%view", options.names, "statement", host.shown_statements())
+    options = OPTIONS.parse(strip_comment(line))
+    name = single_name("%view", options.names, "statement", host.statements_with_rows())
     if not options.chart:
         return view(host.workbench, name)
     host.show(FollowingChart(host.workbench, name))
     return None
 
 
-COMMAND = Command(
+COMMAND = MagicCommand(
     "view",
     "Show a statement live: its streams, its window, its context partitions, and what its pattern waits for.",
     ("%view NAME", "%view --chart NAME"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cepbook.engine.rows.windows.supplied import WindowClock
-from cepbook.session.driving.replay import Replay
-from cepbook.session.inspect.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested
+from cepbook.engine.windows.python_window import WindowClock
+from cepbook.session.core.run_results import Progress, ReplayResult, RunResult
+from cepbook.session.explain.marble import Marble
+from cepbook.session.inspect.partition_selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested
 from cepbook.session.inspect.timeline import Timeline
-from cepbook.session.past.marble import Marble
-from cepbook.session.running.results import Progress, ReplayResult, RunResult
-from cepbook.session.values.clock import ClockTime
+from cepbook.session.io.time_conversion import ClockTime
+from cepbook.session.replay.replay import Replay
 from cepbook.session.workbench import Workbench
 
 __all__ = [

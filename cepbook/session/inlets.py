@@ -19,8 +19,8 @@ from functools import partial
 from typing import IO, Any
 
 from cepbook.errors import EventError, UsageError
-from cepbook.session.data.files import json_object
-from cepbook.session.values.clock import duration
+from cepbook.session.io.files import json_object
+from cepbook.session.io.time_conversion import period_units
 
 Event = Mapping[str, Any]
 Sleep = Callable[[float], Awaitable[object]]
@@ -41,7 +41,7 @@ Item = Event | Malformed
 
 
 def _seconds(period: str | timedelta | None) -> float | None:
-    return None if period is None else duration(period) / 1000
+    return None if period is None else period_units(period) / 1000
 
 
 def parsed(line: str) -> Item:

@@ -10,49 +10,63 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from cepbook import spark as bridge
-from cepbook.arguments import arguments_checked, shown
-from cepbook.engine.contexts.notices import PartitionListener
-from cepbook.engine.snapshot.form import MAGIC
-from cepbook.errors import BindError, EventError, SnapshotError, UsageError, cause_text
-from cepbook.lang.catalog import EventType
-from cepbook.lang.dialects import declared
-from cepbook.session.data.define import event_types_of
-from cepbook.session.data.framed import Late
-from cepbook.session.data.sources import Given, by_type
-from cepbook.session.driving.replay import Replay
-from cepbook.session.driving.travel import BYTES, Keep, Travel
-from cepbook.session.explaining import Explaining
-from cepbook.session.functions import FromPython
-from cepbook.session.inspect.variables import set_variable, variables_of
-from cepbook.session.inspection import Inspection
-from cepbook.session.inward import Inward
-from cepbook.session.outward import Outward
-from cepbook.session.past.again import ForgottenWarning, Past, Twin, is_query, past_of
-from cepbook.session.running.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
-from cepbook.session.running.process import leftovers
-from cepbook.session.running.results import RunResult
-from cepbook.session.running.stage import Stage
-from cepbook.session.running.states import (
+from cepbook.argument_checks import check_public_arguments, describe_value
+from cepbook.dialects.registry import declared_names
+from cepbook.engine.contexts.partition_listeners import PartitionListener
+from cepbook.engine.snapshot.file_format import MAGIC
+from cepbook.errors import BindError, EventError, SnapshotError, UsageError, exception_text
+from cepbook.interrupts import garbage
+from cepbook.lang.plan.catalog import EventType
+from cepbook.session.core.cell_deployments import (
+    CellDeployment,
+    drop_by_name,
+    explain_replacement,
+    find_deployment,
+    remaining_cells,
+    replaced_deployment,
+    unused_deployment_id,
+)
+from cepbook.session.core.engine_handle import EngineHandle
+from cepbook.session.core.run_results import RunResult
+from cepbook.session.core.saved_state import (
     Path,
-    first_state,
-    loaded,
+    initial_runtime,
     read_file,
     refuse_foreign,
-    resume,
-    saved,
+    restore_workbench_runtime,
+    resume_runtime,
+    snapshot_bytes,
     write_file,
 )
-from cepbook.session.values.clock import ClockTime, Moment, show, to_time
-from cepbook.session.values.parameters import Given as Values
-from cepbook.session.values.parameters import with_settings
+from cepbook.session.explanation_mixin import ExplanationMixin
+from cepbook.session.history.replay_snapshots import MAX_SNAPSHOT_BYTES, ReplaySnapshots, SnapshotInterval
+from cepbook.session.history.rerun_workbench import (
+    ForgottenWarning,
+    RecordedHistory,
+    WorkbenchRerun,
+    is_fire_and_forget,
+    recorded_history,
+)
+from cepbook.session.inspect.variables import set_variable, variables_frame
+from cepbook.session.inspection_mixin import InspectionMixin
+from cepbook.session.io.frame_source import Late
+from cepbook.session.io.parameter_values import ParameterValues as Values
+from cepbook.session.io.parameter_values import with_dialect_settings
+from cepbook.session.io.schema_inference import infer_event_types
+from cepbook.session.io.sources import ReplayInputs, sources_by_type
+from cepbook.session.io.time_conversion import ClockTime, TimeLike, format_clock_time, to_clock_units
+from cepbook.session.live_mixin import LiveMixin
+from cepbook.session.output_mixin import OutputMixin
+from cepbook.session.registration_mixin import RegistrationMixin
+from cepbook.session.replay.replay import Replay
 
 if TYPE_CHECKING:
     from cepbook.spark import Comparison
-    from cepbook.spark.running.result import SparkRun
+    from cepbook.spark.execution.spark_run import SparkRun
 
 
-@arguments_checked(but=("send",))
-class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
+@check_public_arguments(but=("send",))
+class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin, OutputMixin):
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
     The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its
@@ -65,7 +79,9 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
     deployed Tick
     """
 
-    keep: ClassVar[Keep] = False  # what replays keep where it is not said; the extension of notebooks sets it
+    keep: ClassVar[SnapshotInterval] = (
+        False  # what replays keep where it is not said; the extension of notebooks sets it
+    )
 
     # ---- statements
 
@@ -81,23 +97,25 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         UsageError when the names belong to other cells or dependants stand in the way; then nothing has changed.
         """
         if dialect != "epl" or settings:
-            epl = with_settings(epl, dialect, settings, self._config.second)
+            epl = with_dialect_settings(epl, dialect, settings, self._config.second)
         with self._lock, self._stage.undisturbed():
-            names = declared(epl)
-            target = target_of(names, epl, cell, self._owned)
+            names = declared_names(epl)
+            target = replaced_deployment(names, epl, cell, self._owned)
             before, failed = dict(self.runtime.statements), set(map(id, self.runtime.errors))
             gone: frozenset[str] = frozenset()
-            owned = Owned(cell, names, " ".join(epl.split()))
+            owned = CellDeployment(cell, names, " ".join(epl.split()))
             if target is None:
                 with self._noting(owned):
-                    deployment = self.runtime.deploy(epl, deployment_id=free_id(cell, self.runtime.deployments))
+                    deployment = self.runtime.deploy(
+                        epl, deployment_id=unused_deployment_id(cell, self.runtime.deployments)
+                    )
             else:
                 gone = self._owned[target].names - names
                 try:
                     with self._noting(owned):
                         deployment = self.runtime.redeploy(target, epl)
                 except BindError as error:
-                    raise also_gone(error, target, gone) from None
+                    raise explain_replacement(error, target, gone) from None
             again = [
                 s.name
                 for s in self.runtime.statements.values()
@@ -107,12 +125,12 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         if again:
             messages.append(f"deployed anew, because they depend on it: {', '.join(again)}")
         new = [each for each in self.runtime.errors if id(each) not in failed]
-        told = [f"`{each.statement}` failed as it began: {cause_text(each.cause)}" for each in new]
+        told = [f"`{each.statement}` failed as it began: {exception_text(each.cause)}" for each in new]
         messages += dict.fromkeys(told)  # alike in each partition
         return RunResult(deployment, deployment.statements, target is not None, tuple(messages))
 
     @contextmanager
-    def _noting(self, owned: Owned) -> Iterator[None]:
+    def _noting(self, owned: CellDeployment) -> Iterator[None]:
         """Take note of what was deployed or dropped within, also if that was interrupted."""
         before = dict(self.runtime.deployments)
         try:
@@ -134,13 +152,13 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         returned. Raises UsageError when there is no such name, and, unless `cascade`, when more would go: it says what.
         """
         with self._lock, self._stage.undisturbed():
-            deployment = deployment_of(self.runtime, name)
+            deployment = find_deployment(self.runtime, name)
             before = list(self.runtime.statements)
             try:
-                dropped(self.runtime, deployment, name, cascade)
+                drop_by_name(self.runtime, deployment, name, cascade)
             finally:
                 gone = tuple(n for n in before if n not in self.runtime.statements)
-                self._owned = remaining(self._owned, self.runtime, frozenset(gone))
+                self._owned = remaining_cells(self._owned, self.runtime, frozenset(gone))
                 self._stage.follow()
             return gone
 
@@ -152,7 +170,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
             self._begin()
             former.release()
             del former
-        leftovers.clear()
+        garbage.clear()
 
     def rewind(self) -> None:
         """Begin again with what is deployed: all statements in their first state, the clock at its start.
@@ -162,9 +180,9 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """
         with self._lock, self._stage.undisturbed():
             self._end_replay()
-            self._stage.restart(first_state(self.runtime, self._start))
+            self._stage.restart(initial_runtime(self.runtime, self._start))
             self._checks = {}
-        leftovers.clear()
+        garbage.clear()
 
     def _end_replay(self) -> None:
         self.glance.leave()
@@ -178,7 +196,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
     def variables(self) -> pd.DataFrame:
         """All variables and constants: name, type, value, constant."""
         with self._lock:
-            return variables_of(self.runtime)
+            return variables_frame(self.runtime)
 
     def get(self, name: str) -> Any:
         """The present value of a variable. Raises UsageError for an unknown name."""
@@ -201,13 +219,14 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """Define an event type from a DataFrame, an Arrow table, a path of a Parquet file, a dataclass, a TypedDict or
         a dict of name -> type.
 
-        See `cepbook.session.data.define` and `frames` for how they become EPL types. `time` is the property that
+        See `cepbook.session.io.schema_inference` and `frames` for how they become EPL types. `time` is the property
+        that
         `replay` takes the event time from. Defining the same again changes nothing. Raises UsageError naming the
         column that has no EPL type, or the statements that stand in the way of a changed type.
         """
         parents = (inherits,) if isinstance(inherits, str) else tuple(inherits)
         with self._lock:
-            made = event_types_of(name, source, self.runtime.catalog.event_types, time=time, inherits=parents)
+            made = infer_event_types(name, source, self.runtime.catalog.event_types, time=time, inherits=parents)
             for event_type in made:
                 if self.runtime.catalog.event_types.get(event_type.name) != event_type:
                     self.runtime.define(event_type, replace=True)
@@ -220,7 +239,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """Send one event at the present time: a dict, a dataclass instance, or keyword arguments.
 
         The event is checked and copied: an unknown type or property and a value of a wrong type are EventErrors, a
-        missing property is null (`cepbook.session.values.validate` has the rules). `Workbench.runtime.sender` skips
+        missing property is null (`cepbook.session.io.event_validation` has the rules). `Workbench.runtime.sender` skips
         this.
         """
         if event is not None and properties:
@@ -240,7 +259,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """Send events, (type, event) each, that arrive together: one activation to queries of other dialects."""
         for each in events:
             if not isinstance(each, tuple | list) or len(each) != 2:
-                raise UsageError(f'an event is (type, properties), such as ("Tick", {{…}}), not {shown(each)}')
+                raise UsageError(f'an event is (type, properties), such as ("Tick", {{…}}), not {describe_value(each)}')
         with self._lock:
             entries = [(name, self._entry(name), event) for name, event in events]
             made = [(name, check(event), record) for name, (check, record), event in entries]
@@ -257,14 +276,14 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         time: str | Mapping[str, str] | None = None,
         *,
         sequence: str | Mapping[str, str] | None = None,
-        until: Moment | None = None,
+        until: TimeLike | None = None,
         limit: int | None = None,
         speed: float | None = None,
         sort: bool = True,
         late: Late = "error",
         paused: bool = False,
         stepping: bool = False,
-        keep: Keep | None = None,
+        keep: SnapshotInterval | None = None,
     ) -> Replay:
         """Send historic events in event-time order, moving the clock. ``await`` the replay, or call its `run()`.
 
@@ -294,8 +313,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
             if end is not None and end < self.runtime.now:
                 raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
             types, second = self.runtime.catalog.event_types, self._config.second
-            given = Given(by_type(events, type), time, sequence, types, sort, late, second)
-            travel = self._travel(given, keep)
+            given = ReplayInputs(sources_by_type(events, type), time, sequence, types, sort, late, second)
+            travel = self._replay_snapshots(given, keep)
             self._replay = Replay(
                 self._stage,
                 given.open(end),
@@ -315,16 +334,16 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
     def _make_room(self) -> None:
         """All replays until now keep together at most what one may keep: the earliest ones let go of theirs."""
         past = list(self._replays)
-        while sum(each.kept for each in past) > BYTES:
+        while sum(each.kept for each in past) > MAX_SNAPSHOT_BYTES:
             past.pop(0).forget("later replays keep snapshots, and all together only so many")
 
-    def _travel(self, given: Given, keep: Keep | None) -> Travel | None:
+    def _replay_snapshots(self, given: ReplayInputs, keep: SnapshotInterval | None) -> ReplaySnapshots | None:
         """The snapshots of a replay of what is given, if it keeps any."""
         every = self.keep if keep is None else keep
         if every is False:
             return None
         stage, second = self._stage, self._config.second
-        return Travel(
+        return ReplaySnapshots(
             every,
             given.again,
             self._snapshot,
@@ -369,16 +388,16 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """
         with self._lock:
             twin = Workbench(start=self._start, feed_capacity=self._capacity, config=self._config)
-            twin._stage = Stage(first_state(self.runtime, self._start), twin._lock, self._capacity)
+            twin._stage = EngineHandle(initial_runtime(self.runtime, self._start), twin._lock, self._capacity)
             twin._functions = dict(self._functions)
             twin._owned = dict(self._owned)
             twin._stage.follow()
         return twin
 
-    def past(self) -> Past:
+    def past(self) -> RecordedHistory:
         """The latest events and stops of the clock, for `again`."""
         with self._lock:
-            return past_of(self._stage, self._start)
+            return recorded_history(self._stage, self._start)
 
     def again(
         self,
@@ -386,7 +405,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         *,
         epl: str | None = None,
         parameters: Values | None = None,
-        past: Past | None = None,
+        past: RecordedHistory | None = None,
     ) -> Workbench:
         """A second workbench in which the latest events happen anew; this one stays as it is (`session.past.again`).
 
@@ -395,9 +414,9 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         unknown variable, and as `run`.
         """
         with self._lock:
-            if past is not None and not isinstance(past, Past):
-                raise UsageError(f"`past` is what `Workbench.past()` gives, not {shown(past)}")
-            known = past or past_of(self._stage, self._start)
+            if past is not None and not isinstance(past, RecordedHistory):
+                raise UsageError(f"`past` is what `Workbench.past()` gives, not {describe_value(past)}")
+            known = past or recorded_history(self._stage, self._start)
             twin = self.rehearsal()
         if past is None and not known.complete:
             told = f"only the latest {known.events:,} events happen anew, earlier ones are not known any more"
@@ -407,7 +426,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
             twin.set(name, value)
         if epl is not None:
             twin.run(epl, parameters=parameters)
-        Twin(twin._stage).relive(known)
+        WorkbenchRerun(twin._stage).relive(known)
         return twin
 
     def answer(self, epl: str, *, parameters: Values | None = None) -> pd.DataFrame:
@@ -416,7 +435,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         The latter as `changes` gives them. Nothing is deployed. Raises as `query` and `run`, UsageError for what
         delivers nothing.
         """
-        if is_query(epl, self.runtime):
+        if is_fire_and_forget(epl, self.runtime):
             return self.query(epl, parameters=parameters)
         twin = self.again(epl=epl, parameters=parameters)
         last = [each for each in twin.runtime.statements.values() if each.name not in self.runtime.statements]
@@ -439,7 +458,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
             write_file(path, self._snapshot(feeds=feeds))
 
     def _snapshot(self, *, feeds: bool = False) -> bytes:
-        return saved(self._stage, self._start, self._owned, feeds=feeds)
+        return snapshot_bytes(self._stage, self._start, self._owned, feeds=feeds)
 
     def load(self, path: Path) -> None:
         """Become the workbench that was saved. What was deployed here goes, listeners stay with the statements' names.
@@ -455,12 +474,12 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
                 raise SnapshotError(f"`{path}`: {error}") from error
 
     def _become(self, data: bytes) -> None:
-        runtime, extra = loaded(data, self._functions)
+        runtime, extra = restore_workbench_runtime(data, self._functions)
         self._end_replay()
         self._start, self._config, self._checks = extra["start"], runtime.config, {}
-        self._owned = resume(self._stage, runtime, extra)
+        self._owned = resume_runtime(self._stage, runtime, extra)
 
-    def _travelled(self, data: bytes) -> tuple[Workbench, Stage]:
+    def _travelled(self, data: bytes) -> tuple[Workbench, EngineHandle]:
         twin = Workbench(feed_capacity=self._capacity)
         twin._functions = dict(self._functions)
         twin._become(data)
@@ -475,7 +494,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         time: str | Mapping[str, str] | None = None,
         sequence: str | Mapping[str, str] | None = None,
         statements: Sequence[str] | None = None,
-        until: Moment | None = None,
+        until: TimeLike | None = None,
         session: Any = None,
         persist: bool | None = None,
     ) -> SparkRun:
@@ -490,7 +509,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
             sequence=sequence,
             statements=statements,
             start=self._start,
-            until=None if until is None else to_time(until, self._config.second),
+            until=None if until is None else to_clock_units(until, self._config.second),
             session=session,
             persist=persist,
         )
@@ -501,5 +520,5 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
 
     def __repr__(self) -> str:
         count = sum(each.kind != "create variable" for each in self.runtime.statements.values())
-        clock = show(self.runtime.now, self._config.second)
+        clock = format_clock_time(self.runtime.now, self._config.second)
         return f"Workbench({count} statement{'' if count == 1 else 's'}, clock {clock})"

@@ -11,19 +11,22 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cepbook.arguments import checked
+from cepbook.argument_checks import check_arguments
 from cepbook.spark.session import local_session, require_pyspark
-from cepbook.spark.task.names import SHOWN
+from cepbook.spark.task.stream_columns import VISIBLE_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from cepbook.engine.runtime import Runtime
-    from cepbook.spark.comparing.comparison import Comparison, compare
-    from cepbook.spark.running.result import SparkRun
+    from cepbook.spark.comparison.comparison_report import Comparison, compare
+    from cepbook.spark.execution.spark_run import SparkRun
 
 __all__ = ["Comparison", "compare", "from_kafka", "local_session", "register_sql", "run", "sql", "stream"]
-_ON_DEMAND = {"Comparison": "comparing.comparison", "compare": "comparing.comparison"}  # name -> the module that has it
+_ON_DEMAND = {
+    "Comparison": "comparison.comparison_report",
+    "compare": "comparison.comparison_report",
+}  # name -> the module that has it
 
 
 def __getattr__(name: str) -> Any:
@@ -36,7 +39,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-@checked
+@check_arguments
 def run(
     *,
     runtime: Runtime,
@@ -64,12 +67,12 @@ def run(
     touched. Raises `UsageError` and `EventError` for unknown names and for columns that are missing or do not fit.
     """
     require_pyspark()
-    from cepbook.spark.running.execute import execute
+    from cepbook.spark.execution.execution import execute
 
     return execute(runtime, frames, time, sequence, statements, start, until, session, persist)
 
 
-@checked
+@check_arguments
 def sql(
     epl: str,
     /,
@@ -80,7 +83,7 @@ def sql(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     session: SparkSession | None = None,
     frames: Mapping[str, Any] | None = None,
-    about: Sequence[str] = SHOWN,
+    about: Sequence[str] = VISIBLE_COLUMNS,
     **named: Any,
 ) -> DataFrame | dict[str, DataFrame]:
     """The rows that a module of EPL delivers over DataFrames: ``sql("select …", Flight=flights, time="departure")``.
@@ -92,12 +95,12 @@ def sql(
     ParseError, BindError.
     """
     require_pyspark()
-    from cepbook.spark.module import sql as found
+    from cepbook.spark.execution.epl_module import sql as found
 
     return found(epl, {**(frames or {}), **named}, time, sequence, until, functions, session, about)
 
 
-@checked
+@check_arguments
 def register_sql(
     name: str,
     epl: str,
@@ -124,12 +127,12 @@ def register_sql(
     table may have others, too. Errors: as `sql`; UsageError for a statement that reads several event types.
     """
     require_pyspark()
-    from cepbook.spark.table_function import register
+    from cepbook.spark.execution.table_function import register
 
     register(name, epl, statement, time, until, functions, session, {**(frames or {}), **named})
 
 
-@checked
+@check_arguments
 def stream(
     *,
     runtime: Runtime,
@@ -164,12 +167,12 @@ def stream(
     other event types; SnapshotError for one of other statements.
     """
     require_pyspark()
-    from cepbook.spark.streams.streaming import stream as started
+    from cepbook.spark.streaming.stream_queries import stream as started
 
     return started(runtime, frames, time, sequence, statements, start, delay, session, initial)
 
 
-@checked
+@check_arguments
 def from_kafka(messages: Any, *, runtime: Runtime, event_type: str) -> DataFrame:
     """The events of a type from messages in JSON, as Spark's connector for Kafka gives them, for `stream` (or `run`).
 
@@ -181,6 +184,6 @@ def from_kafka(messages: Any, *, runtime: Runtime, event_type: str) -> DataFrame
     unknown type, and for a frame without the columns of messages.
     """
     require_pyspark()
-    from cepbook.spark.frames import messages as kafka
+    from cepbook.spark.frames import kafka_messages as kafka
 
     return kafka.from_kafka(messages, runtime.catalog.event_types, event_type)

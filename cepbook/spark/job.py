@@ -24,21 +24,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from cepbook.display import format_time, write_progress_line
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import CepbookError, UsageError
-from cepbook.lang.reading import declared
-from cepbook.shown import progress_line, time_text
-from cepbook.spark.frames.inputs import SEQUENCE, check_delay, loaded
-from cepbook.spark.frames.messages import ORDER, SCHEME, from_kafka, subscribed
-from cepbook.spark.module import runtime_of
-from cepbook.spark.plan.mark import check
-from cepbook.spark.running.execute import execute
-from cepbook.spark.running.result import SparkRun, acting, caused, check_about
-from cepbook.spark.session import local_session, quiet_pandas_warning, submitted
-from cepbook.spark.task.names import SHOWN
+from cepbook.lang.reading import declared_names
+from cepbook.spark.execution.epl_module import deploy_module
+from cepbook.spark.execution.execution import execute
+from cepbook.spark.execution.spark_run import SparkRun, check_about_columns, error_behind, run_action
+from cepbook.spark.frames.kafka_messages import KAFKA_ORDER, KAFKA_SCHEME, from_kafka, subscribe_topic
+from cepbook.spark.frames.tagged_stream import SEQUENCE_ARGUMENT, check_delay, load_files
+from cepbook.spark.plan.state_fingerprint import check_fingerprint
+from cepbook.spark.session import local_session, quiet_pandas_warning, submitted_session
+from cepbook.spark.task.stream_columns import VISIBLE_COLUMNS
 
 FORMATS = ("parquet", "csv", "json", "orc")
-DONE, FAILED_SOME, WRONG, BROKEN, INTERRUPTED = 0, 1, 2, 3, 130
+EXIT_DONE, EXIT_STATEMENT_FAILURES, EXIT_USAGE, EXIT_SPARK_FAILED, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
 _METRICS = "delivered"  # what a stream counts of its rows
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # the variable that spark-submit sets
 _EVERY = 1.0  # seconds between two looks at the progress
@@ -53,15 +53,15 @@ def main(arguments: Sequence[str]) -> int:
             warnings.showwarning = _warn
             return _stream(given) if given.stream else _batch(given)
     except KeyboardInterrupt:
-        return _told(INTERRUPTED, "interrupted; what Spark had not finished was not written")
+        return _told(EXIT_INTERRUPTED, "interrupted; what Spark had not finished was not written")
     except CepbookError as wrong:
-        return _told(WRONG, str(wrong))
+        return _told(EXIT_USAGE, str(wrong))
     except OSError as wrong:
-        return _told(WRONG, f"{wrong.filename or given.module}: {wrong.strerror or wrong}")
+        return _told(EXIT_USAGE, f"{wrong.filename or given.module}: {wrong.strerror or wrong}")
     except Exception as broken:
         if not isinstance(broken, PySparkException) and type(broken).__module__ != "py4j.protocol":
             raise
-        return _told(BROKEN, _first_lines(broken))  # pyspark's own, or py4j's where Spark has no name for it
+        return _told(EXIT_SPARK_FAILED, _first_lines(broken))  # pyspark's own, or py4j's where Spark has no name for it
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -78,9 +78,9 @@ def _parser() -> argparse.ArgumentParser:
         help="what orders events of one time")  # fmt: skip
     add("--out", dest="outputs", action="append", default=[], metavar="STATEMENT=DIRECTORY", type=_pair,
         help="where the rows of a statement go")  # fmt: skip
-    add("--about", type=_about, default=SHOWN, metavar="COLUMNS",
-        help="which of " + ", ".join(SHOWN) + " are written before a statement's own columns, all if not given: "
-        "time,kind or none")  # fmt: skip
+    add("--about", type=_about, default=VISIBLE_COLUMNS, metavar="COLUMNS",
+        help="which of " + ", ".join(VISIBLE_COLUMNS) + " are written before a statement's own columns, all if not "
+        "given: time,kind or none")  # fmt: skip
     add("--format", choices=FORMATS, help="of files and directories whose names do not tell; parquet if not given")
     add("--start", type=_moment, help="ISO 8601 or ms: the clock begins here, at 1970 if not given")
     add("--until", type=_moment, help="ISO 8601 or ms: the clock goes there at the end, and later events are left out")
@@ -113,7 +113,7 @@ def _column(text: str) -> str:
 def _about(text: str) -> tuple[str, ...]:
     names = () if text == "none" else tuple(each.strip() for each in text.split(","))
     try:
-        check_about(names)
+        check_about_columns(names)
     except UsageError as wrong:
         raise argparse.ArgumentTypeError(str(wrong)) from None
     return names
@@ -166,7 +166,7 @@ def _columns(given: Sequence[str]) -> str | dict[str, str] | None:
 def _session(given: argparse.Namespace) -> SparkSession:
     """The one of ``spark-submit``, of the Spark Connect server that ``SPARK_REMOTE`` names, or a local one."""
     if _SUBMITTED in os.environ:
-        return submitted()
+        return submitted_session()
     return local_session(**({"spark.master": given.master} if given.master else {}))
 
 
@@ -185,7 +185,7 @@ def _format_in(path: str, given: argparse.Namespace) -> str:
 
 
 def _read(session: SparkSession, path: str, given: argparse.Namespace) -> DataFrame:
-    return loaded(_reader(session.read, _format_in(path, given)), path)
+    return load_files(_reader(session.read, _format_in(path, given)), path)
 
 
 def _reader(reader: Any, kind: str) -> Any:
@@ -227,7 +227,7 @@ def _elsewhere() -> bool:
 
 
 def _is_local(path: str) -> bool:
-    return "://" not in path and not path.startswith(("rate:", SCHEME))
+    return "://" not in path and not path.startswith(("rate:", KAFKA_SCHEME))
 
 
 def _has_files(path: str) -> bool:
@@ -242,21 +242,21 @@ def _opened(given: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str,
     except UnicodeDecodeError as wrong:
         byte = f"byte {wrong.start} is {wrong.object[wrong.start]:#x}"
         raise UsageError(f"{given.module!r} is no UTF-8 text: {byte}") from None
-    names = declared(epl)  # what is no EPL is told before Spark starts, which takes seconds
+    names = declared_names(epl)  # what is no EPL is told before Spark starts, which takes seconds
     time, sequence = _columns(given.time), _columns(given.sequence)
     _check_places(given)
     for name, path in given.inputs:
-        if path.startswith(("rate:", SCHEME)) and not given.stream:
-            what = "a topic" if path.startswith(SCHEME) else "a rate"
+        if path.startswith(("rate:", KAFKA_SCHEME)) and not given.stream:
+            what = "a topic" if path.startswith(KAFKA_SCHEME) else "a rate"
             raise UsageError(f"{name}={path}: {what} has no end, so it needs --stream")
-        if path.startswith(SCHEME) and name not in names:
+        if path.startswith(KAFKA_SCHEME) and name not in names:
             wanted = f"say `create schema {name}(…)` in the module"
             raise UsageError(f"{name}={path}: its messages do not say what columns they have; {wanted}")
     session = _session(given)
     frames = {}
     for name, path in given.inputs:
-        if path.startswith(SCHEME):
-            frames[name] = subscribed(session, path)
+        if path.startswith(KAFKA_SCHEME):
+            frames[name] = subscribe_topic(session, path)
         elif path.startswith("rate:"):
             rate = session.readStream.format("rate").option("rowsPerSecond", path.removeprefix("rate:"))
             frames[name] = rate.load()
@@ -266,11 +266,11 @@ def _opened(given: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str,
             frames[name] = (reader.option("maxFilesPerTrigger", given.files) if given.files else reader).load(path)
         else:
             frames[name] = _read(session, path, given)
-    runtime = runtime_of(epl, {name: frame.schema for name, frame in frames.items()}, time)
-    messages = [name for name, path in given.inputs if path.startswith(SCHEME)]
+    runtime = deploy_module(epl, {name: frame.schema for name, frame in frames.items()}, time)
+    messages = [name for name, path in given.inputs if path.startswith(KAFKA_SCHEME)]
     frames |= {name: from_kafka(frames[name], runtime.catalog.event_types, name) for name in messages}
     if sequence is None and len(messages) == len(frames):
-        sequence = ORDER
+        sequence = KAFKA_ORDER
     known = list(runtime.statements)
     for name, _ in given.outputs:
         if name not in known:
@@ -299,21 +299,21 @@ def _batch(given: argparse.Namespace) -> int:
         rows = run.frame(name, observed=seen, about=given.about)
         mode = "overwrite" if given.overwrite else "error"
         writer = rows.write.format(_format(path, given)).option("header", True).mode(mode)
-        acting(partial(writer.save, path), session, name, given.quiet)
+        run_action(partial(writer.save, path), session, name, given.quiet)
         found = seen.get
         lines.append((name, run.coverage[name].path, f"{found['rows']:,} rows", path))
         failed += found["failures"]
         if found["failures"]:
             many = f"{found['failures']:,} failures" if found["failures"] > 1 else "a failure"
-            at = time_text(found["at"], millis=True)
-            _told(FAILED_SOME, f"{name}: {many}, first at {at}: {found['first']}")
+            at = format_time(found["at"], millis=True)
+            _told(EXIT_STATEMENT_FAILURES, f"{name}: {many}, first at {at}: {found['first']}")
     run.close()
     _summary(lines)
-    return FAILED_SOME if failed else DONE
+    return EXIT_STATEMENT_FAILURES if failed else EXIT_DONE
 
 
 def _stream(given: argparse.Namespace) -> int:
-    from cepbook.spark.streams.streaming import stream
+    from cepbook.spark.streaming.stream_queries import stream
 
     if given.checkpoint is None:
         raise UsageError("a stream needs a place for its state: --checkpoint DIR")
@@ -348,7 +348,7 @@ def _stream(given: argparse.Namespace) -> int:
         for query in queries.values():
             query.stop()
     _summary([(name, run.coverage[name].path, f"{seen[name].rows:,} rows", path) for name, path in given.outputs])
-    return FAILED_SOME if any(each.failures for each in seen.values()) else DONE
+    return EXIT_STATEMENT_FAILURES if any(each.failures for each in seen.values()) else EXIT_DONE
 
 
 def _check_state(checkpoint: str, name: str, mark: str) -> None:
@@ -366,7 +366,7 @@ def _check_state(checkpoint: str, name: str, mark: str) -> None:
             file.write(mark)
     elif os.path.exists(beside):
         with open(beside, encoding="utf-8") as file:
-            check(mark, file.read(), state)
+            check_fingerprint(mark, file.read(), state)
 
 
 @dataclass(slots=True)
@@ -388,12 +388,12 @@ def _follow(queries: dict[str, StreamingQuery], quiet: bool, seen: dict[str, _Se
             last = query.lastProgress
             if last is not None and not quiet:
                 mark = (last.eventTime or {}).get("watermark", "none yet")
-                progress_line(f"{name}: batch {last.batchId}, {last.numInputRows:,} events, watermark {mark}")
+                write_progress_line(f"{name}: batch {last.batchId}, {last.numInputRows:,} events, watermark {mark}")
         wall.sleep(_EVERY / 4)
     for query in queries.values():
         if query.exception() is not None:
             _raise(query)
-    progress_line(None)
+    write_progress_line(None)
     _look(queries, seen)
 
 
@@ -412,23 +412,23 @@ def _look(queries: dict[str, StreamingQuery], seen: dict[str, _Seen]) -> None:
             known.rows += rows
             known.failures += failures
             if failures:
-                progress_line(None)
+                write_progress_line(None)
                 many = f"{failures:,} failures" if failures > 1 else "a failure"
-                _told(FAILED_SOME, f"{name}: {many} in batch {progress.batchId}, first: {first}")
+                _told(EXIT_STATEMENT_FAILURES, f"{name}: {many} in batch {progress.batchId}, first: {first}")
 
 
 def _raise(query: StreamingQuery) -> None:
     failure = query.exception()
     assert failure is not None
-    raise caused(str(failure)) or failure
+    raise error_behind(str(failure)) or failure
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    _told(DONE, f"warning: {message}")
+    _told(EXIT_DONE, f"warning: {message}")
 
 
 def _warn_of_ties(run: SparkRun) -> None:
-    _warn(run.order.replace(SEQUENCE, "--sequence COLUMN"))
+    _warn(run.order.replace(SEQUENCE_ARGUMENT, "--sequence COLUMN"))
 
 
 def _told(code: int, text: str) -> int:

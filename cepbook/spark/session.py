@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from cepbook.errors import UsageError
-from cepbook.spark.java import find_java
+from cepbook.spark.java_home import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 _ANSWERS_WITHIN = 20.0  # seconds
-PROGRESS: list[Callable[[str | None], object]] = []
+PROGRESS_DISPLAYS: list[Callable[[str | None], object]] = []
 """Who shows the progress of Spark's jobs: the last one is called with each line, and with None at the end."""
 
 
-def shown_by(show: Callable[[str | None], object]) -> Callable[[], None]:
+def use_progress_display(show: Callable[[str | None], object]) -> Callable[[], None]:
     """Show progress by `show` from now on, in place of the terminal. Returns the way back."""
-    PROGRESS.append(show)
+    PROGRESS_DISPLAYS.append(show)
 
     def undo() -> None:
-        if show in PROGRESS:
-            PROGRESS.remove(show)
+        if show in PROGRESS_DISPLAYS:
+            PROGRESS_DISPLAYS.remove(show)
 
     return undo
 
@@ -69,7 +69,7 @@ def quiet_pandas_warning() -> None:
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
 
 
-def settings(cores: int) -> dict[str, str]:
+def session_settings(cores: int) -> dict[str, str]:
     """The session's configuration. Adaptive execution is off: it may merge the partitions that the engine relies on."""
     return {
         "spark.app.name": "cepbook",
@@ -108,7 +108,7 @@ def local_session(**overrides: Any) -> SparkSession:
     quiet_pandas_warning()
     remote = os.environ.get("SPARK_REMOTE")
     if remote is not None:
-        return connected(remote)
+        return connect_session(remote)
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -116,7 +116,7 @@ def local_session(**overrides: Any) -> SparkSession:
     chosen = {name.replace("_", ".") if "." not in name else name: str(value) for name, value in overrides.items()}
     master = chosen.pop("spark.master", "local[*]")
     builder = SparkSession.builder.master(master)
-    for name, value in (settings(_cores(master)) | chosen).items():
+    for name, value in (session_settings(_cores(master)) | chosen).items():
         builder = builder.config(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the first python3 on the PATH
     log = Path(tempfile.gettempdir()) / f"cepbook-spark-{os.getpid()}.log"
@@ -129,7 +129,7 @@ def local_session(**overrides: Any) -> SparkSession:
             raise UsageError("\n".join([f"Spark did not start on Java {java.version}: {failed}", *tail])) from failed
 
 
-def table(name: str) -> tuple[DataFrame | None, list[str]]:
+def read_table(name: str) -> tuple[DataFrame | None, list[str]]:
     """The rows of a table or view of `local_session`, None if there is none; and the names of those there are."""
     session = local_session()
     from pyspark.errors import AnalysisException, ParseException
@@ -141,7 +141,7 @@ def table(name: str) -> tuple[DataFrame | None, list[str]]:
     return found, [each.name for each in session.catalog.listTables()]
 
 
-def submitted() -> SparkSession:
+def submitted_session() -> SparkSession:
     """The session that ``spark-submit`` made, with the settings of ours that what is computed or its pace depends on,
     where the user gave none: UTC, plans as they are, and as many tasks as there are cores, if all is on this machine.
     """
@@ -153,11 +153,11 @@ def submitted() -> SparkSession:
     wanted = ["spark.sql.session.timeZone", "spark.sql.adaptive.enabled"]
     for name in [*wanted, "spark.sql.shuffle.partitions"] if local else wanted:
         if name not in given:
-            session.conf.set(name, settings(_cores(master or ""))[name])
+            session.conf.set(name, session_settings(_cores(master or ""))[name])
     return session
 
 
-def connected(remote: str) -> SparkSession:
+def connect_session(remote: str) -> SparkSession:
     """The session of a Spark Connect server. Raises `UsageError` when what pyspark needs for it is missing, for what is
     no address of a server, and where none answers: pyspark would try for many minutes.
     """

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from cepbook.engine.delta import Delta
-from cepbook.engine.queries import ask, replace_rows
-from cepbook.engine.runtime import Config, Runtime, Statement
+from cepbook.dialects.registry import DIALECTS
+from cepbook.engine.delivery.delta import Delta
+from cepbook.engine.deploy.fire_and_forget import replace_rows, run_query
+from cepbook.engine.runtime import Config, RunningStatement, Runtime
 from cepbook.errors import Refusal, UsageError
-from cepbook.lang.dialects import DIALECTS
-from cepbook.lang.text import EPL, Text
+from cepbook.lang.syntax.source_text import EPL, SourceText
 from cepbook.lang.types import INT, STRING
 from cepbook.testing.engine import OnDelivery, OnFailure, OpenEngine
 from cepbook.testing.functions import compute_hash, concat_str
@@ -27,7 +27,7 @@ class RowsEngine:
         of_dialects = {key for row in DIALECTS.values() for key in row.settings}
         self._settings = {key: value for key, value in options.items() if key in of_dialects}
         self.runtime = Runtime(_config({k: v for k, v in options.items() if k not in of_dialects}), start=start)
-        self._statements: dict[str, Statement] = {}
+        self._statements: dict[str, RunningStatement] = {}
         self.runtime.register_function("computeHash", compute_hash, returns=INT)
         self.runtime.register_function("concatStr", concat_str, returns=STRING)
 
@@ -37,7 +37,7 @@ class RowsEngine:
 
     def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
         given = {key: self._settings[key] for key in DIALECTS[EPL].settings if key in self._settings}
-        text = Text(epl, EPL, given) if given else epl
+        text = SourceText(epl, EPL, given) if given else epl
         statements = self.runtime.deploy(text, deployment_id=deployment_id).statements
         self._statements.update((statement.name, statement) for statement in statements)
         return [statement.name for statement in statements]
@@ -49,7 +49,7 @@ class RowsEngine:
         unknown = next((key for key in self._settings if key not in known), None)
         if unknown is not None:
             raise UsageError(f"{dialect} has no setting '{unknown}'")
-        text = Text(text, dialect, {"name": name, **self._settings})
+        text = SourceText(text, dialect, {"name": name, **self._settings})
         statements = self.runtime.deploy(text, deployment_id=name).statements
         self._statements.update((statement.name, statement) for statement in statements)
 
@@ -85,7 +85,7 @@ class RowsEngine:
         return rows if found is None else self._shown(rows, found.output_type.properties)
 
     def query(self, epl: str) -> Iterable[Row]:
-        answer = ask(self.runtime, epl)
+        answer = run_query(self.runtime, epl)
         return self._shown(answer.rows, answer.properties)
 
     def partitions(self, context: str) -> Iterable[Row]:

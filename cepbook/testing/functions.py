@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cepbook.lang.java import text
+from cepbook.lang.java.numbers import java_text
 
 
 def compute_hash(value: Any) -> int:
     """Java's ``String.hashCode`` of the value's text, ``& 0x7fffffff``."""
     code = 0
-    encoded = text(value).encode("utf-16-be")
+    encoded = java_text(value).encode("utf-16-be")
     for at in range(0, len(encoded), 2):
         code = (31 * code + int.from_bytes(encoded[at : at + 2], "big")) & 0xFFFFFFFF
     return code & 0x7FFFFFFF
@@ -21,4 +21,4 @@ def compute_hash(value: Any) -> int:
 
 def concat_str(left: Any, right: Any) -> str:
     """The texts of both values, one after the other."""
-    return text(left) + text(right)
+    return java_text(left) + java_text(right)

@@ -23,7 +23,7 @@ def may_check(source: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class FencedBlock:
     """A fenced block. `info` is the text after the opening fence; `lines` are its contents.
 
     `line` is the 1-based number of the opening fence and `last_line` that of the closing one.
@@ -47,7 +47,7 @@ class Section:
     line: int
     last_line: int
     prose: tuple[tuple[int, str], ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[FencedBlock, ...]
 
 
 @lru_cache(maxsize=4)  # the same file is looked at several times in a row
@@ -56,10 +56,10 @@ def sections(text: str) -> tuple[Section, ...]:
     found: list[Section] = []
     title, level, start = "", 0, 1
     prose: list[tuple[int, str]] = []
-    blocks: list[Block] = []
+    blocks: list[FencedBlock] = []
     last = 0
     for item in _items(text):
-        if isinstance(item, Block):
+        if isinstance(item, FencedBlock):
             blocks.append(item)
             last = item.last_line
             continue
@@ -83,7 +83,7 @@ def split_lines(text: str) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _items(text: str) -> Iterator[Block | tuple[int, str]]:
+def _items(text: str) -> Iterator[FencedBlock | tuple[int, str]]:
     """Blocks, and the numbered lines between them."""
     lines = split_lines(text)
     at = 0
@@ -99,7 +99,7 @@ def _items(text: str) -> Iterator[Block | tuple[int, str]]:
         while end < len(lines) and closing.match(lines[end]) is None:
             end += 1
         contents = tuple(_without_indent(line, indent) for line in lines[at + 1 : end])
-        yield Block(info, contents, at + 1, min(end + 1, len(lines)))
+        yield FencedBlock(info, contents, at + 1, min(end + 1, len(lines)))
         at = end + 1
 
 

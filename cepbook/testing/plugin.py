@@ -46,7 +46,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
     if not is_scenario(source):
         return None
-    from cepbook.testing.items import ScenarioFile
+    from cepbook.testing.pytest_items import ScenarioFile
 
     return ScenarioFile.from_parent(parent, path=file_path)
 
@@ -55,7 +55,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> Generator[None]:
     """Write what was recorded and tell which files changed."""
     if config.getoption("record"):
-        from cepbook.testing.items import write_recorded
+        from cepbook.testing.pytest_items import write_recorded
 
         for path in write_recorded(config):
             terminalreporter.write_line(f"recorded: {path}")

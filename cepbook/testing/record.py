@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cepbook.testing.runner import InvalidResult, Result, StepResult
+from cepbook.testing.runner import CaseResult, InvalidResult, StepResult
 from cepbook.testing.trace import INDENT, format_reactions
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class LineEdit:
     """Replace the lines `first` to `last` (1-based, inclusive) by `lines`; with `last` = `first` - 1, insert them."""
 
     first: int
@@ -23,7 +23,7 @@ class Edit:
     lines: tuple[str, ...]
 
 
-def edits(result: Result) -> tuple[Edit, ...]:
+def edits(result: CaseResult) -> tuple[LineEdit, ...]:
     """What must change in the file so that it says what happened; nothing if the run stopped early."""
     if result.broken is not None or any(not tried.refused and tried.diagnostic is None for tried in result.invalid):
         return ()
@@ -33,7 +33,7 @@ def edits(result: Result) -> tuple[Edit, ...]:
     return tuple(found)
 
 
-def recorded_all(result: Result) -> bool:
+def recorded_all(result: CaseResult) -> bool:
     """Whether the case agrees with the engine once its `edits` are made."""
     if result.broken is not None or result.disagreement is not None:
         return False
@@ -44,7 +44,7 @@ def recorded_all(result: Result) -> bool:
     return result.case.oracle is None and not result.refusals and all(step.can_record for step in result.steps)
 
 
-def apply(source: str, changes: Iterable[Edit]) -> str:
+def apply(source: str, changes: Iterable[LineEdit]) -> str:
     """`source` with all changes made; they must not overlap. Line ends of other lines stay as they are."""
     lines = source.split("\n")
     end = "\r" if lines[0].endswith("\r") else ""
@@ -53,17 +53,17 @@ def apply(source: str, changes: Iterable[Edit]) -> str:
     return "\n".join(lines)
 
 
-def _step_edit(result: StepResult) -> Iterator[Edit]:
+def _step_edit(result: StepResult) -> Iterator[LineEdit]:
     if result.agrees or not result.can_record:
         return
     step = result.step
     reactions = [INDENT + line for line in format_reactions(result.actual)]
     if result.added:
         reactions.insert(0, step.text)
-    yield Edit(step.line + 1, step.last_line, tuple(reactions))
+    yield LineEdit(step.line + 1, step.last_line, tuple(reactions))
 
 
-def _error_edit(tried: InvalidResult) -> Iterator[Edit]:
+def _error_edit(tried: InvalidResult) -> Iterator[LineEdit]:
     if tried.refused or tried.diagnostic is None:
         return
     text = tuple(tried.diagnostic.splitlines())
@@ -71,6 +71,6 @@ def _error_edit(tried: InvalidResult) -> Iterator[Edit]:
     if recorded is None:
         fence = "````" if any(line.lstrip().startswith("```") for line in text) else "```"
         after = tried.fence.last_line + 1
-        yield Edit(after, after - 1, ("", f"{fence}error", *text, fence))
+        yield LineEdit(after, after - 1, ("", f"{fence}error", *text, fence))
     elif not tried.agrees:
-        yield Edit(recorded.line + 1, recorded.last_line - 1, text)
+        yield LineEdit(recorded.line + 1, recorded.last_line - 1, text)

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cepbook.testing.runner import InvalidResult, Result, StepResult
-from cepbook.testing.trace import Delivery, Reaction, Rows, format_reactions
+from cepbook.testing.runner import CaseResult, InvalidResult, StepResult
+from cepbook.testing.trace import Reaction, ReadRows, StatementDelivery, format_reactions
 
 CONTEXT_STEPS = 3
 SHOWN_DIFFERENCES = 5
 COLUMN_WIDTH = 72
 
 
-def failure_report(result: Result, origin: str) -> str:
+def failure_report(result: CaseResult, origin: str) -> str:
     """Why `result` is a failure, as text with line numbers of the file `origin`."""
     lines = [f"{origin}:{result.case.line}: {result.case.name} (engine: {result.engine})"]
     lines += _steps(result.steps, origin)
@@ -34,7 +34,7 @@ def failure_report(result: Result, origin: str) -> str:
     return "\n".join(lines)
 
 
-def first_difference(result: Result) -> str:
+def first_difference(result: CaseResult) -> str:
     """One line that tells what went wrong first; empty if nothing did."""
     for step in result.steps:
         if not step.agrees:
@@ -116,9 +116,9 @@ def _columns(step: StepResult) -> tuple[list[str], list[str]]:
 
 def _rows(reaction: Reaction) -> Sequence[Mapping[str, Any]]:
     match reaction:
-        case Rows(rows):
+        case ReadRows(rows):
             return rows
-        case Delivery(_, insert, remove):
+        case StatementDelivery(_, insert, remove):
             return (*insert, *remove)
     return ()
 
@@ -128,9 +128,9 @@ def _reordered(reaction: Reaction, order: Mapping[frozenset[str], Sequence[str]]
         return {name: row[name] for name in order.get(frozenset(row), tuple(row))}
 
     match reaction:
-        case Rows(rows):
-            return Rows(tuple(map(reorder, rows)))
-        case Delivery(_, insert, remove):
+        case ReadRows(rows):
+            return ReadRows(tuple(map(reorder, rows)))
+        case StatementDelivery(_, insert, remove):
             return replace(reaction, insert=tuple(map(reorder, insert)), remove=tuple(map(reorder, remove)))
     return reaction
 

@@ -23,26 +23,26 @@ from enum import Enum
 from typing import Any, NoReturn
 
 from cepbook.errors import CepbookError, CompileError, Refusal, StatementError
-from cepbook.lang.java import text
+from cepbook.lang.java.numbers import java_text
 from cepbook.testing.engine import Engine, OpenEngine
-from cepbook.testing.scenario import Case, Config, DialectQuery, Invalid, Module, Trace
+from cepbook.testing.scenario import ConfigFence, InvalidFence, ModuleFence, QueryFence, ScenarioCase, TraceFence
 from cepbook.testing.trace import (
     Advance,
-    Delivery,
     Deployed,
     Failure,
     GetVariable,
     Iterate,
     Partitions,
-    Query,
     Reaction,
+    ReadRows,
     ReplaceTable,
-    Rows,
+    RunQuery,
     Send,
     SetVariable,
-    Step,
+    StatementDelivery,
     Stimulus,
     Together,
+    TraceStep,
     Undeploy,
 )
 from cepbook.testing.values import Row, coerce_row, same_rows
@@ -63,7 +63,7 @@ class StepResult:
     `can_record` is false for those of them that no trace follows.
     """
 
-    step: Step
+    step: TraceStep
     actual: tuple[Reaction, ...]
     agrees: bool
     added: bool = False
@@ -78,7 +78,7 @@ class InvalidResult:
     merely does not support the text yet, which proves nothing.
     """
 
-    fence: Invalid
+    fence: InvalidFence
     diagnostic: str | None
     problem: str = ""
     refused: bool = False
@@ -100,7 +100,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenRun:
     """Why a run stopped: a module that does not deploy, or a defect of the engine (with its traceback)."""
 
     line: int
@@ -109,15 +109,15 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CaseResult:
     """One run of one case on one engine. `refusals` are the engine's reasons for not covering the case."""
 
-    case: Case
+    case: ScenarioCase
     engine: str
     steps: tuple[StepResult, ...]
     invalid: tuple[InvalidResult, ...]
     refusals: tuple[str, ...]
-    broken: Broken | None
+    broken: BrokenRun | None
 
     @property
     def outcome(self) -> Outcome:
@@ -149,7 +149,7 @@ def first_line(text: str) -> str:
     return text.split("\n", 1)[0]
 
 
-def run(case: Case, open_engine: OpenEngine, engine: str = "rows") -> Result:
+def run(case: ScenarioCase, open_engine: OpenEngine, engine: str = "rows") -> CaseResult:
     """Run `case` on a fresh engine; `engine` is its name in ``refuses:`` lines.
 
     Some recordings were made with priorities, others without, which decides the order among statements. A recorded case
@@ -157,13 +157,15 @@ def run(case: Case, open_engine: OpenEngine, engine: str = "rows") -> Result:
     Never raises for anything that the case or the engine does; that is what the result tells.
     """
     found = _Run(case, engine, open_engine).result()
-    settled = any(setting.key in _PRIORITIES for f in case.fences if isinstance(f, Config) for setting in f.settings)
+    settled = any(
+        setting.key in _PRIORITIES for f in case.fences if isinstance(f, ConfigFence) for setting in f.settings
+    )
     if case.oracle is None or settled or found.broken is not None or found.outcome is not Outcome.FAILED:
         return found
     return max(found, _Run(case, engine, open_engine, {"prioritized": False}).result(), key=_agreeing)
 
 
-def _agreeing(result: Result) -> int:
+def _agreeing(result: CaseResult) -> int:
     return sum(step.agrees for step in result.steps)
 
 
@@ -175,7 +177,7 @@ class _Run:
     """One run: the engine, the reactions noted since the last stimulus, and the results so far."""
 
     def __init__(
-        self, case: Case, engine_name: str, open_engine: OpenEngine, options: Mapping[str, Any] | None = None
+        self, case: ScenarioCase, engine_name: str, open_engine: OpenEngine, options: Mapping[str, Any] | None = None
     ) -> None:
         self.case = case
         self.options = options or {}
@@ -189,9 +191,9 @@ class _Run:
         self.steps: list[StepResult] = []
         self.invalid: list[InvalidResult] = []
         self.refusals: list[str] = []
-        self.broken: Broken | None = None
+        self.broken: BrokenRun | None = None
 
-    def result(self) -> Result:
+    def result(self) -> CaseResult:
         try:
             self._start()
             for fence in self.case.fences:
@@ -201,8 +203,8 @@ class _Run:
         except _Stop:
             pass
         except Exception as error:  # noqa: BLE001 - a defect of the engine is a result, told with its traceback
-            self.broken = Broken(self.line, f"{type(error).__name__}: {error}", traceback.format_exc())
-        return Result(
+            self.broken = BrokenRun(self.line, f"{type(error).__name__}: {error}", traceback.format_exc())
+        return CaseResult(
             self.case,
             self.engine_name,
             tuple(self.steps),
@@ -214,7 +216,7 @@ class _Run:
     def _start(self) -> None:
         start, options, variables = 0, dict[str, Any](), list[str]()
         options.update(self.options)
-        for setting in (s for f in self.case.fences if isinstance(f, Config) for s in f.settings):
+        for setting in (s for f in self.case.fences if isinstance(f, ConfigFence) for s in f.settings):
             match setting.key:
                 case "start":
                     start = setting.value
@@ -236,18 +238,18 @@ class _Run:
         if variables:
             self._deploy(";\n".join(variables), "variables")
 
-    def _act(self, fence: Config | Module | DialectQuery | Trace | Invalid) -> None:
+    def _act(self, fence: ConfigFence | ModuleFence | QueryFence | TraceFence | InvalidFence) -> None:
         match fence:
-            case Module(epl, deployment_id):
+            case ModuleFence(epl, deployment_id):
                 self._deploy(epl, deployment_id)
-            case DialectQuery():
+            case QueryFence():
                 self._deploy_query(fence)
-            case Trace():
+            case TraceFence():
                 self._place_reactions_to_deployment(fence)
                 for step in fence.steps:
                     self.line = step.line
                     self._run_step(step)
-            case Invalid():
+            case InvalidFence():
                 self.invalid.append(self._try_invalid(fence))
 
     def _deploy(self, epl: str, deployment_id: str) -> None:
@@ -261,7 +263,7 @@ class _Run:
                 self.engine.listen(name, self._note_delivery)
         self.unplaced += self._take_noted()
 
-    def _deploy_query(self, fence: DialectQuery) -> None:
+    def _deploy_query(self, fence: QueryFence) -> None:
         try:
             self.engine.deploy_query(fence.dialect, fence.name, fence.text)
         except CepbookError as error:
@@ -282,24 +284,24 @@ class _Run:
         raise _Stop
 
     def _break(self, message: str) -> NoReturn:
-        self.broken = Broken(self.line, message)
+        self.broken = BrokenRun(self.line, message)
         raise _Stop
 
-    def _place_reactions_to_deployment(self, trace: Trace | None) -> None:
+    def _place_reactions_to_deployment(self, trace: TraceFence | None) -> None:
         """Deliveries during a deployment belong to a ``deployed`` step; without one they are a difference."""
         if trace is not None and trace.steps and isinstance(trace.steps[0].stimulus, Deployed):
             return
         shown, self.unplaced = self._shown(self.unplaced), []
         if shown:
             line = self.line if trace is None else trace.line
-            step = Step(Deployed(), (), "deployed", line, line)
+            step = TraceStep(Deployed(), (), "deployed", line, line)
             self.steps.append(StepResult(step, shown, agrees=False, added=True, can_record=trace is not None))
 
-    def _run_step(self, step: Step) -> None:
+    def _run_step(self, step: TraceStep) -> None:
         try:
             rows = self._stimulate(step.stimulus)
             if rows is not None:
-                self.noted.append(Rows(tuple(_snapshot(row) for row in rows)))
+                self.noted.append(ReadRows(tuple(_snapshot(row) for row in rows)))
         except CepbookError as error:
             reason = refusal_reason(error)
             if reason is not None:
@@ -321,7 +323,7 @@ class _Run:
                 return self.engine.iterate(statement)
             case Partitions(context):
                 return self.engine.partitions(context)
-            case Query(epl):
+            case RunQuery(epl):
                 return self.engine.query(epl)
             case GetVariable(name):
                 return [{"value": self.engine.get_variable(name)}]
@@ -341,7 +343,7 @@ class _Run:
         types = self.engine.properties(send.event_type)
         return dict(send.event) if types is None else coerce_row(send.event, types, self.engine.properties)
 
-    def _try_invalid(self, fence: Invalid) -> InvalidResult:
+    def _try_invalid(self, fence: InvalidFence) -> InvalidResult:
         try:
             if fence.query:
                 self.engine.query(fence.text)
@@ -363,7 +365,7 @@ class _Run:
         return InvalidResult(fence, None)
 
     def _note_delivery(self, statement: str, insert: Sequence[Row], remove: Sequence[Row]) -> None:
-        self.noted.append(Delivery(statement, tuple(map(_snapshot, insert)), tuple(map(_snapshot, remove))))
+        self.noted.append(StatementDelivery(statement, tuple(map(_snapshot, insert)), tuple(map(_snapshot, remove))))
 
     def _note_failure(self, error: StatementError) -> None:
         self._note_error(error)
@@ -382,7 +384,7 @@ class _Run:
         """Without the empty deliveries, unless the case is about them."""
         if "forced" in self.case.tags:
             return tuple(reactions)
-        return tuple(r for r in reactions if not isinstance(r, Delivery) or r.insert or r.remove)
+        return tuple(r for r in reactions if not isinstance(r, StatementDelivery) or r.insert or r.remove)
 
 
 def refusal_reason(error: CepbookError) -> str | None:
@@ -420,9 +422,9 @@ def _same_failures(expected: Sequence[str], actual: Sequence[str]) -> bool:
 
 def _same_reaction(expected: Reaction, actual: Reaction, unordered: bool) -> bool:
     match expected, actual:
-        case Rows(wanted), Rows(given):
+        case ReadRows(wanted), ReadRows(given):
             return same_rows(wanted, given, unordered=unordered)
-        case Delivery(), Delivery():
+        case StatementDelivery(), StatementDelivery():
             return (
                 expected.statement == actual.statement
                 and same_rows(expected.insert, actual.insert, unordered=unordered)
@@ -433,7 +435,7 @@ def _same_reaction(expected: Reaction, actual: Reaction, unordered: bool) -> boo
 
 def _snapshot(row: Row) -> dict[str, Any]:
     """A copy that later changes of the engine's own rows do not reach; keys of maps as Java prints them."""
-    return {name if isinstance(name, str) else text(name): _copied(value) for name, value in row.items()}
+    return {name if isinstance(name, str) else java_text(name): _copied(value) for name, value in row.items()}
 
 
 def _copied(value: Any) -> Any:

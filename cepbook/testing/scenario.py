@@ -1,7 +1,7 @@
 """Scenario files: Markdown that reads as documentation and runs as a test. This module reads them.
 
 `read` turns one file into frozen dataclasses: `File` holds `Case`s (a case is a heading with fences below it), a
-case holds its fences in the order in which they act, and a `Trace` holds `Step`s: one stimulus with the reactions
+case holds its fences in the order in which they act, and a `TraceFence` holds `Step`s: one stimulus with the reactions
 that it is expected to cause. Reading is exact; whatever is malformed raises `ScenarioError` with file and line.
 
 How to write such files: see the docstring of the package `cepbook.testing`.
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cepbook.lang.dialects import DIALECTS
-from cepbook.testing.markdown import CHECK_FENCES, Block, Section, sections
-from cepbook.testing.trace import ScenarioError, Step, parse_steps
+from cepbook.dialects.registry import DIALECTS
+from cepbook.testing.markdown import CHECK_FENCES, FencedBlock, Section, sections
+from cepbook.testing.trace import ScenarioError, TraceStep, parse_steps
 from cepbook.testing.values import ValueSyntaxError, parse_value
 
 SUBJECT_FENCES = tuple(DIALECTS)
@@ -29,7 +29,7 @@ _COLLECTED = re.compile(rf"^ {{0,3}}(?:`{{3,}}|~{{3,}})[ \t]*{_SUBJECT}", re.MUL
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ConfigSetting:
     """One ``key = JSON`` line. For ``variable NAME = …`` the key is ``variable`` and `subject` the name."""
 
     key: str
@@ -39,15 +39,15 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class ConfigFence:
     """A ``config`` fence."""
 
-    settings: tuple[Setting, ...]
+    settings: tuple[ConfigSetting, ...]
     line: int
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class ModuleFence:
     """An ``epl [id]`` fence: a module to compile and deploy. Without an id the first is ``main``, then ``main-2``."""
 
     epl: str
@@ -56,7 +56,7 @@ class Module:
 
 
 @dataclass(frozen=True, slots=True)
-class DialectQuery:
+class QueryFence:
     """A fence ``DIALECT NAME`` of another dialect than EPL, deployed as the statement `name`."""
 
     dialect: str
@@ -66,16 +66,16 @@ class DialectQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class TraceFence:
     """A ``trace`` fence."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[TraceStep, ...]
     line: int
     last_line: int
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedError:
+class ErrorFence:
     """An ``error`` fence: the diagnostic as the user sees it."""
 
     text: str
@@ -84,22 +84,22 @@ class RecordedError:
 
 
 @dataclass(frozen=True, slots=True)
-class Invalid:
+class InvalidFence:
     """An ``invalid [dialect]`` or ``invalid-query`` fence: text that must be refused with a diagnostic."""
 
     text: str
     dialect: str
     query: bool
-    error: RecordedError | None
+    error: ErrorFence | None
     line: int
     last_line: int
 
 
-Fence = Config | Module | DialectQuery | Trace | Invalid
+Fence = ConfigFence | ModuleFence | QueryFence | TraceFence | InvalidFence
 
 
 @dataclass(frozen=True, slots=True)
-class Refuses:
+class RefusalLine:
     """A ``refuses: ENGINE — reason`` line: this engine does not cover the case."""
 
     engine: str
@@ -108,7 +108,7 @@ class Refuses:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ScenarioCase:
     """One case. `line` is that of its heading, `last_line` the last one before the next heading.
 
     `oracle` names the reference implementation that the reactions were recorded from; without one they were
@@ -122,10 +122,10 @@ class Case:
     tags: tuple[str, ...]
     oracle: str | None
     evidence: str | None
-    refuses: tuple[Refuses, ...]
+    refuses: tuple[RefusalLine, ...]
     fences: tuple[Fence, ...]
 
-    def refusal_of(self, engine: str) -> Refuses | None:
+    def refusal_of(self, engine: str) -> RefusalLine | None:
         """The declaration that `engine` does not cover this case, if there is one."""
         return next((r for r in self.refuses if r.engine == engine), None)
 
@@ -136,7 +136,7 @@ class File:
 
     path: Path
     source: str
-    cases: tuple[Case, ...]
+    cases: tuple[ScenarioCase, ...]
 
 
 def read(path: Path) -> File:
@@ -182,11 +182,11 @@ def case_sections(source: str) -> tuple[Section, ...]:
     return tuple(s for s in sections(source) if s.level and any(_kind(b) in CHECK_FENCES for b in s.blocks))
 
 
-def parse_case(section: Section, path: Path) -> Case:
+def parse_case(section: Section, path: Path) -> ScenarioCase:
     """Read one case. Raises `ScenarioError`, which names `path` and the line."""
     tags: list[str] = []
     facts: dict[str, str] = {}
-    refuses: list[Refuses] = []
+    refuses: list[RefusalLine] = []
     prose: list[str] = []
     for number, line in section.prose:
         key, colon, rest = line.partition(":")
@@ -196,7 +196,7 @@ def parse_case(section: Section, path: Path) -> Case:
             refuses.append(_refuses(rest.strip(), path, number))
         else:
             _read_facts(line, tags, facts)
-    return Case(
+    return ScenarioCase(
         name=section.title,
         line=section.line,
         last_line=section.last_line,
@@ -221,14 +221,14 @@ def _read_facts(line: str, tags: list[str], facts: dict[str, str]) -> None:
             facts[key.strip()] = value.strip()
 
 
-def _refuses(text: str, path: Path, line: int) -> Refuses:
+def _refuses(text: str, path: Path, line: int) -> RefusalLine:
     found = _REFUSES.match(text)
     if found is None:
         raise ScenarioError(path, line, "expected 'refuses: ENGINE — reason'")
-    return Refuses(found["engine"], found["reason"].strip(), line)
+    return RefusalLine(found["engine"], found["reason"].strip(), line)
 
 
-def _kind(block: Block) -> str:
+def _kind(block: FencedBlock) -> str:
     return block.info.split(maxsplit=1)[0] if block.info else ""
 
 
@@ -244,14 +244,14 @@ def _fences(section: Section, path: Path) -> Iterator[Fence]:
             case "epl":
                 modules += 1
                 default = "main" if modules == 1 else f"main-{modules}"
-                yield Module("\n".join(block.lines), argument.strip() or default, block.line)
+                yield ModuleFence("\n".join(block.lines), argument.strip() or default, block.line)
             case _ if kind in SUBJECT_FENCES:
                 if not argument.strip():
                     raise ScenarioError(path, block.line, f"a fence '{kind}' needs the name of its statement")
-                yield DialectQuery(kind, argument.strip(), "\n".join(block.lines), block.line)
+                yield QueryFence(kind, argument.strip(), "\n".join(block.lines), block.line)
             case "trace":
                 steps = parse_steps(block.lines, block.line + 1, path)
-                yield Trace(steps, block.line, block.last_line)
+                yield TraceFence(steps, block.line, block.last_line)
             case "error":
                 if index == 0 or not _kind(blocks[index - 1]).startswith("invalid"):
                     raise ScenarioError(path, block.line, "an 'error' fence belongs directly below an 'invalid' fence")
@@ -259,18 +259,18 @@ def _fences(section: Section, path: Path) -> Iterator[Fence]:
                 yield _invalid(block, following, path)
 
 
-def _invalid(block: Block, following: Block | None, path: Path) -> Invalid:
+def _invalid(block: FencedBlock, following: FencedBlock | None, path: Path) -> InvalidFence:
     kind, _, argument = block.info.partition(" ")
     dialect = argument.strip() or "epl"
     if dialect not in SUBJECT_FENCES:
         raise ScenarioError(path, block.line, f"'{dialect}' is no dialect; there are {', '.join(SUBJECT_FENCES)}")
     error = None
     if following is not None and _kind(following) == "error":
-        error = RecordedError("\n".join(following.lines), following.line, following.last_line)
-    return Invalid("\n".join(block.lines), dialect, kind == "invalid-query", error, block.line, block.last_line)
+        error = ErrorFence("\n".join(following.lines), following.line, following.last_line)
+    return InvalidFence("\n".join(block.lines), dialect, kind == "invalid-query", error, block.line, block.last_line)
 
 
-def _config(block: Block, path: Path) -> Config:
+def _config(block: FencedBlock, path: Path) -> ConfigFence:
     settings = []
     for number, line in enumerate(block.lines, block.line + 1):
         if not line.strip():
@@ -283,5 +283,5 @@ def _config(block: Block, path: Path) -> Config:
             value = parse_value(right)
         except ValueSyntaxError as error:
             raise ScenarioError(path, number, str(error)) from None
-        settings.append(Setting(words[0], words[1] if len(words) == 2 else None, value, number))
-    return Config(tuple(settings), block.line)
+        settings.append(ConfigSetting(words[0], words[1] if len(words) == 2 else None, value, number))
+    return ConfigFence(tuple(settings), block.line)

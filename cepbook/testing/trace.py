@@ -65,7 +65,7 @@ class Iterate:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class RunQuery:
     """``query select …``: run a fire-and-forget query."""
 
     epl: str
@@ -113,12 +113,12 @@ class Deployed:
     """``deployed``: stands for the deployment of the fence above, so that reactions to it have a place."""
 
 
-Reading = Iterate | Query | GetVariable | Partitions
+Reading = Iterate | RunQuery | GetVariable | Partitions
 Stimulus = Send | Together | Advance | Reading | SetVariable | Undeploy | ReplaceTable | Deployed
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class StatementDelivery:
     """One atomic delivery of a statement; both row lists may be empty (a forced update)."""
 
     statement: str
@@ -127,7 +127,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ReadRows:
     """The rows that ``iterate``, ``query``, ``get`` or ``partitions`` reads."""
 
     rows: tuple[dict[str, Any], ...]
@@ -144,11 +144,11 @@ class Failure:
     detail: str = ""
 
 
-Reaction = Delivery | Rows | Failure
+Reaction = StatementDelivery | ReadRows | Failure
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """A stimulus with its expected reactions. Lines are 1-based, reactions stand from `line` + 1 to `last_line`."""
 
     stimulus: Stimulus
@@ -158,9 +158,9 @@ class Step:
     last_line: int
 
 
-def parse_steps(lines: Sequence[str], first_line: int, path: Path) -> tuple[Step, ...]:
+def parse_steps(lines: Sequence[str], first_line: int, path: Path) -> tuple[TraceStep, ...]:
     """Read the lines of a trace; `first_line` is the number of the first one. Raises `ScenarioError`."""
-    steps: list[Step] = []
+    steps: list[TraceStep] = []
     numbered = [(number, line.rstrip()) for number, line in enumerate(lines, first_line) if line.strip()]
     at = 0
     while at < len(numbered):
@@ -172,7 +172,7 @@ def parse_steps(lines: Sequence[str], first_line: int, path: Path) -> tuple[Step
             end += 1
         stimulus = _at(path, number, parse_stimulus, line)
         reactions = tuple(_reactions(numbered[at + 1 : end], path))
-        steps.append(Step(stimulus, reactions, line, number, numbered[end - 1][0]))
+        steps.append(TraceStep(stimulus, reactions, line, number, numbered[end - 1][0]))
         at = end
     return tuple(steps)
 
@@ -239,7 +239,7 @@ def _name(text: str) -> str:
 
 _KEYWORDS: dict[str, Callable[[str], Stimulus]] = {
     "iterate": lambda text: Iterate(_name(text)),
-    "query": Query,
+    "query": RunQuery,
     "set": lambda text: SetVariable(*_assignment(text)),
     "get": lambda text: GetVariable(_name(text)),
     "undeploy": lambda text: Undeploy(_name(text)),
@@ -260,7 +260,7 @@ def _reactions(lines: Sequence[tuple[int, str]], path: Path) -> Iterator[Reactio
             at += 1
         elif text.startswith("="):
             end = _run(lines, at, lambda other: other.startswith("="))
-            yield Rows(tuple(_read_rows(lines[at:end], path)))
+            yield ReadRows(tuple(_read_rows(lines[at:end], path)))
             at = end
         else:
             end = _run(lines, at + 1, lambda other: _FURTHER_ROW.match(other) is not None)
@@ -284,7 +284,7 @@ def _read_rows(lines: Sequence[tuple[int, str]], path: Path) -> Iterator[dict[st
             raise ScenarioError(path, number, "'(none)' stands alone")
 
 
-def _delivery(number: int, text: str, further: Sequence[tuple[int, str]], path: Path) -> Delivery:
+def _delivery(number: int, text: str, further: Sequence[tuple[int, str]], path: Path) -> StatementDelivery:
     found = _DELIVERY.match(text)
     if found is None:
         raise ScenarioError(
@@ -294,7 +294,7 @@ def _delivery(number: int, text: str, further: Sequence[tuple[int, str]], path: 
     if found["empty"] is not None:
         if further:
             raise ScenarioError(path, further[0][0], "an (empty) delivery has no rows")
-        return Delivery(name, (), ())
+        return StatementDelivery(name, (), ())
     rows: dict[str, list[dict[str, Any]]] = {"+": [], "-": []}
     rows[found["sign"]].append(_at(path, number, parse_row, found["row"] or ""))
     for line_number, line in further:
@@ -303,7 +303,7 @@ def _delivery(number: int, text: str, further: Sequence[tuple[int, str]], path: 
         if row["sign"] == "+" and rows["-"]:
             raise ScenarioError(path, line_number, "insert rows come before remove rows")
         rows[row["sign"]].append(_at(path, line_number, parse_row, row["row"] or ""))
-    return Delivery(name, tuple(rows["+"]), tuple(rows["-"]))
+    return StatementDelivery(name, tuple(rows["+"]), tuple(rows["-"]))
 
 
 def format_reactions(reactions: Iterable[Reaction], *, details: bool = False) -> list[str]:
@@ -314,9 +314,9 @@ def format_reactions(reactions: Iterable[Reaction], *, details: bool = False) ->
             case Failure(what, detail):
                 lines.append(f"! {what}")
                 lines.extend(f"  {line}" for line in (detail.splitlines() if details else ()))
-            case Rows(rows):
+            case ReadRows(rows):
                 lines.extend([f"= {format_row(row)}" for row in rows] or ["= (none)"])
-            case Delivery(statement, insert, remove):
+            case StatementDelivery(statement, insert, remove):
                 lines.extend(_delivery_lines(format_name(statement), insert, remove))
     return lines
 

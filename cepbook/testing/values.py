@@ -19,9 +19,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from cepbook.lang.dates.reading import ISO, Format
-from cepbook.lang.dates.text import local_text
-from cepbook.lang.java import shortest, single
+from cepbook.lang.java.date_text import local_text
+from cepbook.lang.java.dates.date_parser import ISO_FORMAT, DateFormat
+from cepbook.lang.java.numbers import shortest_float32, to_float32
 from cepbook.lang.types import Type
 
 Row = Mapping[str, Any]
@@ -225,7 +225,7 @@ def java_value(value: Any, of: Type, types_of: Callable[[str], PropertyTypes | N
         return [java_value(item, element, types_of) for item in value]
     if of.event is not None and isinstance(value, Mapping):
         return java_row(value, types_of(of.event) or {}, types_of)
-    return shortest(value) if of.name == "float" and isinstance(value, float) else value
+    return shortest_float32(value) if of.name == "float" and isinstance(value, float) else value
 
 
 def coerce_value(value: Any, to: Type, types_of: Callable[[str], PropertyTypes | None]) -> Any:
@@ -252,7 +252,7 @@ def _to_float(value: Any) -> Any:
 
 def _to_single(value: Any) -> Any:
     found = _to_float(value)
-    return single(found) if isinstance(found, float) else found
+    return to_float32(found) if isinstance(found, float) else found
 
 
 def _to_decimal(value: Any) -> Any:
@@ -275,7 +275,7 @@ def _to_timestamp(value: Any) -> Any:
 def _local(target: str) -> Callable[[Any], Any]:
     def convert(value: Any) -> Any:
         try:
-            return Format(target).read(value, ISO) if isinstance(value, str) else value
+            return DateFormat(target).read(value, ISO_FORMAT) if isinstance(value, str) else value
         except ValueError:
             return value
 

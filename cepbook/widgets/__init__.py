@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from cepbook.widgets.outputs import show_live
-from cepbook.widgets.progress import ReplayControl
-from cepbook.widgets.source import ViewSource, WorkbenchSource
-from cepbook.widgets.view import StatementView, view
+from cepbook.widgets.cell_outputs import show_live
+from cepbook.widgets.live_view.statement_view import StatementView, view
+from cepbook.widgets.live_view.view_source import ViewSource, WorkbenchSource
+from cepbook.widgets.replay_bar.replay_control import ReplayControl
 
 __all__ = ["ReplayControl", "StatementView", "ViewSource", "WorkbenchSource", "show_live", "view"]

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cepbook.display import DATE_THRESHOLD_MS
 from cepbook.errors import UsageError
-from cepbook.session.data.tables import changes_of
-from cepbook.shown import BELOW
+from cepbook.session.io.result_frames import changes_frame
 from cepbook.widgets.theme import printed, themed
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def line(
         frame = frame[[x, *names]].melt(id_vars=x, value_vars=names, var_name="series", value_name="value")
         names, color = ["value"], "series"
     shown, note = _thin(frame[[x, *names, *([color] if color else [])]], color)
-    shown, kind = _timed(_cut(shown), x, 0 if clock else BELOW)
+    shown, kind = _timed(_cut(shown), x, 0 if clock else DATE_THRESHOLD_MS)
     form = _clock(shown[x]) if clock and kind == "temporal" else None
     axis = {"axis": altair.Axis(format=form or DATED)} if kind == "temporal" else {}
     encoding = {
@@ -239,7 +239,7 @@ def labels(start: int, end: int) -> dict[str, str]:
     form = next((form for span, form in FORMATS if end - start < span), "")
     if end < DAY_MS:
         return {"format": form}
-    if start >= BELOW:
+    if start >= DATE_THRESHOLD_MS:
         return {"format": form or "%m-%d %H:%M"}
     day = "utcdayofyear(datum.value) - 1"
     clock = f"utcFormat(datum.value, '{form or '%H:%M'}')"
@@ -270,7 +270,7 @@ def _seen(workbench: Workbench, name: str) -> pd.DataFrame:
     if time is None:
         return workbench.changes(name)
     properties = workbench.runtime.statement(name).output_type.properties
-    return changes_of(workbench.feed(name).until(time).columns(), properties)
+    return changes_frame(workbench.feed(name).until(time).columns(), properties)
 
 
 def comparison_chart(report: pd.DataFrame) -> alt.Chart:
@@ -352,7 +352,7 @@ def _timed(frame: pd.DataFrame, x: str, least: int) -> tuple[pd.DataFrame, str]:
     if (
         column.dtype.kind in "iu"
         and len(column)
-        and (column.min() >= BELOW or least <= column.min() <= column.max() < DAY_MS)
+        and (column.min() >= DATE_THRESHOLD_MS or least <= column.min() <= column.max() < DAY_MS)
     ):
         return frame.assign(**{x: column.astype("datetime64[ms]")}), "temporal"
     return frame, "quantitative" if column.dtype.kind in "iuf" else "nominal"

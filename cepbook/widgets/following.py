@@ -13,8 +13,8 @@ from typing import Any
 from cepbook.errors import CepbookError
 from cepbook.feeds import Feed
 from cepbook.session import Workbench
+from cepbook.widgets.base.live_widget import Display, DisplayHandle
 from cepbook.widgets.charts import render, stream_chart
-from cepbook.widgets.live import Display, DisplayHandle
 
 INTERVAL = 0.5  # seconds between two drawings, at least
 SOON = 0.05  # seconds from a look at the past to its drawing
@@ -91,7 +91,7 @@ class FollowingChart:
         if feed is not self._feed:
             if self._end is not None:
                 self._end()
-            self._feed, self._end = feed, feed.subscribe(self._on_news)
+            self._feed, self._end = feed, feed.subscribe(self._on_feed_changed)
 
     def _on_glance(self) -> None:
         """Another instant is looked at: views come first, and of a drag only the end is drawn."""
@@ -106,7 +106,7 @@ class FollowingChart:
         if self._loop is not None:
             self._timer = self._loop.call_later(SOON, self.draw)
 
-    def _on_news(self) -> None:
+    def _on_feed_changed(self) -> None:
         """Something came: draw it when there is time. Called inside the engine, maybe in another thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._schedule)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cepbook.session.inspect.partitions import TIMES, flat
+from cepbook.display import format_time, format_value
+from cepbook.session.history.partition_lifetimes import PartitionLifetime
+from cepbook.session.inspect.partition_table import TIMES, flat_properties
 from cepbook.session.inspect.timeline import Timeline
-from cepbook.session.running.lives import Life
-from cepbook.shown import text_of, time_text
 from cepbook.widgets.charts import labels, offline_altair, show_as_chart
 from cepbook.widgets.theme import FAINT
 
@@ -21,10 +21,10 @@ LABELLED = 40
 COUNTS = 70  # pixels, of how many lived
 FEW = 4  # at most so many at once: each number is written beside the axis
 LABEL_LIMIT = 28  # characters
-LIFE, BORN, DIED = "#0969da", "#2da44e", "#cf222e"
+LIFE_COLOR, BORN_COLOR, DIED_COLOR = "#0969da", "#2da44e", "#cf222e"
 
 
-def chart(timeline: Timeline) -> alt.VConcatChart:
+def timeline_chart(timeline: Timeline) -> alt.VConcatChart:
     """The timeline as a chart: as wide as a notebook's column, as high as it takes."""
     altair = offline_altair()
     axis = _Axis(altair, timeline)
@@ -44,7 +44,7 @@ def chart(timeline: Timeline) -> alt.VConcatChart:
 
 def show_timelines(shell: Any) -> Callable[[], None]:
     """Make an IPython shell display a `Timeline` as its chart. Returns the function that takes it back."""
-    return show_as_chart(shell, Timeline, chart)
+    return show_as_chart(shell, Timeline, timeline_chart)
 
 
 class _Axis:
@@ -65,7 +65,7 @@ class _Axis:
 
     def text(self, time: int) -> str:
         """A time as tooltips have it."""
-        return time_text(time) if self.temporal else f"{time} {self._unit}"
+        return format_time(time) if self.temporal else f"{time} {self._unit}"
 
     def x(self, *, shown: bool) -> Any:
         """Births along the axis, which is written below the lower chart only."""
@@ -84,7 +84,7 @@ def _rows(timeline: Timeline, axis: _Axis) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     labels: dict[str, int] = {}
     for life in timeline.lives:
-        properties = flat(life.properties, timeline.levels)
+        properties = flat_properties(life.properties, timeline.levels)
         label = _label(life, properties, timeline.times)
         labels[label] = labels.get(label, 0) + 1
         row = {
@@ -102,11 +102,11 @@ def _rows(timeline: Timeline, axis: _Axis) -> list[dict[str, Any]]:
     return rows
 
 
-def _label(life: Life, properties: Mapping[str, Any], times: Collection[str]) -> str:
+def _label(life: PartitionLifetime, properties: Mapping[str, Any], times: Collection[str]) -> str:
     """``#3 A``: the id, and what names the partition: keys and labels, or else the events that began it."""
     plain = {name: v for name, v in properties.items() if name.rpartition(".")[2] not in TIMES and v is not None}
     named = [v for name, v in plain.items() if name.rpartition(".")[2].startswith(("key", "label"))] or plain.values()
-    text = f"#{life.id} {' '.join(text_of(value, times) for value in named)}".rstrip()
+    text = f"#{life.id} {' '.join(format_value(value, times) for value in named)}".rstrip()
     return text if len(text) <= LABEL_LIMIT else text[: LABEL_LIMIT - 1] + "…"
 
 
@@ -117,9 +117,11 @@ def _outer(properties: Mapping[str, Any], outer: str, times: Collection[str]) ->
 
 def _words(properties: Mapping[str, Any], times: Collection[str]) -> str:
     own = {
-        name: time_text(v) for name, v in properties.items() if name.rpartition(".")[2] in TIMES and isinstance(v, int)
+        name: format_time(v)
+        for name, v in properties.items()
+        if name.rpartition(".")[2] in TIMES and isinstance(v, int)
     }
-    return ", ".join(f"{name}={own.get(name) or text_of(value, times)}" for name, value in properties.items())
+    return ", ".join(f"{name}={own.get(name) or format_value(value, times)}" for name, value in properties.items())
 
 
 def _bars(altair: Any, axis: _Axis, timeline: Timeline, rows: list[dict[str, Any]]) -> Any:
@@ -129,7 +131,7 @@ def _bars(altair: Any, axis: _Axis, timeline: Timeline, rows: list[dict[str, Any
     y = altair.Y("label", type="ordinal", sort=None, scale=scale, axis=beside)
     tooltip = [altair.Tooltip(field, type="nominal") for field in ("id", "properties", "birth", "death")]
     base = altair.Chart(altair.Data(values=rows))
-    color = altair.value(LIFE)
+    color = altair.value(LIFE_COLOR)
     if len({row["outer"] for row in rows}) > 1:
         legend = altair.Legend(orient="bottom", columns=1, labelLimit=WIDTH)
         color = altair.Color("outer", type="nominal", title=timeline.levels[0], sort=None, legend=legend)
@@ -141,8 +143,8 @@ def _bars(altair: Any, axis: _Axis, timeline: Timeline, rows: list[dict[str, Any
         base.mark_bar(opacity=0.45, height={"band": 0.8}).encode(
             x=axis.x(shown=False), x2="until", color=color, **shown
         ),
-        base.mark_tick(color=BORN, **tick).encode(x=axis.x(shown=False), **shown),
-        dead.mark_tick(color=DIED, **tick).encode(x=altair.X("until", type=axis.kind), **shown),
+        base.mark_tick(color=BORN_COLOR, **tick).encode(x=axis.x(shown=False), **shown),
+        dead.mark_tick(color=DIED_COLOR, **tick).encode(x=altair.X("until", type=axis.kind), **shown),
     ]
     return altair.layer(*layers).properties(width=WIDTH, height=altair.Step(step) if rows else ROW)
 
@@ -156,6 +158,6 @@ def _counts(altair: Any, axis: _Axis, timeline: Timeline) -> Any:
     beside = altair.Axis(format="d", gridColor=FAINT, gridOpacity=0.6, domain=False, **few)
     y = altair.Y("live", type="quantitative", title="live", stack=None, axis=beside)
     steps = altair.Chart(altair.Data(values=values)).mark_area(
-        interpolate="step-after", color=LIFE, opacity=0.25, line={"color": LIFE, "strokeWidth": 1.5}
+        interpolate="step-after", color=LIFE_COLOR, opacity=0.25, line={"color": LIFE_COLOR, "strokeWidth": 1.5}
     )
     return steps.encode(x=axis.x(shown=True), y=y).properties(width=WIDTH, height=COUNTS)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from cepbook.session.why.answers import Facts, Fired, Judged, Titled, facts_table
-from cepbook.shown import heading_html, prose, table_html
-from cepbook.widgets.render import Frozen
+from cepbook.display import heading_html, prose_html, table_html
+from cepbook.session.explain.explanations import EventExplanation, PageFacts, RowExplanation, TitledTable, facts_table
+from cepbook.widgets.base.static_picture import StaticPicture
 
 
-def shown(found: Fired | Judged) -> Frozen:
+def answer_picture(found: RowExplanation | EventExplanation) -> StaticPicture:
     """An answer of `Workbench.why`."""
     page = found.page()
-    return Frozen(f"<div>{heading_html(page.title, page.note)}{''.join(map(_html, page.parts))}</div>", page.text())
+    return StaticPicture(
+        f"<div>{heading_html(page.title, page.note)}{''.join(map(_html, page.parts))}</div>", page.text()
+    )
 
 
-def _html(part: Facts | Titled | str) -> str:
+def _html(part: PageFacts | TitledTable | str) -> str:
     match part:
         case str():
-            return f'<div style="opacity:.75">{prose(part)}</div>'
-        case Titled(title, table):
+            return f'<div style="opacity:.75">{prose_html(part)}</div>'
+        case TitledTable(title, table):
             return heading_html(title) + table_html(table)
-        case Facts():
+        case PageFacts():
             return table_html(facts_table(part))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from cepbook.lang.windows import WINDOWS
+from cepbook.lang.registry.windows import WINDOWS
 from tests.browser.conftest import OpenNotebook
 
 NOTEBOOK = "notebooks/02_windows.ipynb"

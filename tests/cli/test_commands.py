@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from cepbook.cli import lab, main
+from cepbook.cli import lab_command, main
 
 CASE = """# Cases
 
@@ -129,7 +129,7 @@ def test_ctrl_c_is_for_the_lab_to_answer(monkeypatch: pytest.MonkeyPatch, capsys
 
 
 def test_lab_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(lab, "find_spec", lambda name: None)
+    monkeypatch.setattr(lab_command, "find_spec", lambda name: None)
     assert main(["lab"]) == 1
     assert main(["lab", "notes.txt"]) == 1
     shown = capsys.readouterr().err

@@ -19,10 +19,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cepbook.cli import main, replaying
-from cepbook.cli.replaying import Progress
+from cepbook.cli import main, run_command
+from cepbook.cli.run_command import ReplayProgressBar
 from cepbook.session import Workbench
-from cepbook.session.data import pieces, sources
+from cepbook.session.io import chunked_files, sources
 from tests.waiting import until
 
 EPL = """create schema Tick(ts long, symbol string, price double);
@@ -82,9 +82,9 @@ def test_large_files_are_never_read_at_once(
         ticks.to_csv(f"large.{kind}", index=False)
     command = ["run", "m.epl", "--in", f"Tick=large.{kind}", "--time", "ts"]
     assert main([*command, "--out", "q=whole.csv"]) == 0
-    monkeypatch.setattr(pieces, "SIZE", 1)
-    monkeypatch.setattr(pieces, "PIECE", 8)
-    for part in (sources, replaying):
+    monkeypatch.setattr(chunked_files, "SIZE", 1)
+    monkeypatch.setattr(chunked_files, "PIECE", 8)
+    for part in (sources, run_command):
         monkeypatch.setattr(part, "read_file", lambda *_: pytest.fail("the file is read at once"))
     assert main([*command, "--out", "q=pieces.csv"]) == 0
     assert "400 events finished" in capsys.readouterr().out
@@ -202,7 +202,7 @@ def test_ctrl_c_keeps_what_was_written(monkeypatch: pytest.MonkeyPatch, capsys: 
         self.step(2)  # type: ignore[attr-defined]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cepbook.session.driving.replay.Replay.run", interrupted)
+    monkeypatch.setattr("cepbook.session.replay.replay.Replay.run", interrupted)
     assert main(["run", "m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "q=o.parquet"]) == 130
     shown = capsys.readouterr()
     assert "2 events stopped" in shown.out and "0  o.partial.parquet" in shown.out and "interrupted" in shown.err
@@ -292,13 +292,13 @@ def test_the_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     replay = cep.replay({"Tick": "ticks.csv"}, time="ts")
     out = io.StringIO()
     monkeypatch.setattr("sys.stderr", out)
-    bar = Progress(replay)
+    bar = ReplayProgressBar(replay)
     replay.step(2)
     assert "67%  2 of 3 events" in bar.line() and bar.line().startswith("[████████████████        ]")
     bar.draw()
     assert not out.getvalue(), "no terminal"
     monkeypatch.setattr(out, "isatty", lambda: True)
-    bar = Progress(replay)
+    bar = ReplayProgressBar(replay)
     bar.draw()
     bar.draw()
     bar.clear()

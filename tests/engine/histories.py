@@ -11,10 +11,16 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from cepbook.engine.batch import Slice
-from cepbook.engine.columns import Arrays, Column, Made, Numbers, Texts
-from cepbook.engine.delta import Row
+from cepbook.engine.delivery.delta import Row
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Config, Runtime
+from cepbook.engine.vectorized.array_columns import (
+    ArrayColumn,
+    ArrayColumns,
+    ComputedColumn,
+    NumberColumn,
+    TextColumn,
+)
 from tests.engine.sinks import Deltas
 
 SCHEMA = """create schema A(k string, g int, x int, n long, d double, f float);
@@ -136,7 +142,7 @@ class Run:
         }
 
 
-def slices(events: Sequence[Event], rank: int, columns: Any) -> list[Slice]:
+def slices(events: Sequence[Event], rank: int, columns: Any) -> list[ColumnBatch]:
     """Consecutive events as one slice per type; `rank` is the position of the first.
 
     Every other slice has arrays in place of lists.
@@ -147,23 +153,25 @@ def slices(events: Sequence[Event], rank: int, columns: Any) -> list[Slice]:
         times = [e.time for _, e in mine]
         lists = {column: [e.values[column] for _, e in mine] for column in columns[name]}
         arrays = {column: array_of(values) for column, values in lists.items()}
-        given = lists if len(mine) % 2 else Arrays(lists, arrays.__getitem__, array_of(times), slice(0, len(mine)))
-        found.append(Slice(name, times, given, [i for i, _ in mine]))
+        given = (
+            lists if len(mine) % 2 else ArrayColumns(lists, arrays.__getitem__, array_of(times), slice(0, len(mine)))
+        )
+        found.append(ColumnBatch(name, times, given, [i for i, _ in mine]))
     return found
 
 
-def array_of(values: list[Any]) -> Column:
+def array_of(values: list[Any]) -> ArrayColumn:
     """A column of these values, as an array that can tell of them if there is one for them."""
     kinds = {type(v) for v in values if v is not None}
     if kinds <= {str}:
         known = [*dict.fromkeys(v for v in values if v is not None), None]
         codes = [known.index(v) for v in values]
-        return Texts(np.array([c if c < len(known) - 1 else -1 for c in codes], int), np.array(known, object))
+        return TextColumn(np.array([c if c < len(known) - 1 else -1 for c in codes], int), np.array(known, object))
     if None not in values and len(kinds) == 1 and kinds <= {int, bool, float}:
-        return Numbers(np.array(values))
+        return NumberColumn(np.array(values))
     if kinds == {float} and not any(v != v for v in values if v is not None):
-        return Numbers(np.array([np.nan if v is None else v for v in values]), gaps=True)
-    return Made(lambda part: np.array([*values, None], object)[:-1][part].tolist())
+        return NumberColumn(np.array([np.nan if v is None else v for v in values]), gaps=True)
+    return ComputedColumn(lambda part: np.array([*values, None], object)[:-1][part].tolist())
 
 
 def deliveries_of(epl: str, events: Sequence[Event], until: int | None = None, **options: Any) -> dict[str, list[Any]]:

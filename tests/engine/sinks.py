@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cepbook.engine.delta import MORE, Delta, Record, Row
-from cepbook.engine.layout import deliveries, records
+from cepbook.engine.delivery.delta import MORE, Delta, Record, Row
+from cepbook.engine.delivery.row_layout import split_deliveries, split_records
 
 
 class Deltas(list[Delta]):
@@ -20,7 +20,7 @@ class Deltas(list[Delta]):
         self.extend([*record])
 
     def extend(self, flat: list[Any]) -> None:  # type: ignore[override]
-        for each in deliveries(records(flat, self._width)):
+        for each in split_deliveries(split_records(flat, self._width)):
             sides: tuple[list[Row], list[Row]] = [], []
             for mark, _, *row in each:
                 if mark < 4:

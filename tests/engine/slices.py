@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cepbook.engine.batch import Slice
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 from cepbook.feeds import Feed
 from tests.engine.sinks import Deltas
@@ -39,4 +39,4 @@ def replayed(runtime: Runtime, events: Sequence[Mapping[str, Any]], size: int, s
         part = events[begin : begin + size]
         columns = {name: [event[name] for event in part] for name in batch.columns["E"]}
         times = [event["at"] for event in part]
-        batch.run([Slice("E", times, columns)], sorted(set(times)) if stops else None)
+        batch.run([ColumnBatch("E", times, columns)], sorted(set(times)) if stops else None)

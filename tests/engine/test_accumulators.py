@@ -13,8 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cepbook.engine.aggregates.accumulators import (
+    AmountRate,
+    ArrivalRate,
+    MeanDeviation,
+    SortedEvents,
+    StandardDeviation,
+)
 from cepbook.engine.config import Config
-from cepbook.engine.rows.accumulators import Arrivals, Deviations, Flow, Ranked, Spread
 from cepbook.engine.runtime import Runtime
 from tests.engine.histories import Event, Run, comparable, histories
 from tests.engine.test_all_aggregates import FUNCTIONS, OF_THE_WINDOW, State, rounded
@@ -33,7 +39,7 @@ def walk(drawn: random.Random, spikes: bool) -> list[float]:
 
 @pytest.mark.parametrize("spikes", [False, True])
 def test_the_standard_deviation_of_a_window_that_slid_long_is_exact(spikes: bool) -> None:
-    spread, window = Spread(), deque[float]()
+    spread, window = StandardDeviation(), deque[float]()
     for number, value in enumerate(walk(random.Random(3), spikes)):
         spread.enter(value)
         window.append(value)
@@ -48,7 +54,7 @@ def test_the_standard_deviation_of_a_window_that_slid_long_is_exact(spikes: bool
 @pytest.mark.histories
 @pytest.mark.parametrize("size", [1, 2, 40, 2500])
 def test_mean_deviations_of_values_that_leave_anyhow(size: int) -> None:
-    drawn, deviations, held = random.Random(size), Deviations(), list[float]()
+    drawn, deviations, held = random.Random(size), MeanDeviation(), list[float]()
     choices = (lambda: drawn.gauss(100, 5), lambda: float(drawn.randint(0, 5)), lambda: 1e9 + drawn.random())
     for number in range(4 * size + 400):
         value = drawn.choice(choices)()
@@ -68,7 +74,7 @@ def test_mean_deviations_of_values_that_leave_anyhow(size: int) -> None:
 
 def test_values_that_are_no_numbers_stay_until_all_have_left() -> None:
     for odd in (math.inf, -math.inf, math.nan):
-        spread, deviations = Spread(), Deviations()
+        spread, deviations = StandardDeviation(), MeanDeviation()
         for value in (1.0, odd, 3.0):
             spread.enter(value)
             deviations.enter(value)
@@ -87,7 +93,7 @@ def test_values_that_are_no_numbers_stay_until_all_have_left() -> None:
 
 
 def test_deviations_beyond_the_range_are_infinite() -> None:
-    spread, deviations = Spread(), Deviations()
+    spread, deviations = StandardDeviation(), MeanDeviation()
     for value in (1.7e308, -1.7e308, 1.7e308, -1.7e308):
         spread.enter(value)
         deviations.enter(value)
@@ -96,7 +102,7 @@ def test_deviations_beyond_the_range_are_infinite() -> None:
 
 
 def test_what_never_entered_may_leave() -> None:
-    ranked, deviations = Ranked(), Deviations()
+    ranked, deviations = SortedEvents(), MeanDeviation()
     ranked.enter((1,), "a", 7)
     deviations.enter(2.0)
     ranked.leave(3)
@@ -106,7 +112,7 @@ def test_what_never_entered_may_leave() -> None:
 
 
 def test_rates() -> None:
-    arrivals, flow = Arrivals(2000, 1000), Flow()
+    arrivals, flow = ArrivalRate(2000, 1000), AmountRate()
     rates = []
     for now in (0, 500, 1000, 1999, 2000, 2499, 9000):
         arrivals.enter(now)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from cepbook.dialects.registry import translate
 from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.snapshot.whole import restored
-from cepbook.engine.soundness import flaws
-from cepbook.lang.dialects import translated
-from cepbook.lang.nearest import nearest_epl
-from cepbook.lang.text import Text
+from cepbook.engine.snapshot.runtime_snapshot import restore_runtime
+from cepbook.engine.soundness import invariant_violations
+from cepbook.lang.explain.nearest_epl import nearest_epl
+from cepbook.lang.syntax.source_text import SourceText
 from tests.engine.apama_reference import Lot, Network, Query, Window, mean
 
 pytestmark = pytest.mark.histories
@@ -193,7 +193,7 @@ def check(seed: int) -> None:
         text = text[at:end] + " " + text[:at] + text[end:]
     runtime = Runtime()
     runtime.deploy(SCHEMA)
-    runtime.deploy(Text(text, "apama", {"name": "out"}))
+    runtime.deploy(SourceText(text, "apama", {"name": "out"}))
     got: list[tuple[int, list[Any]]] = []
 
     def note(delta: Any) -> None:
@@ -205,7 +205,7 @@ def check(seed: int) -> None:
     cut = rng.randrange(len(steps))
     for number, (now, made) in enumerate(steps):
         if number == cut and seed % 3 == 0:
-            runtime = restored(Runtime, runtime.snapshot(), {})[0]
+            runtime = restore_runtime(Runtime, runtime.snapshot(), {})[0]
             runtime.statement("out").add_listener(note)
         runtime.advance(now)
         simulated.advance(now)
@@ -216,7 +216,7 @@ def check(seed: int) -> None:
         if made:
             simulated.send(made)
         assert same(got, simulated.queries[-1].out), (seed, text, got, simulated.queries[-1].out)
-        assert not flaws(runtime)
+        assert not invariant_violations(runtime)
     runtime.advance(now + 20_000)
     simulated.advance(now + 20_000)
     assert same(got, simulated.queries[-1].out), (seed, text, json.dumps(steps))
@@ -260,12 +260,12 @@ def test_nearest_epl_gives_the_same(window: str) -> None:
     for select in SELECTS_OF_BOTH:
         if window == "retain all" and "rstream" in select:
             continue
-        text = Text(f"from x in all A() {window} {select}", "apama", {"name": "out"})
+        text = SourceText(f"from x in all A() {window} {select}", "apama", {"name": "out"})
         apama, epl = Runtime(), Runtime(config=Config(compensated_sums=True))
         for runtime in (apama, epl):
             runtime.deploy(SCHEMA)
         apama.deploy(text)
-        epl.deploy(nearest_epl(translated(text, epl.catalog)))
+        epl.deploy(nearest_epl(translate(text, epl.catalog)))
         outs: list[list[Any]] = [[], []]
         for runtime, out in zip((apama, epl), outs, strict=True):
             runtime.statement("out").add_listener(out.append)

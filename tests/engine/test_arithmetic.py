@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cepbook.engine.rows import support
+from cepbook.engine.expressions import primitives
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.lang import types as t
 from tests.engine.histories import comparable
@@ -133,8 +133,8 @@ def test_int_sums_wrap_and_long_sums_do_not(values: list[int | None]) -> None:
 def test_integer_division_truncates_and_the_remainder_has_the_sign_of_the_dividend(
     a: int, b: int, quotient: int, rest: int
 ) -> None:
-    assert support.integer_divide(a, b) == quotient
-    assert support.remainder(a, b) == rest
+    assert primitives.integer_divide(a, b) == quotient
+    assert primitives.remainder(a, b) == rest
 
 
 def test_the_smallest_value_is_its_own_opposite() -> None:
@@ -160,7 +160,7 @@ def test_integer_division_overflows_like_the_operands() -> None:
     [(127, 8, 127), (128, 8, -128), (-129, 8, 127), (2**31, 32, -(2**31)), (2**64 + 5, 64, 5), (40000, 16, -25536)],
 )
 def test_wrap(value: int, bits: int, wrapped: int) -> None:
-    assert support.wrap(value, bits) == wrapped == cut(value, bits)
+    assert primitives.wrap(value, bits) == wrapped == cut(value, bits)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_wrap(value: int, bits: int, wrapped: int) -> None:
     ],
 )
 def test_doubles_print_as_in_java(value: float, shown: str) -> None:
-    assert support.text(value) == shown
+    assert primitives.java_text(value) == shown
 
 
 @pytest.mark.parametrize(
@@ -205,13 +205,13 @@ def test_doubles_print_as_in_java(value: float, shown: str) -> None:
     ],
 )
 def test_cast(value: object, to: t.Type, found: object) -> None:
-    assert comparable(support.convert(value, to)) == comparable(found)
+    assert comparable(primitives.convert(value, to)) == comparable(found)
 
 
 @pytest.mark.parametrize("value", ["x", "1.5", ""])
 def test_cast_of_what_is_no_whole_number_fails(value: str) -> None:
     with pytest.raises(ValueError, match="is not a whole number"):
-        support.convert(value, t.INT)
+        primitives.convert(value, t.INT)
 
 
 @pytest.mark.parametrize(
@@ -229,15 +229,15 @@ def test_cast_of_what_is_no_whole_number_fails(value: str) -> None:
     ],
 )
 def test_months_are_calendar_months(start: str, months: int, end: str) -> None:
-    assert support.add_months(ms(start), months) == ms(end)
-    assert support.add_months(ms(start) + 3_723_004, months) == ms(end) + 3_723_004, "the time of day stays"
+    assert primitives.add_months(ms(start), months) == ms(end)
+    assert primitives.add_months(ms(start) + 3_723_004, months) == ms(end) + 3_723_004, "the time of day stays"
 
 
 @settings(max_examples=100)
 @given(st.integers(-60_000_000_000_000, 250_000_000_000_000), st.integers(-1200, 1200))
 def test_months_and_back_lose_at_most_the_clamped_days(time: int, months: int) -> None:
-    there = support.add_months(time, months)
-    back = support.add_months(there, -months)
+    there = primitives.add_months(time, months)
+    back = primitives.add_months(there, -months)
     assert 0 <= time - back <= 3 * 86_400_000
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cepbook.engine.batch import Slice
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from tests.engine.histories import Event, Recorder, Run, histories, slices
 
 ONE_TYPE = {
@@ -291,12 +291,12 @@ def test_a_slice_leaves_nothing_to_the_collector(name: str) -> None:
     runtime = Run(epl).runtime
     batch = runtime.batch(types)
     columns = {"k": ["a", "b"] * 5, "g": [1] * 10, "x": [1, 2] * 5, "n": [1] * 10, "d": [1.0] * 10, "f": [1.0] * 10}
-    slices = [Slice(each, list(range(0, 10_000, 1000)), columns, range(i, 20, 2)) for i, each in enumerate(types)]
+    slices = [ColumnBatch(each, list(range(0, 10_000, 1000)), columns, range(i, 20, 2)) for i, each in enumerate(types)]
     batch.run(slices)
     gc.disable()
     gc.freeze()  # what was there before is not looked at
     try:
-        batch.run([Slice(s.type, [t + 10_000 for t in s.times], s.columns, s.ranks) for s in slices])
+        batch.run([ColumnBatch(s.type, [t + 10_000 for t in s.times], s.columns, s.ranks) for s in slices])
         assert gc.collect() == 0
     finally:
         gc.unfreeze()

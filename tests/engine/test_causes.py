@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from cepbook import Workbench
-from cepbook.engine.batch import Slice
-from cepbook.engine.delta import CAUSE, Causes, Key, Record, Row
-from cepbook.engine.delta import Plain as Columns
+from cepbook.engine.delivery.delta import CAUSE_FACTOR, CauseKey, DeliveryCauses, Record, Row
+from cepbook.engine.delivery.delta import InsertColumns as Columns
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 
 
 class Plain:
@@ -33,21 +33,21 @@ class Tracing(Plain):
 
     def __init__(self) -> None:
         super().__init__()
-        self.causes: list[Key] = []
+        self.causes: list[CauseKey] = []
 
-    def traced(self, flat: list[Any], causes: Causes) -> None:
+    def traced(self, flat: list[Any], causes: DeliveryCauses) -> None:
         marks = flat[:: self.width]
-        self.causes += [causes[mark // CAUSE] for mark in marks if not mark % 2]
-        assert all(mark < CAUSE for mark in marks if mark % 2)
+        self.causes += [causes[mark // CAUSE_FACTOR] for mark in marks if not mark % 2]
+        assert all(mark < CAUSE_FACTOR for mark in marks if mark % 2)
         self.flat += flat
-        self.flat[-len(flat) :: self.width] = [mark % CAUSE for mark in marks]
+        self.flat[-len(flat) :: self.width] = [mark % CAUSE_FACTOR for mark in marks]
 
-    def traced_columns(self, plain: Columns, numbers: Sequence[int], causes: Causes) -> None:
+    def traced_columns(self, plain: Columns, numbers: Sequence[int], causes: DeliveryCauses) -> None:
         self.causes += [causes[number] for number in numbers]
         self.flat += plain.flat
 
 
-SLICE = Slice("A", [10, 10, 30, 2000], {"k": ["a", "b", "a", "a"], "x": [1, 2, 3, 4]})
+SLICE = ColumnBatch("A", [10, 10, 30, 2000], {"k": ["a", "b", "a", "a"], "x": [1, 2, 3, 4]})
 
 
 @pytest.mark.parametrize(

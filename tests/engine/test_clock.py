@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from cepbook.engine.clock import NEVER, Clock
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.timers import Queue, Timers
+from cepbook.engine.time.clock import NEVER, Clock
+from cepbook.engine.time.timers import DueQueue, OwnerTimers
 from tests.engine.histories import Recorder
 
 
@@ -18,16 +18,16 @@ def told(failure: Exception) -> None:
     raise failure
 
 
-def clock_with(*names: str, by_time: bool = False) -> tuple[Clock, dict[str, Timers]]:
+def clock_with(*names: str, by_time: bool = False) -> tuple[Clock, dict[str, OwnerTimers]]:
     clock = Clock(0, (lambda order: order) if by_time else None)
-    timers = {name: Timers((0, place), lambda now, entries: None, told) for place, name in enumerate(names)}
+    timers = {name: OwnerTimers((0, place), lambda now, entries: None, told) for place, name in enumerate(names)}
     for each in timers.values():
         each.attach(clock)
     return clock, timers
 
 
-def due(clock: Clock, t: int) -> list[tuple[Timers, list[tuple[int, object]]]]:
-    return clock.take_due(t)
+def due(clock: Clock, t: int) -> list[tuple[OwnerTimers, list[tuple[int, object]]]]:
+    return clock.pop_due(t)
 
 
 def test_due_ones_come_in_delivery_order_whatever_is_due_first() -> None:
@@ -53,7 +53,7 @@ def test_the_timers_of_one_owner_come_by_time() -> None:
 
 def test_one_that_leads_stands_at_its_time_between_the_others() -> None:
     clock, timers = clock_with("a", "b", by_time=True)
-    context = Timers((0, -1), lambda now, entries: None, told, leads=True)
+    context = OwnerTimers((0, -1), lambda now, entries: None, told, leads=True)
     context.attach(clock)
     context.arm("end", 15)
     for name, time in (("a", 20), ("b", 10), ("b", 15)):
@@ -68,7 +68,7 @@ def test_one_that_leads_stands_at_its_time_between_the_others() -> None:
 
 def test_one_that_leads_has_its_own_place_where_owners_come_by_their_order() -> None:
     clock, timers = clock_with("a", "b")
-    context = Timers((0, -1), lambda now, entries: None, told, leads=True)
+    context = OwnerTimers((0, -1), lambda now, entries: None, told, leads=True)
     context.attach(clock)
     context.arm("end", 15)
     timers["a"].arm("w", 10)
@@ -100,7 +100,7 @@ def test_owners_that_leave_leave_nothing_behind() -> None:
     clock, timers = clock_with("a")
     timers["a"].arm("w", 1000)
     for order in range(1, 1500):
-        gone = Timers((order, 0), lambda now, entries: None, told)
+        gone = OwnerTimers((order, 0), lambda now, entries: None, told)
         gone.attach(clock)
         gone.arm("w", 2000)
         gone.detach()
@@ -110,7 +110,7 @@ def test_owners_that_leave_leave_nothing_behind() -> None:
 
 def test_queues_against_a_table() -> None:
     random = Random(3)
-    queue: Queue[int] = Queue()
+    queue: DueQueue[int] = DueQueue()
     table: dict[int, int] = {}
     for _ in range(5000):
         path, time = random.randrange(20), random.randrange(100)

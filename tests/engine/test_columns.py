@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cepbook import Workbench
-from cepbook.engine.asked import Told
-from cepbook.engine.batch import Slice
-from cepbook.engine.columns import Arrays, Made, Numbers, Texts
-from cepbook.engine.filters import Condition
+from cepbook.engine.replay.batch_replayer import ColumnBatch
+from cepbook.engine.subscriptions.filter_index import IndexCondition
+from cepbook.engine.vectorized.array_columns import ArrayColumns, ComputedColumn, NumberColumn, TextColumn
+from cepbook.engine.vectorized.column_batch import FilterMask
 from cepbook.errors import StatementError
 from tests.engine.histories import array_of
 
@@ -35,7 +35,7 @@ columns = st.one_of(
 )
 
 
-def meets(value: Any, condition: Condition) -> bool:
+def meets(value: Any, condition: IndexCondition) -> bool:
     return value is not None and any(OPERATORS[condition.op](value, each) for each in condition.values)
 
 
@@ -43,7 +43,7 @@ def meets(value: Any, condition: Condition) -> bool:
 def test_what_an_array_tells_is_what_python_tells(
     values: list[Any], op: str, wanted: list[Any], data: st.DataObject
 ) -> None:
-    condition = Condition("x", op, tuple(wanted[:1] if op != "=" else wanted))
+    condition = IndexCondition("x", op, tuple(wanted[:1] if op != "=" else wanted))
     column = array_of(values)
     places = data.draw(st.lists(st.integers(0, len(values) - 1), unique=True).map(sorted))
     for part, own in (
@@ -61,27 +61,34 @@ def test_what_an_array_tells_is_what_python_tells(
 @pytest.mark.parametrize(
     ("column", "value", "tells"),
     [
-        (Numbers(np.array([1, 2])), 2, True),
-        (Numbers(np.array([1, 2])), 2.5, False),  # would be compared as floats, which do not hold all whole numbers
-        (Numbers(np.array([1, 2])), 2**70, False),
-        (Numbers(np.array([1.0, 2.0])), 2**53, True),
-        (Numbers(np.array([1.0, 2.0])), 2**53 + 1, False),
-        (Numbers(np.array([True])), 1, False),
-        (Texts(np.array([0]), np.array(["a", None], object)), "b", True),
-        (Made(lambda part: [1]), 1, False),
+        (NumberColumn(np.array([1, 2])), 2, True),
+        (
+            NumberColumn(np.array([1, 2])),
+            2.5,
+            False,
+        ),  # would be compared as floats, which do not hold all whole numbers
+        (NumberColumn(np.array([1, 2])), 2**70, False),
+        (NumberColumn(np.array([1.0, 2.0])), 2**53, True),
+        (NumberColumn(np.array([1.0, 2.0])), 2**53 + 1, False),
+        (NumberColumn(np.array([True])), 1, False),
+        (TextColumn(np.array([0]), np.array(["a", None], object)), "b", True),
+        (ComputedColumn(lambda part: [1]), 1, False),
     ],
 )
 def test_which_comparisons_arrays_tell_of(column: Any, value: Any, tells: bool) -> None:
-    assert (column.meets(slice(0, 1), Condition("x", "=", (value,))) is not None) == tells
+    assert (column.meets(slice(0, 1), IndexCondition("x", "=", (value,))) is not None) == tells
 
 
-def asked(ways: list[list[Condition]]) -> Told | None:
-    values = {"a": Numbers(np.array([1, 5, 7, 9])), "b": Made(lambda part: np.array([4, 3, 2, 1])[part].tolist())}
-    return Arrays(values, values.__getitem__, values["a"], slice(0, 4)).passing(ways)
+def asked(ways: list[list[IndexCondition]]) -> FilterMask | None:
+    values = {
+        "a": NumberColumn(np.array([1, 5, 7, 9])),
+        "b": ComputedColumn(lambda part: np.array([4, 3, 2, 1])[part].tolist()),
+    }
+    return ArrayColumns(values, values.__getitem__, values["a"], slice(0, 4)).passing(ways)
 
 
 def test_one_of_several_ways_is_enough() -> None:
-    low, high, unknown = Condition("a", "<", (2,)), Condition("a", ">", (6,)), Condition("b", "=", (2,))
+    low, high, unknown = IndexCondition("a", "<", (2,)), IndexCondition("a", ">", (6,)), IndexCondition("b", "=", (2,))
     told = asked([[low], [high]])
     assert told is not None and told.exact
     assert (told.flags, [*told.places], told.times) == (b"\1\0\1\1", [0, 2, 3], [1, 7, 9])
@@ -89,7 +96,7 @@ def test_one_of_several_ways_is_enough() -> None:
     again = told.columns.passing([[high, unknown]])
     assert again is not None and not again.exact and again.columns["b"] == [2, 1] and [*again.places] == [1, 2]
     assert asked([[low], [unknown]]) is None
-    nothing = asked([[Condition("a", "=", (2,))]])
+    nothing = asked([[IndexCondition("a", "=", (2,))]])
     assert nothing is not None and (nothing.times, nothing.columns["b"]) == ([], [])
 
 
@@ -162,7 +169,7 @@ def test_a_replayed_frame_gives_what_its_events_give(epl: str) -> None:
 def test_values_are_made_of_the_events_that_pass_alone(epl: str, shown: list[float]) -> None:
     made: list[int] = []
 
-    class Counted(Numbers):
+    class Counted(NumberColumn):
         def take(self, part: Any) -> list[Any]:
             found = super().take(part)
             made.append(len(found))
@@ -171,10 +178,12 @@ def test_values_are_made_of_the_events_that_pass_alone(epl: str, shown: list[flo
     bench = Workbench()
     bench.run(f"{SCHEMA} @name('q') {epl}")
     prices = np.arange(100.0)
-    others = dict.fromkeys(("symbol", "ts", "volume", "up"), Made(lambda part: [str(v) for v in prices[part]]))
+    others = dict.fromkeys(
+        ("symbol", "ts", "volume", "up"), ComputedColumn(lambda part: [str(v) for v in prices[part]])
+    )
     columns = {"price": Counted(prices), **others}
     batch = bench.runtime.batch(["Tick"])
-    given = Arrays(batch.columns["Tick"], columns.__getitem__, Numbers(np.arange(100)), slice(0, 100))
-    batch.run([Slice("Tick", [*range(100)], given)])
+    given = ArrayColumns(batch.columns["Tick"], columns.__getitem__, NumberColumn(np.arange(100)), slice(0, 100))
+    batch.run([ColumnBatch("Tick", [*range(100)], given)])
     assert made == [2]
     assert bench.changes("q")["price"].tolist() == shown

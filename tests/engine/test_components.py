@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.components import components
-from cepbook.engine.delta import Delta
+from cepbook.engine.delivery.delta import Delta
+from cepbook.engine.replay.components import connected_components
 from tests.engine.histories import GAPS, KEYS, Event, Run, comparable
 
 pytestmark = pytest.mark.histories
@@ -188,7 +188,7 @@ def test_modules_of_several_components(seed: int) -> None:
 def test_what_connects_statements(epl: str, expected: str) -> None:
     runtime = Run(epl).runtime
     plans = [plan for deployment in runtime.deployments.values() for plan in deployment.plan.statements]
-    found = components(plans, runtime.catalog)
+    found = connected_components(plans, runtime.catalog)
     named = ("".join(name for name in names if len(name) == 1) for names in found)
     assert [names for names in named if names] == expected.split()
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Slice
-from cepbook.engine.rows.describe import describe
+from cepbook.engine.physical.explain_operators import explain_program
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import StatementError
-from cepbook.lang.explain_plan import show_plan
-from cepbook.spark.plan.pipeline import pipeline, properties_read
+from cepbook.lang.explain.statements import show_plan
+from cepbook.lang.plan.dependencies import dependencies_of, properties_read
 from cepbook.spark.plan.placement import place
 
 SCHEMA = "create schema Item(sku string, n int); create schema Basket(id string, flag int, items Item[]);"
@@ -59,18 +59,18 @@ def test_sent_is_replayed(name: str, context: str) -> None:
     batch = other.batch(["Basket"])
     assert batch.reasons == {}
     columns = dict(zip(("id", "flag", "items"), ([e[i] for e in EVENTS] for i in (1, 2, 3)), strict=True))
-    batch.run([Slice("Basket", [e[0] for e in EVENTS], columns)])
+    batch.run([ColumnBatch("Basket", [e[0] for e in EVENTS], columns)])
     assert sent == replayed
     assert sent
 
 
 def test_what_steps_plan_and_spark_say() -> None:
     runtime, _ = _listening(STATEMENTS["plain"])
-    steps = describe("out", runtime.statement("out").program)
+    steps = explain_program("out", runtime.statement("out").program)
     assert "items: id = [1].id, sku = sku, n = n where n > 0" in steps
     plan = next(d.plan for d in runtime.deployments.values())
     assert "contained items: id = [1].id, sku = sku, n = n where n > 0" in show_plan(plan)
-    line = pipeline("out", plan.statements, runtime.catalog, ["Basket"])
+    line = dependencies_of("out", plan.statements, runtime.catalog, ["Basket"])
     found = place(line, runtime.catalog)
     assert (found.path, found.reason.partition(",")[0]) == ("ordered", "its events are contained in others")
     assert properties_read(line, runtime.catalog) == {"Basket": ("id", "flag", "items")}

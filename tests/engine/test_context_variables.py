@@ -6,8 +6,8 @@ import pytest
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
+from cepbook.lang.plan.dependencies import dependencies_of
 from cepbook.session.workbench import Workbench
-from cepbook.spark.plan.pipeline import pipeline
 from cepbook.spark.plan.placement import place
 
 EPL = """
@@ -51,7 +51,7 @@ def test_from_outside_there_is_no_one_value() -> None:
         runtime.get_variable("total")
     with pytest.raises(UsageError, match="has a value in each partition"):
         runtime.set_variable("total", 1)
-    assert runtime.given_variables() == ()
+    assert runtime.external_variables() == ()
 
 
 def test_the_workbench_lists_and_rewinds_them() -> None:
@@ -70,7 +70,7 @@ def test_what_follows_a_statement_brings_them_along() -> None:
     for k, v in (("x", 1), ("x", 2)):
         workbench.send("A", k=k, v=v)
     plans = [p for d in workbench.runtime.deployments.values() for p in d.plan.statements]
-    line = pipeline("q", plans, workbench.runtime.catalog, ["A"])
+    line = dependencies_of("q", plans, workbench.runtime.catalog, ["A"])
     assert [s.name for s in line.variables] == ["var"]
     assert place(line, workbench.runtime.catalog).path == "ordered"
     assert [d.insert for d in workbench.marble("q").deliveries]

@@ -6,26 +6,26 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cepbook.engine.clock import NEVER
-from cepbook.engine.crontab import Schedule
-from cepbook.lang import expr as x
-from cepbook.lang import plan
+from cepbook.engine.time.clock import NEVER
+from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.lang.bind import Options, bind
-from cepbook.lang.catalog import Catalog
-from cepbook.lang.dialects.epl import parse
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.syntax.reader.parser import parse_epl
 
 
-def crontab(text: str, *, microseconds: bool = False) -> plan.Crontab:
+def crontab(text: str, *, microseconds: bool = False) -> nodes.CrontabSpec:
     epl = f"create variable int V = 0; create schema E(a int); select a from E output at {text}"
-    statement = bind(parse(epl), Catalog(), epl, (), Options(microseconds=microseconds)).statements[-1]
-    assert isinstance(statement, plan.SelectStatement) and statement.output is not None
+    statement = bind(parse_epl(epl), Catalog(), epl, (), Options(microseconds=microseconds)).statements[-1]
+    assert isinstance(statement, nodes.SelectStatement) and statement.output is not None
     assert statement.output.crontab is not None
     return statement.output.crontab
 
 
 def points(text: str, start: str, count: int) -> list[str]:
     """The first `count` points of a constant crontab after `start`, in UTC."""
-    schedule = Schedule(crontab(text), 1000)
+    schedule = CrontabSchedule(crontab(text), 1000)
     numbers = tuple(e.value for e in schedule.operands if isinstance(e, x.Const) and isinstance(e.value, int))
     now, found = millis(start), []
     for _ in range(count):
@@ -79,14 +79,14 @@ def test_points(text: str, start: str, expected: list[str]) -> None:
 
 def test_what_now_has_beyond_full_seconds_stays() -> None:
     start = millis("2024-03-04 08:00:10") + 200
-    schedule = Schedule(crontab("(*/5, *, *, *, *)"), 1000)
+    schedule = CrontabSchedule(crontab("(*/5, *, *, *, *)"), 1000)
     assert schedule.next_time(start, (5, 0)) == millis("2024-03-04 08:05:00") + 200
     assert schedule.next_time(millis("2024-03-04 08:05:00") - 1, (5, 0)) == millis("2024-03-04 08:05:00") + 999
 
 
 def test_a_clock_of_microseconds() -> None:
     start = millis("2024-03-04 08:00:10") * 1000 + 7
-    schedule = Schedule(crontab("(*, *, *, *, *, */15)"), 1_000_000)
+    schedule = CrontabSchedule(crontab("(*, *, *, *, *, */15)"), 1_000_000)
     assert schedule.next_time(start, (15,)) == millis("2024-03-04 08:00:15") * 1000 + 7
 
 
@@ -105,7 +105,7 @@ def test_a_clock_of_microseconds() -> None:
     ],
 )
 def test_milliseconds(text: str, now: int, expected: int) -> None:
-    schedule = Schedule(crontab(text), 1000)
+    schedule = CrontabSchedule(crontab(text), 1000)
     numbers = tuple(e.value for e in schedule.operands if isinstance(e, x.Const) and isinstance(e.value, int))
     assert schedule.next_time(now, numbers) == expected
 
@@ -121,27 +121,27 @@ def test_milliseconds(text: str, now: int, expected: int) -> None:
     ],
 )
 def test_microseconds(text: str, now: int, expected: int) -> None:
-    schedule = Schedule(crontab(text, microseconds=True), 1_000_000)
+    schedule = CrontabSchedule(crontab(text, microseconds=True), 1_000_000)
     numbers = tuple(e.value for e in schedule.operands if isinstance(e, x.Const) and isinstance(e.value, int))
     assert schedule.next_time(now, numbers) == expected
 
 
 def test_variables_are_read_at_each_look() -> None:
-    schedule = Schedule(crontab("(V, *, *, *, *)"), 1000)
-    assert isinstance(schedule.operands[0], x.Variable)
+    schedule = CrontabSchedule(crontab("(V, *, *, *, *)"), 1000)
+    assert isinstance(schedule.operands[0], x.VariableRead)
     assert schedule.next_time(0, (5, 0)) == 300_000
     assert schedule.next_time(300_000, (7, 0)) == 420_000
 
 
 @pytest.mark.parametrize("text", ["(0, 0, 31, 2, *)", "(0, 0, */40, *, *)", "(0, 0, [*/40, */50], *, *)"])
 def test_what_never_comes(text: str) -> None:
-    schedule = Schedule(crontab(text), 1000)
+    schedule = CrontabSchedule(crontab(text), 1000)
     numbers = tuple(e.value for e in schedule.operands if isinstance(e, x.Const) and isinstance(e.value, int))
     assert schedule.next_time(0, numbers) == NEVER
 
 
 def test_beyond_the_calendar() -> None:
-    schedule = Schedule(crontab("(*, *, *, *, *)"), 1000)
+    schedule = CrontabSchedule(crontab("(*, *, *, *, *)"), 1000)
     assert schedule.next_time(1 << 60, (0,)) == NEVER
 
 
@@ -157,4 +157,4 @@ def test_beyond_the_calendar() -> None:
 )
 def test_wrong_values_of_variables(text: str, numbers: tuple[int | None, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Schedule(crontab(text), 1000).next_time(0, numbers)
+        CrontabSchedule(crontab(text), 1000).next_time(0, numbers)

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cepbook.engine.batch import Slice
 from cepbook.engine.config import Config
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import StatementError
 
@@ -61,7 +61,7 @@ def test_sent_is_replayed(name: str, seed: int) -> None:
     for time, event in given:
         one.send("E", event, at=time)
     columns = {key: [event[key] for _, event in given] for key in ("id", "st", "en", "d")}
-    other.batch(["E"]).run([Slice("E", [time for time, _ in given], columns)])
+    other.batch(["E"]).run([ColumnBatch("E", [time for time, _ in given], columns)])
     assert sent == replayed
     assert sent
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Slice
-from cepbook.engine.clock import LAST
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.time.clock import LAST_TIME
 from cepbook.errors import BindError, EventError, StatementError
-from cepbook.lang.catalog import FunctionType
+from cepbook.lang.plan.catalog import FunctionType
 from cepbook.lang.types import INT
 
 
@@ -56,10 +56,10 @@ def test_a_listener_may_drop_a_statement_that_has_yet_to_see_the_event() -> None
 
 def test_the_clock_ends_before_never() -> None:
     runtime = _runtime("select x from T#length(3)")
-    runtime.advance(LAST)
+    runtime.advance(LAST_TIME)
     with pytest.raises(EventError, match="beyond the last time"):
         runtime.advance(1 << 62)
-    assert runtime.now == LAST
+    assert runtime.now == LAST_TIME
 
 
 def test_the_one_timer_of_a_window_shows_and_goes() -> None:
@@ -87,7 +87,7 @@ def test_an_event_that_no_statement_reads_opens_a_partition(batched: bool) -> No
     if batched:
         batch = runtime.batch(["T"])
         assert batch.columns == {"T": ("symbol",)}
-        batch.run([Slice("T", [1, 2, 3], {"symbol": ["A", "B", "A"]})])
+        batch.run([ColumnBatch("T", [1, 2, 3], {"symbol": ["A", "B", "A"]})])
         assert batch.reason is None
     else:
         for symbol in "ABA":
@@ -106,7 +106,7 @@ def test_a_context_over_a_derived_stream_that_nobody_reads_is_not_run_in_batches
     )
     batch = runtime.batch(["T"])
     assert batch.reason == "context `C` takes partitions from the derived stream `Out`"
-    batch.run([Slice("T", [1, 2], {"symbol": ["A", "B"]})])
+    batch.run([ColumnBatch("T", [1, 2], {"symbol": ["A", "B"]})])
     assert runtime.iterate("q") == [{"k": "A", "c": 0}, {"k": "B", "c": 0}]
 
 

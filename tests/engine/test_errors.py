@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.delta import Delta
-from cepbook.engine.queries import Query
+from cepbook.engine.delivery.delta import Delta
+from cepbook.engine.deploy.fire_and_forget import FireAndForgetQuery
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import EventError, StatementError, UsageError
 from tests.engine.histories import Event, Recorder, slices
@@ -245,7 +245,7 @@ def test_what_is_nested_too_deeply_is_refused_by_the_engine_itself(times: int) -
     runtime = Runtime()
     runtime.deploy("create schema T(a int); create window W#keepall as T")
     deep = "Math.abs(" * times + "a" + ")" * times
-    for refused in (runtime.deploy, runtime.compile, lambda epl: Query(runtime, epl).ask()):
+    for refused in (runtime.deploy, runtime.compile, lambda epl: FireAndForgetQuery(runtime, epl).ask()):
         with pytest.raises(UsageError, match="nested too deeply"):
             refused(f"select {deep} as x from W")
     assert list(runtime.statements) == ["W"]

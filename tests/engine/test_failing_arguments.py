@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Slice
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.types import INT
 from tests.engine.sinks import Deltas
@@ -30,7 +30,7 @@ def run(select: str, *, replayed: bool) -> tuple[list[Any], list[Any], int]:
     deltas = Deltas()
     runtime.statement("s").add_sink(deltas)
     if replayed:
-        slice_ = Slice("E", [0] * len(VALUES), {"x": VALUES, "k": ["a"] * len(VALUES)})
+        slice_ = ColumnBatch("E", [0] * len(VALUES), {"x": VALUES, "k": ["a"] * len(VALUES)})
         runtime.batch(["E"]).run([slice_])
     else:
         for value in VALUES:

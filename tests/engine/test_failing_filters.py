@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import flaws
+from cepbook.engine.soundness import invariant_violations
 from cepbook.errors import StatementError
 from cepbook.lang.types import INT
 from tests.engine.sinks import Deltas
@@ -68,7 +68,7 @@ def run(statement: str, seed: int, *, fails: bool) -> list[Any]:
         runtime.send(draw.choice("AB"), {"x": draw.choice((1, 2, 3, 4, 13)), "k": draw.choice("ab")})
         found += [(number, each.time, each.insert, each.remove) for each in deltas]
         deltas.clear()
-    assert not flaws(runtime)
+    assert not invariant_violations(runtime)
     return found
 
 

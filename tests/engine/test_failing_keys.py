@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Slice
 from cepbook.engine.config import Config
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import flaws
+from cepbook.engine.soundness import invariant_violations
 from cepbook.lang.types import INT
 from tests.engine.sinks import Deltas
 
@@ -60,7 +60,7 @@ def rows(runtime: Runtime, events: list[tuple[int, dict[str, Any]]]) -> list[Any
         if event["x"] != UNLUCKY:
             found += [(now, each.insert, each.remove) for each in deltas]
         deltas.clear()
-    assert not flaws(runtime)
+    assert not invariant_violations(runtime)
     return found
 
 
@@ -121,7 +121,7 @@ def test_replayed_as_sent(window: str) -> None:
             runtime.statement("s").add_sink(deltas)
             if replayed:
                 columns = {name: [event[name] for _, event in events] for name in ("x", "k")}
-                runtime.batch(["E"]).run([Slice("E", [now for now, _ in events], columns)])
+                runtime.batch(["E"]).run([ColumnBatch("E", [now for now, _ in events], columns)])
             else:
                 for now, event in events:
                     runtime.advance(now)

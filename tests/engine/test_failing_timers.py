@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Slice
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import flaws
-from cepbook.engine.timers import Timers
+from cepbook.engine.soundness import invariant_violations
+from cepbook.engine.time.timers import OwnerTimers
 from cepbook.errors import StatementError
 from tests.engine.sinks import Deltas
 
@@ -97,7 +97,7 @@ def test_a_replay_takes_the_event_at_whose_time_a_timer_fails(epl: str) -> None:
     assert batch.reason is None
     times, keys, numbers = (list(column) for column in zip(*history(), strict=True))
     given = {"k": keys, "i": numbers}
-    batch.run([Slice("E", times, {name: given[name] for name in batch.columns["E"]})])
+    batch.run([ColumnBatch("E", times, {name: given[name] for name in batch.columns["E"]})])
     assert [(time, [row["i"] for row in insert or ()]) for time, insert, _ in sink] == deltas
     assert len(raised) == len(errors)
     assert [each["retained"] for each in replayed.state("s")] == [each["retained"] for each in sent.state("s")]
@@ -127,7 +127,7 @@ def test_events_sent_one_by_one_go_on_behind_a_failure() -> None:
     assert batch.reason is not None
     columns = {"k": ["a"] * 3, "i": [1, 13, 3]}
     with pytest.raises(StatementError, match="unlucky"):
-        batch.run([Slice("E", [1, 2, 3], {name: columns[name] for name in batch.columns["E"]})])
+        batch.run([ColumnBatch("E", [1, 2, 3], {name: columns[name] for name in batch.columns["E"]})])
     assert seen == [1, 3]
     assert runtime.now == 3
 
@@ -169,16 +169,16 @@ def test_the_clock_knows_what_is_due_though_the_end_of_a_partition_fails(monkeyp
     runtime.send("E", {"i": 1})
     runtime.advance(500)
     runtime.send("E", {"i": 2})
-    moved = Timers._moved
+    moved = OwnerTimers._moved
 
-    def failing(self: Timers) -> None:
-        monkeypatch.setattr(Timers, "_moved", moved)
+    def failing(self: OwnerTimers) -> None:
+        monkeypatch.setattr(OwnerTimers, "_moved", moved)
         raise RuntimeError("unlucky")
 
-    monkeypatch.setattr(Timers, "_moved", failing)
+    monkeypatch.setattr(OwnerTimers, "_moved", failing)
     with pytest.raises(StatementError, match="unlucky"):
         runtime.send("E", {"i": 0})
-    assert flaws(runtime) == []
+    assert invariant_violations(runtime) == []
     runtime.send("E", {"i": 1})
     runtime.advance(1500)
     assert deltas[-1].time == 1500
@@ -199,7 +199,7 @@ def test_an_input_of_a_join_in_a_partition_may_fail() -> None:
     runtime.send("A", {"k": "a", "n": 0})
     runtime.send("A", {"k": "a", "n": None})
     assert [str(error.cause) for error in errors] == ["the timestamp of `time_order` is null"]
-    assert flaws(runtime) == []
+    assert invariant_violations(runtime) == []
     runtime.advance(2000)
     assert len(deltas) == 1
 
@@ -221,4 +221,4 @@ def test_a_partition_in_which_a_statement_cannot_begin() -> None:
     assert runtime.partitions("C") == []
     runtime.send("E", {"k": "a", "i": 1})
     assert len(errors) == 1 and len(runtime.partitions("C")) == 1 and len(deltas) == 2
-    assert flaws(runtime) == []
+    assert invariant_violations(runtime) == []

@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 import cepbook.engine
-from cepbook.engine.delta import Delta
-from cepbook.engine.rounds import Rounds
+from cepbook.engine.delivery.delta import Delta
+from cepbook.engine.dispatch.turn import Turn
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import flaws
+from cepbook.engine.soundness import invariant_violations
 from cepbook.errors import StatementError
 
 pytestmark = [
@@ -218,7 +218,7 @@ def verdict(runtime: Runtime, log: Log, place: int, injector: Injector) -> str:
     if told and isinstance(injector.failure, Exception):
         if not isinstance(raised, StatementError | type(injector.failure)):
             return f"{what}: {raised!r}"
-        found = flaws(runtime)
+        found = invariant_violations(runtime)
         return f"{what}: {found}" if found else "told"
     after = place if place == STEPPING else place + 1  # what stops between two steps goes on there
     seen = in_a_copy(lambda: run_on(runtime, log, STIMULI[after:]))
@@ -289,7 +289,7 @@ def test_a_fault_between_what_is_due_and_what_it_leads_to_breaks_the_runtime(kin
         stimulus(runtime)
 
     def tracing(frame: FrameType, event: str, arg: object) -> Any:
-        return raising if frame.f_code is Rounds.advance.__code__ else None
+        return raising if frame.f_code is Turn.advance.__code__ else None
 
     def raising(frame: FrameType, event: str, arg: object) -> Any:
         if event == "line" and runtime.rounds.queue:

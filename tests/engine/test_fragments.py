@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.looking import held
-from cepbook.engine.rows.pipeline import Pipeline
-from cepbook.engine.rows.steps import Steps
-from cepbook.engine.rows.windows import WINDOW_FORMS
+from cepbook.engine.codegen.views import ViewCodegen
+from cepbook.engine.inspection.visible_rows import window_events
+from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.windows import WINDOW_FORMS
 from tests.engine.statements import Statements
 from tests.engine.test_statements import read, started
 
@@ -34,8 +34,8 @@ def told(seed: int) -> tuple[Any, list[str], Any] | None:
 def test_random_statements_with_and_without_fragments(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seeds = range(number * 60, (number + 1) * 60)
     written = [told(seed) for seed in seeds]
-    monkeypatch.setattr(Pipeline, "objection", property(lambda self: "not in this test"))
-    monkeypatch.setattr(Steps, "runs_along", property(lambda self: False))
+    monkeypatch.setattr(ViewCodegen, "objection", property(lambda self: "not in this test"))
+    monkeypatch.setattr(PhysicalPlan, "aggregate_only", property(lambda self: False))
     called = [told(seed) for seed in seeds]
     assert sum(found is not None for found in written) > 20
     for seed, one, other in zip(seeds, written, called, strict=True):
@@ -60,4 +60,4 @@ def test_what_leaves_is_let_go_where_only_its_number_shows(window: str, columns:
         runtime.advance(at)
         runtime.send("E", {"k": "a", "x": 1.0, "at": at})
     (row,) = runtime.iterate("s")
-    assert held(runtime.statement("s"), 50).total == row["n"] <= 4
+    assert window_events(runtime.statement("s"), 50).total == row["n"] <= 4

@@ -22,9 +22,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cepbook.engine import interleaved, layout
-from cepbook.engine.rows import scope
+from cepbook.engine.delivery import row_layout
+from cepbook.engine.expressions import code_scope
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.vectorized import event_order
 from cepbook.feeds import Segment
 from cepbook.session import Workbench
 from cepbook.testing.engines import RowsEngine
@@ -137,9 +138,9 @@ def test_inputs_with_properties_of_one_name_never_meet(form: str) -> None:
 def test_no_two_inputs_share_code_in_any_statement_of_the_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever an expression of some scenario is written: it finds properties by input and name, each by itself."""
     several, wrong = Counter[int](), set[str]()
-    made = scope.Scope.__init__
+    made = code_scope.CodeScope.__init__
 
-    def looked_at(self: scope.Scope, source: Any, props: Mapping[Any, str], *args: Any, **more: Any) -> None:
+    def looked_at(self: code_scope.CodeScope, source: Any, props: Mapping[Any, str], *args: Any, **more: Any) -> None:
         made(self, source, props, *args, **more)
         if not all(isinstance(place, tuple) and isinstance(place[0], int) for place in props):
             wrong.add(f"not by input: {sorted(props)}")
@@ -149,7 +150,7 @@ def test_no_two_inputs_share_code_in_any_statement_of_the_corpus(monkeypatch: py
                 if len({number for (number, _), each in props.items() if each == code}) > 1:
                     wrong.add(f"{code} for several inputs: {dict(props)}")
 
-    monkeypatch.setattr(scope.Scope, "__init__", looked_at)
+    monkeypatch.setattr(code_scope.CodeScope, "__init__", looked_at)
     for path in scenario_files(ROOT / "tests" / "corpus"):
         for section in case_sections(path.read_text("utf-8")):
             if re.search(r"\bjoin\b|\bpattern\b|\(\s*select\b|\bon\s|,", str(section.blocks)):
@@ -188,9 +189,9 @@ def test_a_replay_that_nobody_looks_at_makes_no_rows(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(owner, name, counted)
 
     for each in ("event", "delta"):
-        counting(layout.Layout, each)
-    counting(interleaved, "_maker")
-    maker = layout._maker
+        counting(row_layout.RowLayout, each)
+    counting(event_order, "_maker")
+    maker = row_layout._maker
 
     def making(columns: Any, types: Any) -> Any:
         make = maker(columns, types)
@@ -201,7 +202,7 @@ def test_a_replay_that_nobody_looks_at_makes_no_rows(monkeypatch: pytest.MonkeyP
 
         return row
 
-    monkeypatch.setattr(layout, "_maker", making)
+    monkeypatch.setattr(row_layout, "_maker", making)
     bench = Workbench()
     bench.run(CHAIN)
     count = 3000

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.clock import NEVER
-from cepbook.engine.rows.output import Form, Limiter
-from cepbook.engine.rows.output.collect import RowForm
-from cepbook.lang import expr as x
-from cepbook.lang import plan
+from cepbook.engine.output import Limiter, LimiterSpec
+from cepbook.engine.output.collectors import CollectorOptions
+from cepbook.engine.time.clock import NEVER
 from cepbook.lang import types as t
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
 
-ANY = x.Variable(t.INT, "any")
+ANY = x.VariableRead(t.INT, "any")
 
 
 class Sums:
@@ -40,17 +40,17 @@ class Sums:
 
 
 def limiter(
-    kind: plan.QueryKind,
-    output: plan.Output,
+    kind: nodes.QueryKind,
+    output: nodes.OutputClause,
     sums: Sums | None = None,
     *,
     selector: str = "istream",
     levels: bool = False,
     **functions: Callable[..., Any],
 ) -> Limiter:
-    form = RowForm(kind, output.which, selector, levels)
+    form = CollectorOptions(kind, output.which, selector, levels)
     named = {f"output_{name}": function for name, function in functions.items()}
-    return Form(output, form, sums or Sums(), named).limiter(None, 0)
+    return LimiterSpec(output, form, sums or Sums(), named).limiter(None, 0)
 
 
 def one(limiter: Limiter, row: str, now: int = 0) -> list[Any] | None:
@@ -61,19 +61,19 @@ def one(limiter: Limiter, row: str, now: int = 0) -> list[Any] | None:
 
 # ---------------------------------------------------------------- after
 def test_after_swallows_exactly_n_events() -> None:
-    found = limiter("unaggregated", plan.Output(None, after=ANY), after=lambda partition, now: 2)
+    found = limiter("unaggregated", nodes.OutputClause(None, after=ANY), after=lambda partition, now: 2)
     assert [one(found, row) for row in "abcd"] == [None, None, ["c"], ["d"]]
 
 
 def test_after_a_period_the_event_at_its_end_passes() -> None:
-    found = limiter("unaggregated", plan.Output(None, after=ANY), after=lambda partition, now: (0, 1000, 1000))
+    found = limiter("unaggregated", nodes.OutputClause(None, after=ANY), after=lambda partition, now: (0, 1000, 1000))
     assert one(found, "a", 999) is None
     assert one(found, "b", 1000) == ["b"]
     assert one(found, "c", 500) == ["c"]
 
 
 def test_a_rate_behind_after_starts_afterwards() -> None:
-    output = plan.Output("time", after=ANY, rate=ANY)
+    output = nodes.OutputClause("time", after=ANY, rate=ANY)
     found = limiter("unaggregated", output, after=lambda p, now: 1, rate=lambda p, now: (0, 1000, 1000))
     one(found, "a", 100)
     assert found.due == NEVER
@@ -84,7 +84,7 @@ def test_a_rate_behind_after_starts_afterwards() -> None:
 
 @pytest.mark.parametrize(("which", "expected"), [(None, "cd"), ("all", "abcd"), ("last", "d")])
 def test_all_and_last_remember_what_after_left_out(which: Any, expected: str) -> None:
-    output = plan.Output("events", which, after=ANY, rate=ANY)
+    output = nodes.OutputClause("events", which, after=ANY, rate=ANY)
     found = limiter("unaggregated", output, after=lambda p, now: 2, rate=lambda p, now: 2)
     assert [one(found, row) for row in "abcd"] == [None, None, None, list(expected)]
 
@@ -92,7 +92,7 @@ def test_all_and_last_remember_what_after_left_out(which: Any, expected: str) ->
 # ---------------------------------------------------------------- triggers
 def test_a_number_of_events_may_change_or_be_null() -> None:
     number: list[int | None] = [2]
-    found = limiter("unaggregated", plan.Output("events", rate=ANY), rate=lambda p, now: number[0])
+    found = limiter("unaggregated", nodes.OutputClause("events", rate=ANY), rate=lambda p, now: number[0])
     assert [one(found, row) for row in "ab"] == [None, ["a", "b"]]
     number[0] = None
     assert [one(found, row) for row in "cdef"] == [None, ["c", "d"], None, ["e", "f"]]  # the last that was known
@@ -102,7 +102,7 @@ def test_a_number_of_events_may_change_or_be_null() -> None:
 
 def test_entering_and_leaving_events_count_apart() -> None:
     rate = x.Const(t.INT, 3)
-    found = limiter("unaggregated", plan.Output("events", rate=rate), selector="irstream", rate=lambda p, now: 3)
+    found = limiter("unaggregated", nodes.OutputClause("events", rate=rate), selector="irstream", rate=lambda p, now: 3)
     assert found.take(None, 0, ["a", "b"], [], 2, 0) is None
     assert found.take(None, 0, [], ["a", "b"], 0, 2) is None
     assert found.take(None, 0, [], ["c"], 0, 1) == (["a", "b"], ["a", "b", "c"])
@@ -110,7 +110,7 @@ def test_entering_and_leaving_events_count_apart() -> None:
 
 
 def test_a_jump_over_several_points_posts_once_and_is_back_on_the_grid() -> None:
-    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p, now: (0, 1000, 1000))
+    found = limiter("unaggregated", nodes.OutputClause("time", rate=ANY), rate=lambda p, now: (0, 1000, 1000))
     one(found, "a", 100)
     assert found.advance(None, 1099) is None
     assert found.advance(None, 4350) == (["a"], [], True)
@@ -119,7 +119,7 @@ def test_a_jump_over_several_points_posts_once_and_is_back_on_the_grid() -> None
 
 def test_months() -> None:
     day = 86_400_000
-    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p, now: (1, 0, 1000))
+    found = limiter("unaggregated", nodes.OutputClause("time", rate=ANY), rate=lambda p, now: (1, 0, 1000))
     one(found, "a", 30 * day)  # the last of January 1970
     assert found.due == 58 * day  # of February
 
@@ -134,7 +134,7 @@ def test_months() -> None:
     ],
 )
 def test_a_period_that_is_not_above_zero_fails(length: tuple[int, int | None, int], message: str) -> None:
-    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p, now: length)
+    found = limiter("unaggregated", nodes.OutputClause("time", rate=ANY), rate=lambda p, now: length)
     with pytest.raises(ValueError, match=f"the output rate is {message}"):
         one(found, "a")
 
@@ -143,7 +143,7 @@ def test_a_condition_sees_the_counters_and_the_then_clause_sees_them_before_they
     seen: list[tuple[int, int, int]] = []
     found = limiter(
         "unaggregated",
-        plan.Output("when", when=ANY, then_set=(plan.Assignment("V", ANY),)),
+        nodes.OutputClause("when", when=ANY, then_set=(nodes.VariableAssignment("V", ANY),)),
         when=lambda c, p, now: c.count_insert >= 2,
         then=lambda c, p, now: seen.append((c.count_insert, c.count_insert_total, c.last_output_timestamp)),
     )
@@ -161,7 +161,7 @@ def test_a_variable_posts_at_the_next_advance_and_the_then_clause_runs_at_once()
 
     found = limiter(
         "unaggregated",
-        plan.Output("when", when=ANY, then_set=(plan.Assignment("go", ANY),)),
+        nodes.OutputClause("when", when=ANY, then_set=(nodes.VariableAssignment("go", ANY),)),
         when=lambda c, p, now: state["go"],
         then=then,
     )
@@ -176,14 +176,14 @@ def test_a_variable_posts_at_the_next_advance_and_the_then_clause_runs_at_once()
 
 # ---------------------------------------------------------------- first
 def test_first_of_a_grid() -> None:
-    found = limiter("unaggregated", plan.Output("time", "first", rate=ANY), rate=lambda p, now: (0, 1000, 1000))
+    found = limiter("unaggregated", nodes.OutputClause("time", "first", rate=ANY), rate=lambda p, now: (0, 1000, 1000))
     times = [0, 500, 999, 1300, 1999, 2000, 2300, 10_000]
     passed = [now for now in times if one(found, "x", now)]
     assert passed == [0, 1300, 2000, 10_000]
 
 
 def test_first_counts_events_that_make_no_rows() -> None:
-    found = limiter("unaggregated", plan.Output("events", "first", rate=ANY), rate=lambda p, now: 2)
+    found = limiter("unaggregated", nodes.OutputClause("events", "first", rate=ANY), rate=lambda p, now: 2)
     rows: list[list[str]] = [[], ["b"], [], ["d"], ["e"], [], [], []]
     assert [found.take(None, 0, row, [], 1, 0) for row in rows] == [
         None,
@@ -198,7 +198,7 @@ def test_first_counts_events_that_make_no_rows() -> None:
 
 
 def test_first_of_groups_have_silences_of_their_own() -> None:
-    output = plan.Output("time", "first", rate=ANY)
+    output = nodes.OutputClause("time", "first", rate=ANY)
     found = limiter("fully_aggregated_grouped", output, rate=lambda p, now: (0, 1000, 1000))
 
     def send(key: str, now: int) -> Any:
@@ -213,7 +213,7 @@ def test_first_of_groups_have_silences_of_their_own() -> None:
 
 
 def test_first_of_groups_counts_each_group() -> None:
-    output = plan.Output("events", "first", rate=ANY)
+    output = nodes.OutputClause("events", "first", rate=ANY)
     found = limiter("aggregated_grouped", output, selector="irstream", rate=lambda p, now: 2)
 
     def send(ins: str, rem: str = "") -> Any:
@@ -228,7 +228,7 @@ def test_first_of_groups_counts_each_group() -> None:
 
 
 def test_groups_whose_silence_is_over_are_forgotten() -> None:
-    output = plan.Output("time", "first", rate=ANY)
+    output = nodes.OutputClause("time", "first", rate=ANY)
     found = limiter("fully_aggregated_grouped", output, rate=lambda p, now: (0, 1000, 1000))
     for number in range(20_000):
         key = f"k{number}"
@@ -237,15 +237,15 @@ def test_groups_whose_silence_is_over_are_forgotten() -> None:
 
 
 def test_first_when() -> None:
-    output = plan.Output("when", "first", when=ANY)
+    output = nodes.OutputClause("when", "first", when=ANY)
     found = limiter("unaggregated", output, when=lambda c, p, now: c.count_insert >= 3)
     assert [one(found, row) for row in "abcdefg"] == [["a"], None, None, ["d"], None, None, ["g"]]
     assert found.due == NEVER
 
 
 # ---------------------------------------------------------------- the end of a context partition
-def ending(kind: plan.QueryKind, which: Any, sums: Sums | None = None, **functions: Any) -> Limiter:
-    return limiter(kind, plan.Output("terminated", which, and_terminated=True), sums, **functions)
+def ending(kind: nodes.QueryKind, which: Any, sums: Sums | None = None, **functions: Any) -> Limiter:
+    return limiter(kind, nodes.OutputClause("terminated", which, and_terminated=True), sums, **functions)
 
 
 @pytest.mark.parametrize(("which", "rows"), [(None, ["a", "b"]), ("all", ["a", "b"]), ("last", ["b"])])
@@ -288,20 +288,20 @@ def test_a_condition_of_the_end_and_its_assignments() -> None:
 
 
 def test_without_when_terminated_the_end_delivers_nothing() -> None:
-    found = limiter("unaggregated", plan.Output("events", rate=ANY), rate=lambda p, now: 2)
+    found = limiter("unaggregated", nodes.OutputClause("events", rate=ANY), rate=lambda p, now: 2)
     one(found, "a")
     assert found.terminate(None, 9) is None
 
 
 def test_behind_a_rate_the_end_delivers_what_is_left() -> None:
-    output = plan.Output("events", rate=ANY, and_terminated=True)
+    output = nodes.OutputClause("events", rate=ANY, and_terminated=True)
     found = limiter("unaggregated", output, rate=lambda p, now: 2)
     assert [one(found, row) for row in "abc"] == [None, ["a", "b"], None]
     assert found.terminate(None, 9) == (["c"], [], False)
 
 
 def test_what_after_leaves_out_is_not_delivered_at_the_end() -> None:
-    output = plan.Output("events", after=ANY, rate=ANY, and_terminated=True)
+    output = nodes.OutputClause("events", after=ANY, rate=ANY, and_terminated=True)
     found = limiter("unaggregated", output, after=lambda p, now: 3, rate=lambda p, now: 2)
     one(found, "a")
     assert found.terminate(None, 9) is None
@@ -310,7 +310,7 @@ def test_what_after_leaves_out_is_not_delivered_at_the_end() -> None:
 # ---------------------------------------------------------------- groups
 def test_the_former_row_of_a_group_is_that_before_the_interval() -> None:
     sums = Sums()
-    output = plan.Output("time", "all", rate=ANY)
+    output = nodes.OutputClause("time", "all", rate=ANY)
     found = limiter("fully_aggregated_grouped", output, sums, selector="irstream", rate=lambda p, now: (0, 1000, 1000))
     for key, number in (("A", 1), ("B", 2), ("A", 4)):
         new, former = sums.add(number, key)
@@ -324,7 +324,7 @@ def test_the_former_row_of_a_group_is_that_before_the_interval() -> None:
 
 def test_levels_go_from_detail_to_total() -> None:
     sums = Sums()
-    output = plan.Output("events", "last", rate=ANY)
+    output = nodes.OutputClause("events", "last", rate=ANY)
     found = limiter("fully_aggregated_grouped", output, sums, levels=True, rate=lambda p, now: 2)
     for key in ("A", "B"):
         pairs = [((level, k), sums.add(1, (level, k))[0]) for level, k in enumerate((key, None))]
@@ -334,7 +334,7 @@ def test_levels_go_from_detail_to_total() -> None:
 
 def test_a_row_that_having_rejects_still_touches_its_group() -> None:
     sums = Sums()
-    output = plan.Output("events", "last", rate=ANY)
+    output = nodes.OutputClause("events", "last", rate=ANY)
     found = limiter("fully_aggregated_grouped", output, sums, rate=lambda p, now: 2)
     sums.add(1, "A")
     found.take(None, 0, [("A", None)], [], 1, 0)

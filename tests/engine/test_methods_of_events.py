@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.lang.methods import METHODS as ROWS
+from cepbook.lang.registry.methods import METHODS as ROWS
 
 pytestmark = pytest.mark.histories
 

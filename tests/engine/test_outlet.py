@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.delta import EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Record
-from cepbook.engine.layout import Layout, deliveries
-from cepbook.engine.runtime import Runtime, Statement
+from cepbook.engine.delivery.delta import EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Record
+from cepbook.engine.delivery.row_layout import RowLayout, split_deliveries
+from cepbook.engine.runtime import RunningStatement, Runtime
 from cepbook.feeds import Feed
 from cepbook.lang.types import INT, OBJECT, STRING
 from tests.engine.sinks import Deltas
@@ -17,7 +17,7 @@ from tests.engine.sinks import Deltas
 SCHEMA = "create schema E(k string, x int, tags string[]);"
 
 
-def started(epl: str, **functions: Any) -> tuple[Runtime, Statement]:
+def started(epl: str, **functions: Any) -> tuple[Runtime, RunningStatement]:
     """The runtime and its first statement that delivers."""
     runtime = Runtime(functions=functions)
     return runtime, runtime.deploy(SCHEMA + epl).statements[0]
@@ -158,13 +158,13 @@ def test_one_row_comes_as_one_record() -> None:
 
 # ---------------------------------------------------------------- records
 def test_records_of_deliveries() -> None:
-    layout = Layout(("k", "x"), {"k": STRING, "x": INT})
+    layout = RowLayout(("k", "x"), {"k": STRING, "x": INT})
     a, b, c = ("a", 1), ("b", 2), ("c", 3)
     assert layout.flat(5, [a, b], [c]) == [INSERT, 5, *a, MORE, 5, *b, GONE, 5, *c]
     assert layout.flat(5, None, [a, b]) == [REMOVE, 5, *a, GONE, 5, *b]
     assert layout.records([INSERT, 5, *a, GONE, 5, *b]) == [(INSERT, 5, *a), (GONE, 5, *b)]
     assert layout.flat(5, None, None) == [EMPTY, 5, None, None]
-    whole = Layout(None, {"k": OBJECT})
+    whole = RowLayout(None, {"k": OBJECT})
     assert whole.flat(5, [{"k": 1}], None) == [INSERT, 5, {"k": 1}]
     assert whole.flat(5, None, None) == [EMPTY, 5, None]
 
@@ -173,14 +173,14 @@ def test_records_of_deliveries() -> None:
     "sides", [([("a",)], None), ([("a",), ("b",)], [("c",), ("d",)]), (None, [("a",)]), (None, None)]
 )
 def test_records_tell_the_sides_of_each_delivery(sides: Any) -> None:
-    layout = Layout(("k",), {"k": STRING})
+    layout = RowLayout(("k",), {"k": STRING})
     records = layout.records([*layout.flat(1, *sides), *layout.flat(2, *sides)])
-    found = [layout.sides(each) for each in deliveries(records)]
+    found = [layout.sides(each) for each in split_deliveries(records)]
     assert found == [(sides[0] or [], sides[1] or [])] * 2
 
 
 def test_a_row_for_user_code_shares_nothing_that_can_be_changed() -> None:
-    layout = Layout(("k", "o"), {"k": STRING, "o": OBJECT})
+    layout = RowLayout(("k", "o"), {"k": STRING, "o": OBJECT})
     kept = {"deep": [{"x": 1}]}
     spoil(layout.fresh(("a", kept)))
     assert kept == {"deep": [{"x": 1}]}

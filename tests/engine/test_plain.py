@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cepbook.engine.batch import Slice
-from cepbook.engine.delta import Plain
+from cepbook.engine.delivery.delta import InsertColumns
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.feeds import Feed
 from tests.engine.sinks import Deltas
 from tests.engine.slices import replayed, running
@@ -98,7 +98,7 @@ def test_what_makes_no_single_row_of_each_event_makes_records() -> None:
 
 
 def test_records_of_columns() -> None:
-    assert Plain([5, 6], (["a", "b"], [1, 2])).flat == [0, 5, "a", 1, 0, 6, "b", 2]
+    assert InsertColumns([5, 6], (["a", "b"], [1, 2])).flat == [0, 5, "a", 1, 0, 6, "b", 2]
 
 
 def test_a_feed_takes_columns_between_records() -> None:
@@ -122,6 +122,6 @@ def test_a_feed_takes_columns_between_records() -> None:
 def test_a_slice_shares_its_columns_and_readers_of_feeds_get_their_own() -> None:
     runtime, _, feed, _ = running(SCHEMA, "select k, x from E#length(2)")
     ks, xs = ["a", "b"], [1, 2]
-    runtime.batch(["E"]).run([Slice("E", [1, 2], {"k": ks, "x": xs})])
+    runtime.batch(["E"]).run([ColumnBatch("E", [1, 2], {"k": ks, "x": xs})])
     feed.columns().column("x").append(3)
     assert xs == [1, 2] == feed.columns().column("x")

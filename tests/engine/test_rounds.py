@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.runtime import Runtime, Statement
-from cepbook.engine.soundness import flaws
+from cepbook.engine.runtime import RunningStatement, Runtime
+from cepbook.engine.soundness import invariant_violations
 from cepbook.errors import StatementError, UsageError
 
 
@@ -34,7 +34,7 @@ def test_a_listener_that_fails_silences_nobody(also: str) -> None:
         with pytest.raises(StatementError, match="a listener of statement `a` failed on an event: ZeroDivisionError"):
             runtime.send("E", {"x": number})
         assert {name: len(deltas) for name, deltas in told.items()} == dict.fromkeys("abcd", number)
-        assert flaws(runtime) == []
+        assert invariant_violations(runtime) == []
 
 
 def test_an_error_listener_that_fails_is_raised_and_keeps_nothing_from_others() -> None:
@@ -105,15 +105,15 @@ def test_a_deployment_that_is_interrupted_leaves_nothing(monkeypatch: pytest.Mon
     runtime.deploy("create schema E(x int); create context C partition by x from E", deployment_id="one")
     runtime.deploy("@name('a') context C select x from E#time(1 sec)", deployment_id="two")
     runtime.send("E", {"x": 1})
-    start, calls = Statement.start, []
+    start, calls = RunningStatement.start, []
 
-    def interrupted(self: Statement, *args: Any) -> None:
+    def interrupted(self: RunningStatement, *args: Any) -> None:
         start(self, *args)
         calls.append(self.name)
         if len(calls) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Statement, "start", interrupted)
+    monkeypatch.setattr(RunningStatement, "start", interrupted)
     epl = """create schema X(y int);
     @name('b') context C select x from E#time(2 sec);
     @name('c') insert into X select x as y from E"""
@@ -121,13 +121,13 @@ def test_a_deployment_that_is_interrupted_leaves_nothing(monkeypatch: pytest.Mon
         runtime.deploy(epl)
     assert list(runtime.statements) == ["a"]
     assert "X" not in runtime.catalog.event_types
-    assert flaws(runtime) == []
+    assert invariant_violations(runtime) == []
     calls.clear()
     with pytest.raises(KeyboardInterrupt):  # a redeployment is finished
         runtime.redeploy("one", "create schema E(x int, z int); create context C partition by x from E")
         runtime.redeploy("two", "@name('a') context C select x as q from E#time(1 sec)")
     assert list(runtime.deployments) == ["one", "two"]
-    assert flaws(runtime) == []
+    assert invariant_violations(runtime) == []
     told = hear(runtime, "a")
     runtime.send("E", {"x": 1})
     assert len(told) == 1
@@ -144,5 +144,5 @@ def test_cycles_of_deploying_and_dropping_leave_nothing_behind() -> None:
         runtime.undeploy(made.id)
     del made
     gc.collect()
-    kept = [s.name for s in gc.get_objects() if isinstance(s, Statement) and s._runtime is runtime]
+    kept = [s.name for s in gc.get_objects() if isinstance(s, RunningStatement) and s._runtime is runtime]
     assert kept == ["day"]

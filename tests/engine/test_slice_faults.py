@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from cepbook.engine.replay.output_collector import ColumnBatch
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.slices import Slice
-from cepbook.engine.soundness import flaws
+from cepbook.engine.soundness import invariant_violations
 from cepbook.errors import StatementError
 from tests.engine import test_faults as faults
 from tests.engine.sinks import Deltas
@@ -45,7 +45,7 @@ FOLLOWERS = {
 LENGTH, CUT = 30, 12
 
 
-def slices(begin: int, end: int) -> list[Slice]:
+def slices(begin: int, end: int) -> list[ColumnBatch]:
     """The events number `begin` to before `end`: two of E, one of F, and so on, some at one instant."""
     times: dict[str, list[int]] = {"E": [], "F": []}
     columns: dict[str, dict[str, list[Any]]] = {"E": {"k": [], "x": []}, "F": {"k": [], "y": []}}
@@ -56,7 +56,7 @@ def slices(begin: int, end: int) -> list[Slice]:
         ranks[name].append(n - begin)
         columns[name]["k"].append("abc"[n % 4 % 3])
         columns[name][value].append(None if n == 7 else n % 5)
-    return [Slice(name, times[name], columns[name], ranks[name]) for name in times]
+    return [ColumnBatch(name, times[name], columns[name], ranks[name]) for name in times]
 
 
 def ready() -> tuple[Runtime, dict[str, Deltas]]:
@@ -95,11 +95,11 @@ def verdict(
         return "broken"
     told_of_nobody = raised is not None and runtime.rounds.told(raised) and not runtime.errors
     if raised is not None and not (isinstance(raised, StatementError) or told_of_nobody):
-        if not (runtime.errors or flaws(runtime)) and seen(runtime, told) == whole:
+        if not (runtime.errors or invariant_violations(runtime)) and seen(runtime, told) == whole:
             return "raised"  # behind all of it: the caller knows, and nothing is lost
         run()
         return "again" if seen(runtime, told) == whole else f"{what}: {raised!r}, neither broken nor not begun"
-    if found := flaws(runtime):
+    if found := invariant_violations(runtime):
         return f"{what}: {found}"
     if told_of_nobody:  # between two statements: whose it is nobody knows, but it was raised
         return "told"
@@ -150,7 +150,7 @@ def test_an_error_listener_that_fails_costs_the_events_behind_it_nothing() -> No
     batch = runtime.batch(("E",))
     assert set(batch.merged) >= {"set", "out"}
     with pytest.raises(LookupError, match="the listener's own"):
-        batch.run([Slice("E", [1, 2, 3, 4], {"x": [1, 0, 0, 1]}, None)])
+        batch.run([ColumnBatch("E", [1, 2, 3, 4], {"x": [1, 0, 0, 1]}, None)])
     assert heard == ["out", "out"]
     assert [delta.insert for delta in out] == [[{"x": 1, "y": 1, "seen": 1}], [{"x": 1, "y": 1, "seen": 4}]]
     assert not runtime.rounds.broken

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cepbook.engine.rows.describe import describe
+from cepbook.engine.physical.explain_operators import explain_program
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import StatementError
-from cepbook.lang.explain_plan import show_plan
-from cepbook.spark.plan.pipeline import pipeline
+from cepbook.lang.explain.statements import show_plan
+from cepbook.lang.plan.dependencies import dependencies_of
 from cepbook.spark.plan.placement import place
 
 EPL = """
@@ -27,7 +27,7 @@ def test_replays_send_its_component_event_by_event() -> None:
 def test_spark_runs_what_it_feeds_with_it() -> None:
     runtime = Runtime()
     plan = runtime.deploy(EPL).plan
-    line = pipeline("big", plan.statements, runtime.catalog, ["E"])
+    line = dependencies_of("big", plan.statements, runtime.catalog, ["E"])
     assert [s.name for s in line.triggers] == ["split"]
     found = place(line, runtime.catalog)
     assert (found.path, found.reason) == ("row by row", "no state that can be seen: every event is judged by itself")
@@ -38,7 +38,7 @@ def test_plan_and_steps_show_the_branches() -> None:
     deployment = runtime.deploy(EPL)
     assert "split statement `split` (to every branch that takes it)" in show_plan(deployment.plan)
     assert "into Big(k string, v int), created here\n    where v > 5" in show_plan(deployment.plan)
-    steps = describe("split", runtime.statement("split").program)
+    steps = explain_program("split", runtime.statement("split").program)
     assert "into Big: k, v where v > 5" in steps
     assert "into Small: *" in steps
 

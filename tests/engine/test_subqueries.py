@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Slice
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 from tests.engine.sinks import Deltas
 
@@ -108,7 +108,7 @@ def test_replayed_as_sent(name: str, listened: bool) -> None:
     for type_name, run in groupby(events, key=itemgetter(1)):
         times, _, rows = zip(*run, strict=True)
         columns = {key: [row[key] for row in rows] for key in rows[0]}
-        batch.run([Slice(type_name, list(times), columns)])
+        batch.run([ColumnBatch(type_name, list(times), columns)])
     assert replayed == sent
     assert sent
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cepbook.engine.rows.describe import describe
+from cepbook.engine.physical.explain_operators import explain_program
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import StatementError
-from cepbook.lang.explain_plan import show_plan
-from cepbook.spark.plan.pipeline import pipeline
+from cepbook.lang.explain.statements import show_plan
+from cepbook.lang.plan.dependencies import dependencies_of
 from cepbook.spark.plan.placement import place
 
 EPL = """
@@ -32,12 +32,12 @@ def test_what_coverage_plan_and_steps_say() -> None:
     runtime = Runtime()
     deployment = runtime.deploy(EPL)
     assert runtime.batch(["E"]).merged["q"] == "`u` changes events before others see them"
-    line = pipeline("q", deployment.plan.statements, runtime.catalog, ["E"])
+    line = dependencies_of("q", deployment.plan.statements, runtime.catalog, ["E"])
     found = place(line, runtime.catalog)
     assert (found.path, found.reason) == ("row by row", "no state that can be seen: every event is judged by itself")
     shown = show_plan(deployment.plan)
     assert "update statement `u` (of E)\n  where k is not null\n  v = v + 1\n  priority 2" in shown
-    steps = describe("u", runtime.statement("u").program)
+    steps = explain_program("u", runtime.statement("u").program)
     assert "changes the event before any statement sees it: v = v + 1" in steps
 
 

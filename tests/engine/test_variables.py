@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Slice
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import BindError, StatementError, UsageError
 from cepbook.lang import types as t
@@ -326,9 +326,9 @@ def test_slices_read_what_was_set_between_them() -> None:
     runtime.statement("s0").add_sink(seen)
     batch = runtime.batch(["B"])
     assert batch.reason is None
-    batch.run([Slice("B", [1, 2], {"v": [2, 3]})])
+    batch.run([ColumnBatch("B", [1, 2], {"v": [2, 3]})])
     runtime.set_variable("lim", 0)
-    batch.run([Slice("B", [3], {"v": [1]})])
+    batch.run([ColumnBatch("B", [3], {"v": [1]})])
     assert [delta.insert for delta in seen] == [[{"v": 3}], [{"v": 1}]]
 
 
@@ -340,7 +340,7 @@ def test_assignments_make_a_replay_go_event_by_event() -> None:
     found = deliveries(runtime, "s0")
     columns = {"id": ["a", "b"], "v": [1, 2], "p": [None, None]}
     changes = {"id": ["k"], "v": [9]}
-    batch.run([Slice("B", [1, 3], columns, ranks=[0, 2]), Slice("K", [2], changes, ranks=[1])])
+    batch.run([ColumnBatch("B", [1, 3], columns, ranks=[0, 2]), ColumnBatch("K", [2], changes, ranks=[1])])
     assert [insert for _, insert, _ in found] == [[{"id": "a", "x": 0}], [{"id": "b", "x": 9}]]
 
 

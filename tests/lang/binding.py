@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cepbook.lang import plan
 from cepbook.lang.bind import Options, bind
-from cepbook.lang.catalog import Catalog, FunctionType
-from cepbook.lang.created import enter
-from cepbook.lang.dialects.epl import parse
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.catalog import Catalog, FunctionType
+from cepbook.lang.plan.definitions import add_definitions
+from cepbook.lang.syntax.reader.parser import parse_epl
 from cepbook.lang.types import INT
 
 SCHEMAS = """
@@ -20,55 +20,55 @@ create context PerSymbol partition by symbol from Tick
 """
 
 
-def applied(catalog: Catalog, module: plan.ModulePlan) -> Catalog:
+def applied(catalog: Catalog, module: nodes.ModulePlan) -> Catalog:
     """`catalog` with everything that `module` declares, as the runtime keeps it."""
     catalog = catalog.copy()
     for statement in module.statements:
-        enter(statement, catalog)
+        add_definitions(statement, catalog)
     return catalog
 
 
 def catalog() -> Catalog:
     """A fresh catalog with `SCHEMAS` and the function ``computeHash``."""
     empty = Catalog(functions={"computeHash": FunctionType(INT)})
-    return applied(empty, bind(parse(SCHEMAS), empty, SCHEMAS))
+    return applied(empty, bind(parse_epl(SCHEMAS), empty, SCHEMAS))
 
 
 CATALOG = catalog()
 
 
-def bound(epl: str, options: Options | None = None) -> plan.ModulePlan:
+def bound(epl: str, options: Options | None = None) -> nodes.ModulePlan:
     """The plan of `epl` against `CATALOG`."""
-    return bind(parse(epl), CATALOG, epl, (), options or Options())
+    return bind(parse_epl(epl), CATALOG, epl, (), options or Options())
 
 
-def select(epl: str, options: Options | None = None) -> plan.SelectStatement:
+def select(epl: str, options: Options | None = None) -> nodes.SelectStatement:
     """The last statement of `epl`, which must be a select."""
     statement = bound(epl, options).statements[-1]
-    assert isinstance(statement, plan.SelectStatement)
+    assert isinstance(statement, nodes.SelectStatement)
     return statement
 
 
-def aggregation(statement: plan.SelectStatement) -> plan.Aggregation:
+def aggregation(statement: nodes.SelectStatement) -> nodes.Aggregation:
     """Its aggregation."""
-    node: plan.RowNode = statement.root.input
-    if isinstance(node, plan.Having):
+    node: nodes.RowNode = statement.root.input
+    if isinstance(node, nodes.Having):
         node = node.input
-    assert isinstance(node, plan.Aggregation)
+    assert isinstance(node, nodes.Aggregation)
     return node
 
 
-def windows(statement: plan.SelectStatement) -> tuple[plan.WindowSpec, ...]:
+def windows(statement: nodes.SelectStatement) -> tuple[nodes.WindowSpec, ...]:
     """Its data windows."""
-    node: plan.RowNode = statement.root
-    while not isinstance(node, (plan.Windowed, plan.Source)):
+    node: nodes.RowNode = statement.root
+    while not isinstance(node, (nodes.Windowed, nodes.SourceNode)):
         node = node.input
-    return node.windows if isinstance(node, plan.Windowed) else ()
+    return node.windows if isinstance(node, nodes.Windowed) else ()
 
 
-def source(statement: plan.SelectStatement) -> plan.Source:
+def source(statement: nodes.SelectStatement) -> nodes.SourceNode:
     """Its event source."""
-    node: plan.RowNode = statement.root
-    while not isinstance(node, plan.Source):
+    node: nodes.RowNode = statement.root
+    while not isinstance(node, nodes.SourceNode):
         node = node.input
     return node

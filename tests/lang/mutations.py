@@ -15,10 +15,10 @@ from pathlib import Path
 
 from cepbook.errors import CompileError, Refusal
 from cepbook.lang.bind import Options, bind
-from cepbook.lang.catalog import Catalog, FunctionType
-from cepbook.lang.dialects.epl import parse
-from cepbook.lang.dialects.epl_lexer import scan
+from cepbook.lang.plan.catalog import Catalog, FunctionType
 from cepbook.lang.rewrite import rewrite
+from cepbook.lang.syntax.reader.lexer import tokenize
+from cepbook.lang.syntax.reader.parser import parse_epl
 from cepbook.lang.types import INT
 from tests.lang.binding import applied
 
@@ -40,7 +40,7 @@ def sections() -> tuple[tuple[str, ...], ...]:
 @cache
 def words_of(case: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """The statements of a case as tokens."""
-    pieces = [piece for text in case for piece in scan(text)[0]]
+    pieces = [piece for text in case for piece in tokenize(text)[0]]
     good = [piece for piece in pieces if piece.tokens and all(token.kind != "bad" for token in piece.tokens)]
     return tuple(tuple(token.text for token in piece.tokens) for piece in good)
 
@@ -52,7 +52,7 @@ def catalog_of(case: tuple[str, ...], number: int) -> Catalog:
         return Catalog(functions={"computeHash": FunctionType(INT)})
     before, text = catalog_of(case, number - 1), " ".join(words_of(case)[number - 1])
     try:
-        return applied(before, bind(parse(text), before, text))
+        return applied(before, bind(parse_epl(text), before, text))
     except CompileError:
         return before
 
@@ -89,7 +89,7 @@ def outcome(text: str, catalog: Catalog) -> str:
     """What becomes of a statement: accepted, refused, or the exception that is no diagnostic. A slow one raises."""
     begun = time.process_time()
     try:
-        rewrite(bind(parse(text), catalog, text, (), Options()))
+        rewrite(bind(parse_epl(text), catalog, text, (), Options()))
         found = "accepted"
     except (CompileError, Refusal) as refusal:
         str(refusal)

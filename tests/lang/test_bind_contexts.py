@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from cepbook.errors import BindError, CompileError
-from cepbook.lang import contexts as c
-from cepbook.lang import expr as x
-from cepbook.lang import patterns as p
-from cepbook.lang import plan
 from cepbook.lang import types as t
 from cepbook.lang.bind import bind
-from cepbook.lang.catalog import Catalog, ContextType, FunctionType
-from cepbook.lang.dialects.epl import parse
-from cepbook.lang.explain_plan import show_statement
+from cepbook.lang.explain.statements import show_statement
+from cepbook.lang.plan import context as c
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan import pattern as p
+from cepbook.lang.plan.catalog import Catalog, ContextType, FunctionType
 from cepbook.lang.rewrite import rewrite_statement
+from cepbook.lang.syntax.reader.parser import parse_epl
 from tests.lang import recorded
 from tests.lang.binding import bound, select, source
 
@@ -30,17 +30,17 @@ TIMED = {"name": t.STRING, "id": t.INT, "startTime": t.LONG, "endTime": t.LONG}
 def tree(spec: str) -> tuple[ContextType, c.ContextSpec]:
     """The context ``create context C <spec>`` and how it is built."""
     statement = bound(f"create context C {spec}").statements[0]
-    assert isinstance(statement, plan.CreateContextTreeStatement)
+    assert isinstance(statement, nodes.CreateContextTreeStatement)
     return statement.context, statement.spec
 
 
-def of(name: str, type_: t.Type, member: str, member_type: t.Type = t.STRING) -> x.Member:
+def of(name: str, type_: t.Type, member: str, member_type: t.Type = t.STRING) -> x.MemberAccess:
     """``context.name.member``"""
-    return x.Member(member_type, x.ContextProp(type_, name), member)
+    return x.MemberAccess(member_type, x.ContextProp(type_, name), member)
 
 
-def equal(left: x.Expr, right: x.Expr) -> x.Compare:
-    return x.Compare(t.BOOLEAN, "=", left, right)
+def equal(left: x.BoundExpr, right: x.BoundExpr) -> x.ComparisonExpr:
+    return x.ComparisonExpr(t.BOOLEAN, "=", left, right)
 
 
 def millis(amount: int) -> x.Period:
@@ -63,8 +63,8 @@ def test_refused(epl: str, error: str, request: pytest.FixtureRequest) -> None:
 # ---------------------------------------------------------------- segmented contexts
 def test_plain_keys_are_a_statement_of_their_own() -> None:
     statement = bound("create context C partition by symbol and volume from Tick as f").statements[0]
-    assert isinstance(statement, plan.CreateContextStatement)
-    assert statement.spec == plan.KeyedContextSpec((plan.KeyedStream("Tick", (SYMBOL, VOLUME), None, "f"),))
+    assert isinstance(statement, nodes.CreateContextStatement)
+    assert statement.spec == nodes.KeyedStreams((nodes.KeyedStream("Tick", (SYMBOL, VOLUME), None, "f"),))
     assert list(statement.context.properties) == ["name", "id", "key1", "key2"]
 
 
@@ -73,15 +73,15 @@ def test_keys_with_conditions() -> None:
         "partition by symbol from Tick, symbol from Alert initiated by Tick(volume > 1) as a, Alert as b"
         " terminated by Alert(level > a.volume) as e"
     )
-    streams = plan.KeyedContextSpec(
-        (plan.KeyedStream("Tick", (SYMBOL,), None, None), plan.KeyedStream("Alert", (SYMBOL,), None, None))
+    streams = nodes.KeyedStreams(
+        (nodes.KeyedStream("Tick", (SYMBOL,), None, None), nodes.KeyedStream("Alert", (SYMBOL,), None, None))
     )
     initiated = (
-        c.OnEvent("Tick", x.Compare(t.BOOLEAN, ">", VOLUME, const(1)), "a"),
+        c.OnEvent("Tick", x.ComparisonExpr(t.BOOLEAN, ">", VOLUME, const(1)), "a"),
         c.OnEvent("Alert", None, "b"),
     )
-    ends = x.Compare(t.BOOLEAN, ">", x.Prop(t.LONG, 0, "level"), of("a", TICK, "volume", t.INT))
-    assert spec == c.Keyed(streams, initiated, c.OnEvent("Alert", ends, "e"))
+    ends = x.ComparisonExpr(t.BOOLEAN, ">", x.Prop(t.LONG, 0, "level"), of("a", TICK, "volume", t.INT))
+    assert spec == c.KeyedSpec(streams, initiated, c.OnEvent("Alert", ends, "e"))
     names = {"name": t.STRING, "id": t.INT, "key1": t.STRING, "a": TICK, "b": ALERT, "e": ALERT}
     assert (context.kind, dict(context.properties)) == ("keyed", names)
     assert context.event_types == ("Tick", "Alert") and context.keys["Alert"] == (SYMBOL,)
@@ -105,18 +105,18 @@ def test_the_first_event_has_a_name_for_statements_where_events_end_partitions(t
         ("computeHash(symbol)", "computeHash", (SYMBOL,)),
     ],
 )
-def test_hashes(call: str, function: str, args: tuple[x.Expr, ...]) -> None:
+def test_hashes(call: str, function: str, args: tuple[x.BoundExpr, ...]) -> None:
     context, spec = tree(f"coalesce by {call} from Tick(volume > 1) granularity 4 * 4 preallocate")
-    stream = c.HashedStream("Tick", function, args, x.Compare(t.BOOLEAN, ">", VOLUME, const(1)))
-    assert spec == c.Hash((stream,), 16, True)
+    stream = c.HashedStream("Tick", function, args, x.ComparisonExpr(t.BOOLEAN, ">", VOLUME, const(1)))
+    assert spec == c.HashSpec((stream,), 16, True)
     assert (context.kind, list(context.properties)) == ("hash", ["name", "id"])
 
 
 def test_categories() -> None:
     context, spec = tree("group volume > 1 as big, group by volume = 1 as small from Tick(symbol = 'a')")
-    assert isinstance(spec, c.Category)
+    assert isinstance(spec, c.CategorySpec)
     assert spec.filter == equal(SYMBOL, x.Const(t.STRING, "a"))
-    labels = (("big", x.Compare(t.BOOLEAN, ">", VOLUME, const(1))), ("small", equal(VOLUME, const(1))))
+    labels = (("big", x.ComparisonExpr(t.BOOLEAN, ">", VOLUME, const(1))), ("small", equal(VOLUME, const(1))))
     assert spec.categories == labels
     assert dict(context.properties) == {"name": t.STRING, "id": t.INT, "label": t.STRING}
 
@@ -124,28 +124,28 @@ def test_categories() -> None:
 # ---------------------------------------------------------------- conditions
 def test_the_end_is_correlated_to_the_start() -> None:
     context, spec = tree("start Tick(t.volume > 1) as t end Alert(symbol = t.symbol) as e")
-    start = c.OnEvent("Tick", x.Compare(t.BOOLEAN, ">", VOLUME, const(1)), "t")
-    assert spec == c.NonOverlapping(start, c.OnEvent("Alert", equal(SYMBOL, of("t", TICK, "symbol")), "e"))
+    start = c.OnEvent("Tick", x.ComparisonExpr(t.BOOLEAN, ">", VOLUME, const(1)), "t")
+    assert spec == c.NonOverlappingSpec(start, c.OnEvent("Alert", equal(SYMBOL, of("t", TICK, "symbol")), "e"))
     assert (context.kind, dict(context.properties)) == ("nonoverlapping", {**TIMED, "t": TICK, "e": ALERT})
 
 
 def test_built_in_properties_are_seen_by_the_end() -> None:
     _, spec = tree("start Tick as t end Alert(symbol = context.t.symbol and level > context.id)")
-    assert isinstance(spec, c.NonOverlapping) and isinstance(spec.end, c.OnEvent)
+    assert isinstance(spec, c.NonOverlappingSpec) and isinstance(spec.end, c.OnEvent)
     parts = x.conjuncts(spec.end.filter)
     assert parts[0] == equal(SYMBOL, of("t", TICK, "symbol"))
-    assert isinstance(parts[1], x.Compare) and parts[1].right == x.ContextProp(t.INT, "id")
+    assert isinstance(parts[1], x.ComparisonExpr) and parts[1].right == x.ContextProp(t.INT, "id")
 
 
 def test_a_property_of_the_event_comes_before_what_began() -> None:
     _, spec = tree("start Tick as symbol end Alert(symbol = 'x')")
-    assert isinstance(spec, c.NonOverlapping) and isinstance(spec.end, c.OnEvent)
+    assert isinstance(spec, c.NonOverlappingSpec) and isinstance(spec.end, c.OnEvent)
     assert spec.end.filter == equal(SYMBOL, x.Const(t.STRING, "x"))
 
 
 def test_tags_of_a_pattern_are_properties() -> None:
     context, spec = tree("start pattern [a=Tick or b=Alert] @inclusive end pattern [c=Sub(symbol = a.symbol)]")
-    assert isinstance(spec, c.NonOverlapping)
+    assert isinstance(spec, c.NonOverlappingSpec)
     assert isinstance(spec.start, c.OnPattern) and spec.start.inclusive and spec.start.alias is None
     assert isinstance(spec.end, c.OnPattern)
     assert spec.end.pattern.root == p.Atom(0, "c", "Sub", equal(SYMBOL, of("a", TICK, "symbol")))
@@ -156,38 +156,40 @@ def test_a_named_match_is_a_property_with_its_tags() -> None:
     context, spec = tree("start pattern [a=Tick] as p end pattern [c=Alert(symbol = p.a.symbol)] as q")
     match, ended = t.struct_of((("a", TICK),)), t.struct_of((("c", ALERT),))
     assert dict(context.properties) == {**TIMED, "p": match, "q": ended}
-    assert isinstance(spec, c.NonOverlapping) and isinstance(spec.end, c.OnPattern)
-    began = x.Member(TICK, x.ContextProp(match, "p"), "a")
-    assert spec.end.pattern.atoms[0].filter == equal(SYMBOL, x.Member(t.STRING, began, "symbol"))
+    assert isinstance(spec, c.NonOverlappingSpec) and isinstance(spec.end, c.OnPattern)
+    began = x.MemberAccess(TICK, x.ContextProp(match, "p"), "a")
+    assert spec.end.pattern.atoms[0].filter == equal(SYMBOL, x.MemberAccess(t.STRING, began, "symbol"))
 
 
 def test_other_conditions() -> None:
-    assert tree("start @now")[1] == c.NonOverlapping(c.Now(), None)
+    assert tree("start @now")[1] == c.NonOverlappingSpec(c.AtOnce(), None)
     _, spec = tree("start after 5 sec end (0, 9, *, *, *), (0, 11, *, *, *)")
-    assert isinstance(spec, c.NonOverlapping) and isinstance(spec.end, c.OnCrontab)
-    assert spec.start == c.After(millis(5000))
+    assert isinstance(spec, c.NonOverlappingSpec) and isinstance(spec.end, c.OnCrontab)
+    assert spec.start == c.AfterPeriod(millis(5000))
     assert len(spec.end.crontabs) == 2
 
 
 def test_times_may_be_variables() -> None:
     found = bound("create variable int v = 5; create context C start @now end after v sec").statements[1]
-    assert isinstance(found, plan.CreateContextTreeStatement) and isinstance(found.spec, c.NonOverlapping)
-    assert isinstance(found.spec.end, c.After)
-    assert any(isinstance(part, x.Variable) for part in x.walk(found.spec.end.period))
+    assert isinstance(found, nodes.CreateContextTreeStatement) and isinstance(found.spec, c.NonOverlappingSpec)
+    assert isinstance(found.spec.end, c.AfterPeriod)
+    assert any(isinstance(part, x.VariableRead) for part in x.walk(found.spec.end.period))
 
 
 @pytest.mark.parametrize("key", ["symbol", "o.symbol"])
 def test_distinct_keys_read_the_initiating_event(key: str) -> None:
     context, spec = tree(f"initiated by distinct({key}) Tick as o terminated by Alert(symbol = o.symbol)")
-    assert isinstance(spec, c.Overlapping)
+    assert isinstance(spec, c.OverlappingSpec)
     assert spec.distinct == (of("o", TICK, "symbol"),)
     assert context.kind == "overlapping"
 
 
 def test_now_and_a_pattern() -> None:
     _, spec = tree("initiated by @now and pattern [every timer:interval(1 min)] terminated after 1 min")
-    assert isinstance(spec, c.Overlapping)
-    assert spec.also_now and isinstance(spec.initiated, c.OnPattern) and spec.terminated == c.After(millis(60_000))
+    assert isinstance(spec, c.OverlappingSpec)
+    assert (
+        spec.also_now and isinstance(spec.initiated, c.OnPattern) and spec.terminated == c.AfterPeriod(millis(60_000))
+    )
 
 
 # ---------------------------------------------------------------- nested contexts
@@ -199,12 +201,12 @@ NESTED = (
 
 def test_levels_are_properties() -> None:
     statement = bound(NESTED).statements[0]
-    assert isinstance(statement, plan.CreateContextTreeStatement)
+    assert isinstance(statement, nodes.CreateContextTreeStatement)
     context, spec = statement.context, statement.spec
-    assert isinstance(spec, c.Nested)
+    assert isinstance(spec, c.NestedSpec)
     assert [name for name, _ in spec.levels] == ["A", "K", "G"]
-    keyed = plan.KeyedContextSpec((plan.KeyedStream("Tick", (SYMBOL,), None, None),))
-    assert spec.levels[1][1] == c.Keyed(keyed)
+    keyed = nodes.KeyedStreams((nodes.KeyedStream("Tick", (SYMBOL,), None, None),))
+    assert spec.levels[1][1] == c.KeyedSpec(keyed)
     assert list(context.properties) == ["name", "id", "A", "K", "G"]
     fields = {level.name: list(level.properties) for level in context.levels}
     assert fields == {
@@ -220,7 +222,7 @@ def test_properties_of_levels_are_typed() -> None:
     )
     assert list(found.output_type.properties.values()) == [t.STRING, t.DOUBLE, t.INT]
     value = found.root.columns[0].value
-    assert isinstance(value, x.Member) and value.name == "key1"
+    assert isinstance(value, x.MemberAccess) and value.name == "key1"
     assert isinstance(value.target, x.ContextProp) and value.target.name == "K"
 
 
@@ -234,7 +236,7 @@ def test_keys_of_levels_are_read_from_the_event() -> None:
     found = select(f"{NESTED} context N select context.K.key1 as symbol, count(*) as c from Tick")
     assert found.kind == "fully_aggregated"
     value = found.root.columns[0].value
-    assert isinstance(value, x.Member) and value.name == "key1"
+    assert isinstance(value, x.MemberAccess) and value.name == "key1"
 
 
 # ---------------------------------------------------------------- statements
@@ -260,20 +262,20 @@ def test_built_in_properties_stand_everywhere(statement: str) -> None:
 
 def test_a_statement_without_a_from_clause_tells_of_partitions() -> None:
     found = select("context PerSymbol select context.key1 as k, current_timestamp as now where context.id > 1")
-    assert found.source == plan.Source(plan.NOTHING, None, None)
+    assert found.source == nodes.SourceNode(nodes.NO_EVENTS, None, None)
     rewritten = rewrite_statement(found)
-    assert isinstance(rewritten, plan.SelectStatement)
-    assert isinstance(rewritten.root.input, plan.Selection)
+    assert isinstance(rewritten, nodes.SelectStatement)
+    assert isinstance(rewritten.root.input, nodes.Selection)
     assert rewritten.output_type.properties == {"k": t.STRING, "now": t.LONG}
 
 
 def test_constants_are_folded() -> None:
     spec = "start pattern [a=Tick(volume > 1 + 1)] end Alert(level > 2 * 3)"
     found = rewrite_statement(bound(f"create context C {spec}").statements[0])
-    assert isinstance(found, plan.CreateContextTreeStatement) and isinstance(found.spec, c.NonOverlapping)
+    assert isinstance(found, nodes.CreateContextTreeStatement) and isinstance(found.spec, c.NonOverlappingSpec)
     assert isinstance(found.spec.start, c.OnPattern) and isinstance(found.spec.end, c.OnEvent)
     conditions = (found.spec.start.pattern.atoms[0].filter, found.spec.end.filter)
-    assert [e.right for e in conditions if isinstance(e, x.Compare)] == [const(2), const(6)]
+    assert [e.right for e in conditions if isinstance(e, x.ComparisonExpr)] == [const(2), const(6)]
 
 
 def test_the_event_type_of_any_part_of_a_statement_counts() -> None:
@@ -442,7 +444,7 @@ TRAIN = "create context T initiated by TrainEnterEvent as te terminated after 5 
 )
 def test_the_document_binds(epl: str) -> None:
     text = DOCUMENT + epl
-    assert bind(parse(text), Catalog(functions={"computeHash": FunctionType(t.INT)}), text).statements
+    assert bind(parse_epl(text), Catalog(functions={"computeHash": FunctionType(t.INT)}), text).statements
 
 
 @pytest.mark.parametrize(
@@ -465,5 +467,5 @@ def test_the_document_binds(epl: str) -> None:
 def test_what_the_document_calls_not_valid_is_refused(epl: str, code: str) -> None:
     text = DOCUMENT + epl
     with pytest.raises(BindError) as caught:
-        bind(parse(text), Catalog(), text)
+        bind(parse_epl(text), Catalog(), text)
     assert [d.code for d in caught.value.diagnostics] == [code]

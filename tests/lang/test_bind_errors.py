@@ -9,7 +9,7 @@ import pytest
 
 from cepbook.errors import BindError
 from cepbook.lang.bind import bind
-from cepbook.lang.dialects.epl import parse
+from cepbook.lang.syntax.reader.parser import parse_epl
 from tests.lang import recorded
 from tests.lang.binding import CATALOG, SCHEMAS, bound
 
@@ -87,5 +87,5 @@ def test_not_supported_yet(clause: str, what: str) -> None:
 def test_a_failed_module_leaves_no_trace(epl: str) -> None:
     before = set(CATALOG.event_types)
     with pytest.raises(BindError):
-        bind(parse(epl), CATALOG, epl)
+        bind(parse_epl(epl), CATALOG, epl)
     assert set(CATALOG.event_types) == before

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from cepbook.errors import BindError
-from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind import Options
+from cepbook.lang.plan import expressions as x
 from tests.lang.binding import select
 
 
-def value(text: str, options: Options | None = None) -> x.Expr:
+def value(text: str, options: Options | None = None) -> x.BoundExpr:
     """The bound form of an expression over the event type Types."""
     return select(f"select {text} as value from Types#keepall as T", options).root.columns[0].value
 
@@ -103,7 +103,7 @@ def test_integer_division() -> None:
 def test_struct_type_knows_its_columns() -> None:
     assert value("new {a = i, id}").type == t.struct_of((("a", t.INT), ("id", t.STRING)))
     statement = select("insert into Q select new {a = i} as st from Types; select st.a as a from Q")
-    assert statement.root.columns[0].value == x.Member(t.INT, x.Prop(t.struct_of((("a", t.INT),)), 0, "st"), "a")
+    assert statement.root.columns[0].value == x.MemberAccess(t.INT, x.Prop(t.struct_of((("a", t.INT),)), 0, "st"), "a")
 
 
 def test_negative_numbers_are_constants() -> None:
@@ -113,23 +113,23 @@ def test_negative_numbers_are_constants() -> None:
 
 def test_case_with_operand_compares_null_safe() -> None:
     bound = value("case i when 1 then 'a' when null then 'b' end")
-    assert isinstance(bound, x.Case)
+    assert isinstance(bound, x.CaseWhen)
     assert [type(condition) for condition, _ in bound.branches] == [x.Is, x.Is]
 
 
 def test_results_are_converted_to_the_common_type() -> None:
     bound = value("coalesce(i, d)")
-    assert isinstance(bound, x.Call) and bound.args[0] == x.Convert(t.DOUBLE, x.Prop(t.INT, 0, "i"))
-    assert isinstance(value("coalesce(i, l)"), x.Call)
+    assert isinstance(bound, x.FunctionCall) and bound.args[0] == x.Convert(t.DOUBLE, x.Prop(t.INT, 0, "i"))
+    assert isinstance(value("coalesce(i, l)"), x.FunctionCall)
     constant = value("case when b then 1 else 2.5 end")
-    assert isinstance(constant, x.Case) and constant.branches[0][1] == x.Const(t.DOUBLE, 1.0)
+    assert isinstance(constant, x.CaseWhen) and constant.branches[0][1] == x.Const(t.DOUBLE, 1.0)
 
 
 def test_decimals_and_floating_numbers_meet_as_decimals() -> None:
     compared = value("d = bd")
-    assert isinstance(compared, x.Compare) and compared.left == x.Convert(t.BIGDECIMAL, x.Prop(t.DOUBLE, 0, "d"))
+    assert isinstance(compared, x.ComparisonExpr) and compared.left == x.Convert(t.BIGDECIMAL, x.Prop(t.DOUBLE, 0, "d"))
     single = value("f = d")
-    assert isinstance(single, x.Compare) and single.left == x.Call(
+    assert isinstance(single, x.ComparisonExpr) and single.left == x.FunctionCall(
         t.FLOAT, "single precision", (x.Prop(t.FLOAT, 0, "f"),)
     )
     added = value("bd + d")
@@ -148,21 +148,21 @@ def test_decimals_and_floating_numbers_meet_as_decimals() -> None:
 )
 def test_ranges(text: str, low: bool, high: bool) -> None:
     bound = value(text)
-    assert isinstance(bound, x.Between)
+    assert isinstance(bound, x.RangeTest)
     assert (bound.include_low, bound.include_high, bound.ordered) == (low, high, False)
 
 
 def test_numbers_are_matched_as_text() -> None:
     bound = value("d like '%.5'")
-    assert isinstance(bound, x.Like) and bound.operand == x.Convert(t.STRING, x.Prop(t.DOUBLE, 0, "d"))
+    assert isinstance(bound, x.StringMatch) and bound.operand == x.Convert(t.STRING, x.Prop(t.DOUBLE, 0, "d"))
 
 
 def test_typeof_carries_the_declared_name() -> None:
     for text, name in (("i", "Integer"), ("arr", "Integer[]"), ("m('k')", None)):
         bound = value(f"typeof({text})")
-        assert isinstance(bound, x.Call) and bound.args[1] == x.Const(t.STRING, name)
+        assert isinstance(bound, x.FunctionCall) and bound.args[1] == x.Const(t.STRING, name)
     event = value("typeof(n)")
-    assert isinstance(event, x.EventType) and event.declared == "Inn"
+    assert isinstance(event, x.EventTypeName) and event.declared == "Inn"
 
 
 def test_instanceof_of_a_known_type_is_decided_here() -> None:
@@ -170,14 +170,14 @@ def test_instanceof_of_a_known_type_is_decided_here() -> None:
     present = x.Is(t.BOOLEAN, x.Prop(t.INT, 0, "i"), x.Const(t.NULL, None), True)
     assert value("instanceof(i, long, int)") == present
     assert value("instanceof(i, java.lang.Number)") == present
-    assert isinstance(value("instanceof(m('k'), string)"), x.TypeTest)
+    assert isinstance(value("instanceof(m('k'), string)"), x.InstanceOf)
 
 
 def test_exists() -> None:
     nested = x.Prop(t.event_of("Inn"), 0, "n")
     assert value("exists(i?)") == x.Const(t.BOOLEAN, True)
     assert value("exists(n.p?)") == x.Is(t.BOOLEAN, nested, x.Const(t.NULL, None), True)
-    assert value("exists(n.zz?)") == x.Call(t.BOOLEAN, "exists", (nested, x.Const(t.STRING, "zz")))
+    assert value("exists(n.zz?)") == x.FunctionCall(t.BOOLEAN, "exists", (nested, x.Const(t.STRING, "zz")))
 
 
 def test_spans_point_into_the_text() -> None:

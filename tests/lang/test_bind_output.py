@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from cepbook.errors import BindError
-from cepbook.lang import expr as x
-from cepbook.lang import plan
 from cepbook.lang import types as t
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
 from tests.lang import recorded
 from tests.lang.binding import bound, select
 
 FILE = Path(__file__).with_name("output_errors.md")
 
 
-def output(clause: str, before: str = "", context: str = "") -> plan.Output:
+def output(clause: str, before: str = "", context: str = "") -> nodes.OutputClause:
     """The bound clause of a statement over ``Tick``."""
     found = select(f"{before}{context} select symbol from Tick output {clause}").output
     assert found is not None
@@ -37,11 +37,11 @@ def test_numbers_of_events() -> None:
 
 def test_a_variable_rate_is_read_at_run_time() -> None:
     before = "create variable int n = 3; create constant variable int c = 4;"
-    assert output("every n events", before).rate == x.Variable(t.INT, "n")
+    assert output("every n events", before).rate == x.VariableRead(t.INT, "n")
     assert output("every c events", before).rate == x.Const(t.INT, 4)
     period = output("every n min 1 sec", before).rate
     assert isinstance(period, x.Period)
-    assert any(isinstance(part, x.Variable) for part in x.walk(period))
+    assert any(isinstance(part, x.VariableRead) for part in x.walk(period))
 
 
 def test_periods() -> None:
@@ -65,7 +65,7 @@ def test_conditions_read_counters_variables_and_the_context() -> None:
     assert found.when is not None
     parts = x.walk(found.when)
     assert x.OutputCounter(t.INT, "count_insert") in parts
-    assert x.Variable(t.BOOLEAN, "go") in parts
+    assert x.VariableRead(t.BOOLEAN, "go") in parts
     assert x.ContextProp(t.STRING, "key1") in parts
     assert [a.variable for a in found.then_set] == ["go", "total"]
     assert x.OutputCounter(t.INT, "count_insert_total") in x.walk(found.then_set[1].value)
@@ -91,12 +91,12 @@ def test_crontabs() -> None:
     assert found is not None
     assert [f.kind for f in found.fields] == ["step", "range", "star", "list", "nth_last", "star"]
     assert [p.kind for p in found.fields[3].parts] == ["value", "range"]
-    assert found.fields[3].parts[1].operands == (x.Const(t.INT, 3), x.Variable(t.INT, "m"))
+    assert found.fields[3].parts[1].operands == (x.Const(t.INT, 3), x.VariableRead(t.INT, "m"))
     assert found.zone == "GMT+5"
 
 
 def test_without_seconds_a_crontab_means_full_minutes() -> None:
     found = output("at (*, *, lastweekday, *, *)").crontab
     assert found is not None
-    assert found.fields[5] == plan.CronField("value", (x.Const(t.INT, 0),))
+    assert found.fields[5] == nodes.CronField("value", (x.Const(t.INT, 0),))
     assert found.zone is None

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from cepbook.errors import CompileError
-from cepbook.lang import expr as x
-from cepbook.lang import patterns as p
-from cepbook.lang import plan
 from cepbook.lang import types as t
 from cepbook.lang.bind import Options
-from cepbook.lang.explain_plan import show_statement
+from cepbook.lang.explain.statements import show_statement
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan import pattern as p
 from cepbook.lang.rewrite import rewrite_statement
 from tests.lang import recorded
 from tests.lang.binding import bound, select, source
@@ -28,12 +28,12 @@ def pattern(text: str, options: Options | None = None, annotations: str = "") ->
     return found
 
 
-def atom(number: int, tag: str | None, event_type: str = "Tick", condition: x.Expr | None = None) -> p.Atom:
+def atom(number: int, tag: str | None, event_type: str = "Tick", condition: x.BoundExpr | None = None) -> p.Atom:
     return p.Atom(number, tag, event_type, condition)
 
 
 def tag(name: str, type_: t.Type = TICK) -> x.Prop:
-    return x.Prop(type_, p.MATCH, name)
+    return x.Prop(type_, p.MATCH_STREAM, name)
 
 
 def millis(amount: int) -> x.Period:
@@ -56,30 +56,32 @@ def test_refused(epl: str, error: str, request: pytest.FixtureRequest) -> None:
 # ---------------------------------------------------------------- atoms and tags
 def test_a_filter_reads_the_event_and_earlier_tags() -> None:
     found = pattern("a=Tick -> b=Alert(symbol = a.symbol, level > 1)")
-    symbol = x.Prop(t.STRING, p.EVENT, "symbol")
-    correlated = x.Compare(t.BOOLEAN, "=", symbol, x.Member(t.STRING, tag("a"), "symbol"))
-    level = x.Compare(t.BOOLEAN, ">", x.Prop(t.LONG, p.EVENT, "level"), const(1))
+    symbol = x.Prop(t.STRING, p.EVENT_STREAM, "symbol")
+    correlated = x.ComparisonExpr(t.BOOLEAN, "=", symbol, x.MemberAccess(t.STRING, tag("a"), "symbol"))
+    level = x.ComparisonExpr(t.BOOLEAN, ">", x.Prop(t.LONG, p.EVENT_STREAM, "level"), const(1))
     condition = x.Logic(t.BOOLEAN, "and", (correlated, level))
-    assert found.root == p.FollowedBy((atom(0, "a"), atom(1, "b", "Alert", condition)), (None,))
+    assert found.root == p.FollowedByPattern((atom(0, "a"), atom(1, "b", "Alert", condition)), (None,))
     assert found.match_type.properties == {"a": TICK, "b": ALERT}
 
 
 @pytest.mark.parametrize("prefix", ["", "a.", "Tick."])
 def test_the_event_answers_to_its_tag_and_its_type(prefix: str) -> None:
     found = pattern(f"a=Tick({prefix}volume > 1)").root
-    assert found == atom(0, "a", "Tick", x.Compare(t.BOOLEAN, ">", x.Prop(t.INT, p.EVENT, "volume"), const(1)))
+    assert found == atom(
+        0, "a", "Tick", x.ComparisonExpr(t.BOOLEAN, ">", x.Prop(t.INT, p.EVENT_STREAM, "volume"), const(1))
+    )
 
 
 def test_properties_of_the_event_hide_tags() -> None:
     found = pattern("n=Tick -> b=Types(n is null)").atoms[1].filter
     assert isinstance(found, x.Is)
-    assert found.left == x.Prop(t.event_of("Inn"), p.EVENT, "n")
+    assert found.left == x.Prop(t.event_of("Inn"), p.EVENT_STREAM, "n")
 
 
 def test_an_event_may_have_the_tag_of_a_type() -> None:
     found = pattern("Tick=Alert -> b=Tick(symbol = Tick.symbol)").atoms[1].filter
-    assert isinstance(found, x.Compare)
-    assert found.right == x.Member(t.STRING, tag("Tick", ALERT), "symbol")
+    assert isinstance(found, x.ComparisonExpr)
+    assert found.right == x.MemberAccess(t.STRING, tag("Tick", ALERT), "symbol")
 
 
 def test_atoms_are_numbered_in_text_order() -> None:
@@ -130,18 +132,20 @@ def test_annotations(annotations: str, flags: tuple[bool, bool]) -> None:
 def test_precedence() -> None:
     a, b, c, d = (atom(i, None, name) for i, name in enumerate(("Tick", "Alert", "Sub", "Inn")))
     found = pattern("every Tick or Alert and Sub -> Inn").root
-    assert found == p.FollowedBy((p.Logical("or", (p.Every(a), p.Logical("and", (b, c)))), d), (None,))
+    assert found == p.FollowedByPattern(
+        (p.LogicalPattern("or", (p.EveryPattern(a), p.LogicalPattern("and", (b, c)))), d), (None,)
+    )
 
 
 def test_guards_bind_tighter_than_every_and_until_weaker() -> None:
     found = pattern("every a=Tick where timer:within(5) until b=Alert").root
-    guarded = p.Every(p.Within(atom(0, "a"), millis(5000)))
-    assert found == p.Repeat(guarded, None, None, atom(1, "b", "Alert"), ("a",))
+    guarded = p.EveryPattern(p.WithinGuard(atom(0, "a"), millis(5000)))
+    assert found == p.RepeatPattern(guarded, None, None, atom(1, "b", "Alert"), ("a",))
 
 
 def test_maxima() -> None:
     found = pattern("a=Tick -[5]> b=Tick -> c=Tick").root
-    assert isinstance(found, p.FollowedBy)
+    assert isinstance(found, p.FollowedByPattern)
     assert found.maxima == (const(5), None)
 
 
@@ -151,17 +155,17 @@ def test_maxima() -> None:
 def test_repeats_make_arrays(bounds: str, low: int | None, high: int | None) -> None:
     found = pattern(f"{bounds} a=Tick until b=Alert")
     ends = [None if end is None else const(end) for end in (low, high)]
-    assert found.root == p.Repeat(atom(0, "a"), ends[0], ends[1], atom(1, "b", "Alert"), ("a",))
+    assert found.root == p.RepeatPattern(atom(0, "a"), ends[0], ends[1], atom(1, "b", "Alert"), ("a",))
     assert list(found.match_type.properties.items()) == [("b", ALERT), ("a", t.array_of(TICK))]
 
 
 def test_tags_are_single_events_inside_of_a_repeat_and_arrays_behind() -> None:
     found = pattern("[2] (a=Tick -> b=Tick(volume > a.volume)) -> c=Tick(volume > a[1].volume)")
     inside, behind = found.atoms[1].filter, found.atoms[2].filter
-    assert isinstance(inside, x.Compare)
-    assert inside.right == x.Member(t.INT, tag("a"), "volume")
-    assert isinstance(behind, x.Compare)
-    assert behind.right == x.Member(t.INT, x.Index(TICK, tag("a", t.array_of(TICK)), const(1)), "volume")
+    assert isinstance(inside, x.ComparisonExpr)
+    assert inside.right == x.MemberAccess(t.INT, tag("a"), "volume")
+    assert isinstance(behind, x.ComparisonExpr)
+    assert behind.right == x.MemberAccess(t.INT, x.IndexAccess(TICK, tag("a", t.array_of(TICK)), const(1)), "volume")
 
 
 def test_there_are_no_arrays_of_arrays() -> None:
@@ -174,8 +178,8 @@ def test_there_are_no_arrays_of_arrays() -> None:
 def test_bounds_may_be_variables() -> None:
     epl = "create variable int lo = 2; select 1 as one from pattern [[lo:lo+1] a=Tick until b=Alert]"
     found = source(select(epl)).pattern
-    assert found is not None and isinstance(found.root, p.Repeat)
-    assert found.root.low == x.Variable(t.INT, "lo")
+    assert found is not None and isinstance(found.root, p.RepeatPattern)
+    assert found.root.low == x.VariableRead(t.INT, "lo")
 
 
 @pytest.mark.parametrize(
@@ -184,36 +188,36 @@ def test_bounds_may_be_variables() -> None:
 )
 def test_every_distinct(written: str, keys: int, expiry: int | None) -> None:
     found = pattern(f"every-distinct({written}) a=Tick").root
-    assert isinstance(found, p.Every) and found.keys is not None
-    assert len(found.keys) == keys and found.keys[0] == x.Member(t.STRING, tag("a"), "symbol")
+    assert isinstance(found, p.EveryPattern) and found.keys is not None
+    assert len(found.keys) == keys and found.keys[0] == x.MemberAccess(t.STRING, tag("a"), "symbol")
     assert found.expiry == (None if expiry is None else millis(expiry))
 
 
 # ---------------------------------------------------------------- guards and observers
 def test_guards() -> None:
     found = pattern("a=Tick -> (every b=Tick) where timer:withinmax(a.volume sec, 3)").root
-    assert isinstance(found, p.FollowedBy)
+    assert isinstance(found, p.FollowedByPattern)
     guard = found.operands[1]
-    assert isinstance(guard, p.Within)
-    assert guard.operand == p.Every(atom(1, "b")) and guard.count == const(3)
-    assert any(part == x.Member(t.INT, tag("a"), "volume") for part in x.walk(guard.period))
+    assert isinstance(guard, p.WithinGuard)
+    assert guard.operand == p.EveryPattern(atom(1, "b")) and guard.count == const(3)
+    assert any(part == x.MemberAccess(t.INT, tag("a"), "volume") for part in x.walk(guard.period))
 
 
 def test_while_sees_its_own_tags() -> None:
     found = pattern("a=Tick -> (every b=Tick) while (b.volume > a.volume)").root
-    assert isinstance(found, p.FollowedBy) and isinstance(found.operands[1], p.While)
-    sides = (x.Member(t.INT, tag("b"), "volume"), x.Member(t.INT, tag("a"), "volume"))
-    assert found.operands[1].condition == x.Compare(t.BOOLEAN, ">", *sides)
+    assert isinstance(found, p.FollowedByPattern) and isinstance(found.operands[1], p.WhileGuard)
+    sides = (x.MemberAccess(t.INT, tag("b"), "volume"), x.MemberAccess(t.INT, tag("a"), "volume"))
+    assert found.operands[1].condition == x.ComparisonExpr(t.BOOLEAN, ">", *sides)
 
 
 @pytest.mark.parametrize(("written", "period"), [("5 sec", 5000), ("1.5", 1500), ("1 min 2 msec", 60_002)])
 def test_intervals(written: str, period: int) -> None:
-    assert pattern(f"timer:interval({written})").root == p.Interval(millis(period))
+    assert pattern(f"timer:interval({written})").root == p.IntervalTimer(millis(period))
 
 
 def test_crontabs() -> None:
     found = pattern("timer:at(*/5, 9, *, *, 1:5, 30)").root
-    assert isinstance(found, p.At)
+    assert isinstance(found, p.CrontabTimer)
     assert [one.kind for one in found.crontab.fields] == ["step", "value", "star", "star", "range", "value"]
 
 
@@ -247,12 +251,12 @@ def test_schedules(
     if months is not None or units is not None:
         every = x.Period(t.LONG, None if months is None else const(months), long(units))
     count = None if repetitions is None else const(repetitions)
-    assert pattern(f"timer:schedule({parameters})").root == p.Schedule(long(date), every, count)
+    assert pattern(f"timer:schedule({parameters})").root == p.ScheduleTimer(long(date), every, count)
 
 
 def test_the_clock_may_count_microseconds() -> None:
     found = pattern("timer:schedule(iso: 'R/2024-03-04T09:00:00Z/PT0.000001S')", Options(microseconds=True)).root
-    assert found == p.Schedule(x.Const(t.LONG, DATE * 1000), x.Period(t.LONG, None, x.Const(t.LONG, 1)), None)
+    assert found == p.ScheduleTimer(x.Const(t.LONG, DATE * 1000), x.Period(t.LONG, None, x.Const(t.LONG, 1)), None)
 
 
 # ---------------------------------------------------------------- the match as a stream
@@ -266,7 +270,7 @@ def test_a_tag_with_star_gives_its_properties() -> None:
     found = select("select b.*, a.volume as v from pattern [every a=Tick -> b=Alert]")
     names = [column.name for column in found.root.columns]
     assert names == ["symbol", "level", "v"]
-    assert found.root.columns[0].value == x.Member(t.STRING, x.Prop(ALERT, 0, "b"), "symbol")
+    assert found.root.columns[0].value == x.MemberAccess(t.STRING, x.Prop(ALERT, 0, "b"), "symbol")
     assert select("select b.* as x from pattern [every b=Alert]").output_type.properties == {"x": ALERT}
 
 
@@ -292,7 +296,7 @@ def test_windows_aggregates_and_order_work_over_matches() -> None:
 def test_matches_are_inserted_with_their_events() -> None:
     found = bound("insert into Pair select * from pattern [every a=Tick -> b=Alert]; select a.volume from Pair")
     pairs = found.statements[0]
-    assert isinstance(pairs, plan.SelectStatement)
+    assert isinstance(pairs, nodes.SelectStatement)
     assert pairs.insert is not None and pairs.insert.creates
     assert pairs.output_type.properties == {"a": TICK, "b": ALERT}
 
@@ -304,16 +308,16 @@ def test_a_pattern_may_read_a_keyed_context() -> None:
 
 def test_patterns_trigger_assignments() -> None:
     found = bound("create variable int v = 1; on pattern [every a=Tick(volume > v)] set v = a.volume").statements[1]
-    assert isinstance(found, plan.OnSetStatement) and found.source.pattern is not None
-    assert found.assignments[0].value == x.Member(t.INT, x.Prop(TICK, 0, "a"), "volume")
+    assert isinstance(found, nodes.OnSetStatement) and found.source.pattern is not None
+    assert found.assignments[0].value == x.MemberAccess(t.INT, x.Prop(TICK, 0, "a"), "volume")
 
 
 def test_conditions_on_matches_stay_behind_the_pattern() -> None:
     found = rewrite_statement(select("select a.symbol from pattern [every a=Tick(volume > 1 + 1)] where a.price > 1"))
-    assert isinstance(found, plan.SelectStatement)
-    assert isinstance(found.root.input, plan.Selection)
+    assert isinstance(found, nodes.SelectStatement)
+    assert isinstance(found.root.input, nodes.Selection)
     condition = found.source.pattern.atoms[0].filter if found.source.pattern is not None else None
-    assert isinstance(condition, x.Compare)
+    assert isinstance(condition, x.ComparisonExpr)
     assert condition.right == const(2)
 
 

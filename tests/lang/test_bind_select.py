@@ -7,12 +7,12 @@ from time import process_time
 import pytest
 
 from cepbook.errors import BindError
-from cepbook.lang import expr as x
-from cepbook.lang import plan
 from cepbook.lang import types as t
 from cepbook.lang.bind import Options, bind
-from cepbook.lang.catalog import Catalog
-from cepbook.lang.dialects.epl import parse
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.syntax.reader.parser import parse_epl
 from tests.lang.binding import CATALOG, SCHEMAS, aggregation, bound, catalog, select, source, windows
 
 
@@ -95,8 +95,8 @@ def test_parts_of_aggregate_calls() -> None:
     ).calls
     count, filtered, summed, first, last, nested = calls
     assert (count.args, count.filter) == ((), None)
-    assert filtered.args == () and isinstance(filtered.filter, x.Compare)
-    assert isinstance(summed.filter, x.Compare)
+    assert filtered.args == () and isinstance(filtered.filter, x.ComparisonExpr)
+    assert isinstance(summed.filter, x.ComparisonExpr)
     assert first.index == x.Const(t.INT, 1) and first.args == (x.Prop(t.INT, 0, "volume"),)
     assert last.args == (x.EventOf(t.event_of("Tick"), 0),) and last.type == t.event_of("Tick")
     assert nested.args == (x.AggregateRef(t.LONG, 0),)
@@ -112,7 +112,7 @@ def test_extremes_of_an_unbound_stream_are_forever() -> None:
 
 @pytest.mark.parametrize("spelling", ["#length(5)", "#win:length(5)", ".win:length(5)", "#length(2 + 3)"])
 def test_window_notations(spelling: str) -> None:
-    assert windows(select(f"select * from Tick{spelling}")) == (plan.WindowSpec("length", (x.Const(t.INT, 5),)),)
+    assert windows(select(f"select * from Tick{spelling}")) == (nodes.WindowSpec("length", (x.Const(t.INT, 5),)),)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_periods(written: str, months: int | None, millis: int | None) -> None:
     assert values == [months, millis]
 
 
-def _constant(part: x.Expr | None) -> bool:
+def _constant(part: x.BoundExpr | None) -> bool:
     assert part is None or isinstance(part, x.Const)
     return True
 
@@ -175,7 +175,7 @@ def test_filters_are_a_conjunction() -> None:
 
 def test_insert_creates_a_type() -> None:
     statement = select("insert into Fresh select symbol, price * 2 as twice from Tick")
-    assert statement.insert == plan.Insert("Fresh", "istream", True)
+    assert statement.insert == nodes.Insert("Fresh", "istream", True)
     assert statement.output_type.name == "Fresh"
     assert dict(statement.output_type.properties) == {"symbol": t.STRING, "twice": t.DOUBLE}
 
@@ -232,14 +232,14 @@ def test_annotations_and_names() -> None:
 
 def test_made_up_names_avoid_those_in_use() -> None:
     epl = "select * from Tick; @name('stmt_2') select * from Tick; select * from Tick"
-    module = bind(parse(epl), CATALOG, epl, names=("stmt_1",))
+    module = bind(parse_epl(epl), CATALOG, epl, names=("stmt_1",))
     assert [s.name for s in module.statements] == ["stmt_3", "stmt_2", "stmt_4"]
 
 
 def test_a_name_in_use_is_an_error() -> None:
     epl = "@name('out') select * from Tick"
     with pytest.raises(BindError, match="duplicate-name"):
-        bind(parse(epl), CATALOG, epl, names=("out",))
+        bind(parse_epl(epl), CATALOG, epl, names=("out",))
 
 
 def test_requires_and_provides() -> None:
@@ -259,14 +259,14 @@ def test_requires_and_provides() -> None:
 def test_the_catalog_is_left_alone() -> None:
     given = catalog()
     epl = "create schema A(x int); insert into B select x from A; create context C partition by x from A"
-    bind(parse(epl), given, epl)
+    bind(parse_epl(epl), given, epl)
     assert (given.event_types.keys(), given.contexts.keys()) == (CATALOG.event_types.keys(), CATALOG.contexts.keys())
 
 
 def test_schema_properties_and_supertypes() -> None:
     epl = "create schema Leaf(a int[], b int[primitive], s Inn) inherits Sub copyfrom Alert starttimestamp ts"
     (created,) = bound(epl).statements
-    assert isinstance(created, plan.CreateSchemaStatement)
+    assert isinstance(created, nodes.CreateSchemaStatement)
     leaf = created.event_type
     assert leaf.supertypes == ("Sub", "Tick")
     assert list(leaf.properties)[:2] == ["symbol", "level"]
@@ -278,7 +278,7 @@ def test_schema_properties_and_supertypes() -> None:
 def test_context_of_several_streams() -> None:
     epl = "create context C partition by symbol, ts from Tick(price > 0), symbol, level from Alert"
     (created,) = bound(epl).statements
-    assert isinstance(created, plan.CreateContextStatement)
+    assert isinstance(created, nodes.CreateContextStatement)
     assert created.context.event_types == ("Tick", "Alert")
     assert dict(created.context.properties) == {"name": t.STRING, "id": t.INT, "key1": t.STRING, "key2": t.LONG}
     assert created.spec.streams[0].filter is not None
@@ -290,7 +290,7 @@ def test_binding_is_quick() -> None:
     The best of several runs, in time of the processor: what else the machine does is no matter.
     """
     epl = "select irstream symbol, sum(price) as s from Tick(price > 1)#length(5) where volume > 2 group by symbol"
-    tree = parse(epl)
+    tree = parse_epl(epl)
     took = []
     for _ in range(20):
         start = process_time()
@@ -300,4 +300,4 @@ def test_binding_is_quick() -> None:
 
 
 def test_empty_catalog() -> None:
-    assert len(bind(parse(SCHEMAS), Catalog(), SCHEMAS).statements) == 6
+    assert len(bind(parse_epl(SCHEMAS), Catalog(), SCHEMAS).statements) == 6

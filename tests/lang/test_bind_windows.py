@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cepbook.errors import BindError, CompileError
-from cepbook.lang import expr as x
-from cepbook.lang import plan
 from cepbook.lang import types as t
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
 from tests.lang import recorded
 from tests.lang.binding import aggregation, bound, select, windows
 
@@ -29,13 +29,13 @@ def period(millis: int) -> x.Period:
     return x.Period(t.LONG, None, x.Const(t.LONG, millis))
 
 
-def window(text: str) -> plan.WindowSpec:
+def window(text: str) -> nodes.WindowSpec:
     """The only window of ``from Tick#text``."""
     (found,) = windows(select(f"select * from Tick#{text}"))
     return found
 
 
-def column(text: str) -> x.Expr:
+def column(text: str) -> x.BoundExpr:
     """The bound value of the only column of ``select text``."""
     (found,) = select(f"select {text}").root.columns
     return found.value
@@ -70,8 +70,8 @@ def test_recorded_text(epl: str, error: str, request: pytest.FixtureRequest) -> 
         ("length(1 + 2 * 3)", (const(7),)),
     ],
 )
-def test_arguments(text: str, args: tuple[x.Expr, ...]) -> None:
-    assert window(text) == plan.WindowSpec(text.partition("(")[0], args)
+def test_arguments(text: str, args: tuple[x.BoundExpr, ...]) -> None:
+    assert window(text) == nodes.WindowSpec(text.partition("(")[0], args)
 
 
 def test_months_stay_apart_from_milliseconds() -> None:
@@ -101,16 +101,18 @@ def test_the_condition_of_expr_knows_the_window() -> None:
     condition = spec.args[0]
     assert isinstance(condition, x.Logic)
     count, events, total = condition.operands
-    assert count == x.Compare(t.BOOLEAN, "<", x.WindowValue(t.INT, "current_count"), const(3))
+    assert count == x.ComparisonExpr(t.BOOLEAN, "<", x.WindowValue(t.INT, "current_count"), const(3))
     newest, oldest = (x.WindowValue(t.event_of("Tick"), f"{which}_event") for which in ("newest", "oldest"))
-    assert events == x.Compare(t.BOOLEAN, ">", x.Member(t.DOUBLE, newest, "price"), x.Member(t.DOUBLE, oldest, "price"))
-    assert total == x.Compare(t.BOOLEAN, "<", x.AggregateRef(t.INT, 0), const(9))
-    assert spec.calls == (plan.AggregateCall("sum", (VOLUME,), t.INT),)
+    assert events == x.ComparisonExpr(
+        t.BOOLEAN, ">", x.MemberAccess(t.DOUBLE, newest, "price"), x.MemberAccess(t.DOUBLE, oldest, "price")
+    )
+    assert total == x.ComparisonExpr(t.BOOLEAN, "<", x.AggregateRef(t.INT, 0), const(9))
+    assert spec.calls == (nodes.AggregateCall("sum", (VOLUME,), t.INT),)
 
 
 def test_aggregates_of_a_condition_are_not_those_of_the_statement() -> None:
     statement = select("select count(*) as c from Tick#expr_batch(sum(price) > 5, false)")
-    assert windows(statement)[0].calls == (plan.AggregateCall("sum", (PRICE,), t.DOUBLE),)
+    assert windows(statement)[0].calls == (nodes.AggregateCall("sum", (PRICE,), t.DOUBLE),)
     assert windows(statement)[0].args[1] == x.Const(t.BOOLEAN, False)
     assert [call.name for call in aggregation(statement).calls] == ["count"]
 
@@ -134,14 +136,14 @@ def test_built_in_names_end_with_the_condition() -> None:
 )
 def test_union(text: str, union: bool) -> None:
     node = select(f"select * from Tick{text}").root.input
-    assert isinstance(node, plan.Windowed)
+    assert isinstance(node, nodes.Windowed)
     assert node.union is union
 
 
 def test_merge_has_no_arguments() -> None:
     found = windows(select("select * from Tick.std:groupwin(symbol).win:length(2).std:merge(symbol)"))
     assert [spec.name for spec in found] == ["groupwin", "length", "merge"]
-    assert found[2] == plan.WindowSpec("merge", ())
+    assert found[2] == nodes.WindowSpec("merge", ())
 
 
 @pytest.mark.parametrize(
@@ -166,14 +168,14 @@ def test_a_derived_window_changes_the_type_of_the_stream() -> None:
     names = "datapoints total stddev stddevpa variance average"
     assert list(statement.output_type.properties) == [*names.split(), "half"]
     assert statement.output_type.properties["datapoints"] == t.LONG
-    assert isinstance(statement.derived.input, plan.Windowed)
+    assert isinstance(statement.derived.input, nodes.Windowed)
     assert [spec.name for spec in statement.derived.input.windows] == ["length"]
 
 
 def test_a_derived_window_alone_stands_over_the_source() -> None:
     node = select("select size from Tick(price > 1)#size").derived
     assert node is not None
-    assert isinstance(node.input, plan.Source)
+    assert isinstance(node.input, nodes.SourceNode)
     assert node.input.filter is not None
 
 
@@ -198,19 +200,19 @@ def test_properties_of_derived_events(text: str, names: str) -> None:
 def test_keys_and_extra_columns() -> None:
     node = select("select * from Tick#groupwin(symbol)#uni(price, volume)").derived
     assert node is not None
-    assert isinstance(node.input, plan.Source)
-    assert node.keys == (plan.Column("symbol", SYMBOL),)
+    assert isinstance(node.input, nodes.SourceNode)
+    assert node.keys == (nodes.OutputColumn("symbol", SYMBOL),)
     assert node.args == (PRICE,)
-    assert node.extra == (plan.Column("volume", VOLUME),)
+    assert node.extra == (nodes.OutputColumn("volume", VOLUME),)
 
 
 def test_windows_over_derived_events_keep_the_groups() -> None:
     node = select("select * from Tick#groupwin(symbol)#size#length(3)").root.input
-    assert isinstance(node, plan.Windowed)
+    assert isinstance(node, nodes.Windowed)
     assert [spec.name for spec in node.windows] == ["groupwin", "length"]
     assert node.windows[0].args == (SYMBOL,)
     node = select("select * from Tick#groupwin(symbol)#size#merge(symbol)#length(3)").root.input
-    assert isinstance(node, plan.Windowed)
+    assert isinstance(node, nodes.Windowed)
     assert [spec.name for spec in node.windows] == ["length"]
 
 
@@ -241,7 +243,7 @@ def test_an_insert_takes_the_type_of_derived_events() -> None:
         ("istream()", x.InsertStream(t.BOOLEAN)),
     ],
 )
-def test_functions_of_a_place(text: str, bound_value: x.Expr) -> None:
+def test_functions_of_a_place(text: str, bound_value: x.BoundExpr) -> None:
     assert column(f"{text} from Tick#groupwin(symbol)#length(5) as e") == bound_value
 
 

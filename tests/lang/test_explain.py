@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cepbook.dialects.stages import show_stage
 from cepbook.errors import BindError, UsageError
-from cepbook.lang.explain import show
 from tests.lang.binding import CATALOG
 
 EPL = (
@@ -16,13 +16,13 @@ EPL = (
 
 
 def test_ast() -> None:
-    shown = show("ast", EPL, CATALOG)
+    shown = show_stage("ast", EPL, CATALOG)
     assert shown.startswith("Module")
     assert "Window name=time_batch" in shown
 
 
 def test_plan() -> None:
-    assert show("plan", EPL, CATALOG).splitlines() == [
+    assert show_stage("plan", EPL, CATALOG).splitlines() == [
         "select statement `out` (aggregated_grouped, irstream)",
         "  in context PerSymbol",
         "  project",
@@ -45,7 +45,7 @@ def test_plan() -> None:
 
 
 def test_rewritten() -> None:
-    shown = show("rewritten", EPL, CATALOG)
+    shown = show_stage("rewritten", EPL, CATALOG)
     assert "where volume in [1:5)\n" in shown
     assert "filter price > 2\n" in shown
 
@@ -79,14 +79,16 @@ def test_rewritten() -> None:
 )
 def test_output_clauses(clause: str, lines: list[str]) -> None:
     epl = f"create variable int V = 1; context PerSymbol select symbol from Tick output {clause}"
-    shown = show("plan", epl, CATALOG).splitlines()
+    shown = show_stage("plan", epl, CATALOG).splitlines()
     at = shown.index(f"  {lines[0]}")
     assert shown[at : at + len(lines)] == [f"  {line}" for line in lines]
     assert shown[at + len(lines)].startswith("  gives ")
 
 
 def test_create_statements() -> None:
-    shown = show("plan", "create schema A(x int) inherits Inn; create context C partition by x from A(x > 1)", CATALOG)
+    shown = show_stage(
+        "plan", "create schema A(x int) inherits Inn; create context C partition by x from A(x > 1)", CATALOG
+    )
     assert "A(p int, q string, x int)\n  inherits Inn" in shown
     assert "create context `C` (keyed)\n  partition by x: int from A filter x > 1" in shown
 
@@ -114,26 +116,26 @@ def test_create_statements() -> None:
     ],
 )
 def test_expressions_print_as_they_are_written(text: str) -> None:
-    assert f"v: {_type(text)} = {text}" in show("plan", f"select {text} as v from Tick", CATALOG)
+    assert f"v: {_type(text)} = {text}" in show_stage("plan", f"select {text} as v from Tick", CATALOG)
 
 
 def _type(text: str) -> str:
-    shown = show("plan", f"select {text} as v from Tick", CATALOG)
+    shown = show_stage("plan", f"select {text} as v from Tick", CATALOG)
     return next(line for line in shown.splitlines() if line.startswith("    v: ")).split(": ")[1].split(" = ")[0]
 
 
 def test_stages_of_the_engines() -> None:
     printers = {"python": lambda module: f"{len(module.statements)} functions"}
-    assert show("python", EPL, CATALOG, printers=printers) == "1 functions"
+    assert show_stage("python", EPL, CATALOG, printers=printers) == "1 functions"
     with pytest.raises(UsageError, match="no engine"):
-        show("coverage", EPL, CATALOG, printers=printers)
+        show_stage("coverage", EPL, CATALOG, printers=printers)
 
 
 def test_unknown_stage() -> None:
     with pytest.raises(UsageError, match="did you mean `plan`"):
-        show("plam", EPL, CATALOG)
+        show_stage("plam", EPL, CATALOG)
 
 
 def test_errors_pass_through() -> None:
     with pytest.raises(BindError):
-        show("plan", "select nosuch from Tick", CATALOG)
+        show_stage("plan", "select nosuch from Tick", CATALOG)

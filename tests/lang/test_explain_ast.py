@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cepbook.lang.dialects.epl import parse
-from cepbook.lang.explain_ast import show_ast
+from cepbook.lang.explain.syntax_tree import show_ast
+from cepbook.lang.syntax.reader.parser import parse_epl
 
 SHOWN = """\
 Module
@@ -35,7 +35,7 @@ def test_tree_shows_what_was_written() -> None:
     text = (
         "@name('x') context C select irstream a, sum(b)+1 as s from A(x>1, y=2)#length(5) where a > 1 order by a desc;"
     )
-    assert show_ast(parse(f"{text} create schema Q(a int, b string[]) inherits R, S")) == SHOWN
+    assert show_ast(parse_epl(f"{text} create schema Q(a int, b string[]) inherits R, S")) == SHOWN
 
 
 def test_every_kind_of_statement_can_be_shown() -> None:
@@ -46,6 +46,6 @@ def test_every_kind_of_statement_can_be_shown() -> None:
     create expression js:f(x) [ return x; ]; create table T(k string primary key, c count(*));
     select a from A match_recognize (measures A.x as x pattern (A B*) define A as x > 1)
     """
-    shown = show_ast(parse(text))
+    shown = show_ast(parse_epl(text))
     for word in ("PatternFollowedBy", "NestedContext", "MergeBranch matched=True", "ExpressionDecl", "RowPattern"):
         assert word in shown

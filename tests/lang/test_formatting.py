@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cepbook.errors import ParseError
-from cepbook.lang.dialects.epl import parse
-from cepbook.lang.dialects.epl_lexer import scan
-from cepbook.lang.formatting import formatted
+from cepbook.lang.syntax.formatter import format_epl
+from cepbook.lang.syntax.reader.lexer import tokenize
+from cepbook.lang.syntax.reader.parser import parse_epl
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 FENCE = re.compile(r"^```epl[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -31,9 +31,9 @@ def comments(text: str) -> list[str]:
 
 
 def check(text: str) -> str:
-    after = formatted(text)
-    assert parse(after) == parse(text)
-    assert formatted(after) == after
+    after = format_epl(text)
+    assert parse_epl(after) == parse_epl(text)
+    assert format_epl(after) == after
     assert comments(after) == comments(text)
     assert all(line == line.rstrip() for line in after.splitlines())
     return after
@@ -45,7 +45,7 @@ def test_statements_of_the_corpus_mean_the_same(folder: str) -> None:
     for file in (file for file in FILES if file.parent.name == folder):
         for text in FENCE.findall(file.read_text(encoding="utf-8"))[::12]:
             try:
-                parse(text)
+                parse_epl(text)
             except ParseError:
                 continue
             check(text)
@@ -56,13 +56,13 @@ def test_statements_of_the_corpus_mean_the_same(folder: str) -> None:
 @given(data=st.data())
 def test_comments_may_stand_anywhere(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(TEXTS))
-    places = [t.start for piece in scan(text)[0] for t in piece.tokens]
+    places = [t.start for piece in tokenize(text)[0] for t in piece.tokens]
     chosen = data.draw(st.lists(st.sampled_from(places), max_size=4, unique=True))
     for number, at in enumerate(sorted(chosen, reverse=True)):
         form = data.draw(st.sampled_from([" // c{}\n", " /* c{} */ ", "\n// c{}\n", "\n/* c{}\n  d */\n", "/*c{}*/"]))
         text = text[:at] + form.format(number) + text[at:]
     try:
-        parse(text)
+        parse_epl(text)
     except ParseError:  # within the text of a script
         return
     check(text)
@@ -122,16 +122,16 @@ def test_layout_of_a_merge_and_of_comments() -> None:
 
 def test_what_needs_its_blanks_keeps_them() -> None:
     text = "select * from A(x > :least, y = ?:name)#win:length(3) output last at (*/5, *, *, *, *)"
-    assert ":least" in check(text) and "(*/5, *, *, *, *)" in formatted(text)
+    assert ":least" in check(text) and "(*/5, *, *, *, *)" in format_epl(text)
     shape = "select * from A match_recognize (measures B.p as p pattern (B+ C*? D{2,} (E | F)) define B as B.p > - 1)"
     assert "pattern (B+ C*? D{2,} (E | F))" in check(shape)
 
 
 def test_nothing_and_mistakes() -> None:
-    assert formatted("") == "" and formatted(" \n ;; ") == ""
-    assert formatted("// only a comment") == "// only a comment\n"
+    assert format_epl("") == "" and format_epl(" \n ;; ") == ""
+    assert format_epl("// only a comment") == "// only a comment\n"
     with pytest.raises(ParseError, match="syntax"):
-        formatted("select from where")
+        format_epl("select from where")
 
 
 def test_deep_brackets() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.lang.hashes import in_table_order, java_hash
+from cepbook.lang.java.hashes import in_hash_order, java_hash
 
 
 @pytest.mark.parametrize(
@@ -33,20 +33,20 @@ def test_hash_codes(name: str, value: Any, expected: int) -> None:
 
 def test_a_table_shows_bucket_after_bucket() -> None:
     keys = [17, 3, 1, 16, 31, -1]
-    assert in_table_order({key: key for key in keys}) == [16, -1, 17, 1, 3, 31]
-    assert in_table_order({key: key for key in [*range(17, 0, -1), 33]})[:3] == [1, 33, 2]  # grown to 32 buckets
+    assert in_hash_order({key: key for key in keys}) == [16, -1, 17, 1, 3, 31]
+    assert in_hash_order({key: key for key in [*range(17, 0, -1), 33]})[:3] == [1, 33, 2]  # grown to 32 buckets
 
 
 def test_several_properties_are_a_key() -> None:
     keys = [("b", 1), ("a", None), (None, 2)]
-    assert in_table_order({key: key for key in keys}) == [(None, 2), ("b", 1), ("a", None)]
+    assert in_hash_order({key: key for key in keys}) == [(None, 2), ("b", 1), ("a", None)]
 
 
 def test_without_a_known_hash_maps_keep_their_order() -> None:
     keys = [object(), 2, 1]
-    assert in_table_order({key: key for key in keys}) == keys
+    assert in_hash_order({key: key for key in keys}) == keys
 
 
 def test_large_maps_keep_their_order() -> None:
     keys = list(range(5000, 0, -1))
-    assert in_table_order({key: key for key in keys}) == keys
+    assert in_hash_order({key: key for key in keys}) == keys

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from cepbook.lang import ast
-from cepbook.lang.dialects.epl import parse
-from cepbook.lang.normal import item_name, unparse
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.reader.parser import parse_epl
+from cepbook.lang.syntax.unparser import column_name, unparse
 
 
 def name_of(text: str) -> str | None:
-    statement = parse(f"select {text} from E").statements[0]
+    statement = parse_epl(f"select {text} from E").statements[0]
     assert isinstance(statement, ast.Select)
-    return item_name(statement.items[0])
+    return column_name(statement.items[0])
 
 
 # The corpus cases column_names, column_names_2, select_column_names and size_expression_columns.
@@ -117,16 +117,16 @@ def test_parentheses_and_spelling(text: str, name: str) -> None:
 
 
 def test_known_function_of_one_string_is_no_mapped_property() -> None:
-    statement = parse("select upper('k') from E").statements[0]
+    statement = parse_epl("select upper('k') from E").statements[0]
     assert isinstance(statement, ast.Select) and statement.items[0].expr is not None
     assert unparse(statement.items[0].expr) == "upper('k')"
     assert unparse(statement.items[0].expr, functions={"upper"}) == 'upper("k")'
 
 
 def test_alias_and_wildcards() -> None:
-    statement = parse("select a as b, *, e.*, e.* as f from E as e").statements[0]
+    statement = parse_epl("select a as b, *, e.*, e.* as f from E as e").statements[0]
     assert isinstance(statement, ast.Select)
-    assert [item_name(item) for item in statement.items] == ["b", None, None, "f"]
+    assert [column_name(item) for item in statement.items] == ["b", None, None, "f"]
 
 
 def test_normal_text_parses_to_the_same_tree() -> None:

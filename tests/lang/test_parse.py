@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from cepbook.dialects.registry import DIALECTS
 from cepbook.errors import ParseError
-from cepbook.lang import ast
-from cepbook.lang.ast import Chain, Literal, NameStep
 from cepbook.lang.bind import Options, bind
-from cepbook.lang.catalog import Catalog, EventType
-from cepbook.lang.dialects import DIALECTS
-from cepbook.lang.dialects.epl import parse
-from cepbook.lang.normal import unparse
+from cepbook.lang.plan.catalog import Catalog, EventType
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.ast import Chain, Literal, NameStep
+from cepbook.lang.syntax.reader.parser import parse_epl
+from cepbook.lang.syntax.unparser import unparse
 from cepbook.lang.types import INT
 
 from .trees import expr, name, number, one, select
@@ -22,11 +22,11 @@ def test_dialects() -> None:
     catalog = Catalog(event_types={"A": EventType("A", {"x": INT})})
     text = "@name('s') select x from A"
     assert DIALECTS["epl"].declares(text) == {"s"}
-    assert DIALECTS["epl"].translate(text, catalog, (), Options()) == bind(parse(text), catalog, text)
+    assert DIALECTS["epl"].translate(text, catalog, (), Options()) == bind(parse_epl(text), catalog, text)
 
 
 def test_module_header_and_empty_statements() -> None:
-    module = parse(";; module a.b; uses c.d; import java.util.*; import 'x';; select x from A; ; // end")
+    module = parse_epl(";; module a.b; uses c.d; import java.util.*; import 'x';; select x from A; ; // end")
     assert (module.name, module.uses, module.imports) == ("a.b", ("c.d",), ("java.util.*", "x"))
     assert len(module.statements) == 1
 
@@ -34,7 +34,7 @@ def test_module_header_and_empty_statements() -> None:
 def test_semicolons_inside_strings_comments_and_scripts() -> None:
     text = """select ';' as a /* ; */ from A; // ;
       expression double js:f(x) [ var y = "];"; return x[0]; ] select f(x) from A"""
-    module = parse(text)
+    module = parse_epl(text)
     assert len(module.statements) == 2
     script = module.statements[1].expressions[0]
     assert (script.name, script.params, script.language, script.return_type) == ("f", ("x",), "js", "double")
@@ -58,7 +58,7 @@ def test_soft_keyword_names_a_property_and_a_column_but_no_definition(word: str)
     assert statement.items[1].expr == name("e", word)
     for refused in (f"create schema Q({word} int)", f"create schema {word}(a int)", f"select * from A as {word}"):
         with pytest.raises(ParseError):
-            parse(refused)
+            parse_epl(refused)
     assert one(f"create schema Q(`{word}` int)") == ast.CreateSchema("Q", (ast.ColumnDef(word, "int"),))
 
 
@@ -79,7 +79,7 @@ def test_keyword_that_names_types_properties_and_streams(word: str) -> None:
 @pytest.mark.parametrize("word", ["select", "order", "by", "day", "year", "inner", "case", "end", "expression"])
 def test_reserved_word_is_a_name_in_backticks_only(word: str) -> None:
     with pytest.raises(ParseError):
-        parse(f"select {word} from A")
+        parse_epl(f"select {word} from A")
     assert expr(f"`{word}`") == Chain((NameStep(word, escaped=True),))
 
 
@@ -101,7 +101,7 @@ def test_words_that_only_look_like_keywords() -> None:
 )
 def test_events_is_a_name_and_a_keyword_of_the_output_clause(text: str) -> None:
     """Chapters of the reference manual have a stream of this name."""
-    assert parse(text)
+    assert parse_epl(text)
 
 
 def test_prevwindow_of_everything() -> None:
@@ -289,7 +289,7 @@ def test_constructors_and_casts() -> None:
 # ---------------------------------------------------------------- spans
 def test_spans_point_into_the_whole_text() -> None:
     text = "create schema A(x int);\n  select x + 1 as y, (x) from A#length(2) where x > sum(2) "
-    statement = parse(text).statements[1]
+    statement = parse_epl(text).statements[1]
     assert isinstance(statement, ast.Select) and statement.where is not None
     nodes = {
         "select x + 1 as y, (x) from A#length(2) where x > sum(2)": statement,
@@ -325,6 +325,6 @@ def test_unparse_needs_no_span() -> None:
 )
 def test_what_the_grammar_takes_and_the_language_does_not(text: str) -> None:
     with pytest.raises(ParseError) as caught:
-        parse(text)
+        parse_epl(text)
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "syntax" and diagnostic.span.end > diagnostic.span.start

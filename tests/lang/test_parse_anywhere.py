@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from cepbook.lang import ast
-from cepbook.lang.ast.node import walk
-from cepbook.lang.dialects.epl import parse
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.ast.syntax_node import walk
+from cepbook.lang.syntax.reader.parser import parse_epl
 
 UNITS = ("years", "months", "weeks", "days", "hours", "min", "sec", "milliseconds", "microseconds")
 
@@ -183,7 +183,7 @@ def check(template: str, drawn: Callable[[random.Random], str], kind: type[ast.E
     chance = random.Random(template)
     for _ in range(6):
         text = filled(template, lambda: drawn(chance))
-        (statement,) = parse(text).statements
+        (statement,) = parse_epl(text).statements
         found = [node for node in walk(statement) if isinstance(node, kind)]
         assert len(found) >= template.count("{}"), text
 
@@ -218,7 +218,7 @@ def test_crontab_fields(field: str) -> None:
             f"select * from A output at ({given}, *, {given}, *, *)",
             f"create context C start ({given}, 9, *, *, *) end (*, {given}, *, *, *)",
         ):
-            parse(text)
+            parse_epl(text)
 
 
 def _bound(chance: random.Random, *, single: bool) -> str:

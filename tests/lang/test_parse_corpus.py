@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cepbook.lang.dialects.epl import parse
+from cepbook.lang.syntax.reader.parser import parse_epl
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -34,7 +34,7 @@ def test_fences_are_found() -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(CORPUS).as_posix())
 def test_corpus_file_parses(file: Path) -> None:
     for text in epl_texts(file.read_text(encoding="utf-8")):
-        module = parse(text)
+        module = parse_epl(text)
         for statement in module.statements:
             start, end = statement.span.start, statement.span.end
             assert 0 <= start < end <= len(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cepbook.errors import ParseError
-from cepbook.lang.dialects.epl import parse
+from cepbook.lang.syntax.reader.parser import parse_epl
 from tests.lang import recorded
 
 FILE = Path(__file__).with_name("parse_errors.md")
@@ -15,7 +15,7 @@ FILE = Path(__file__).with_name("parse_errors.md")
 
 def refusal(text: str) -> ParseError:
     with pytest.raises(ParseError) as caught:
-        parse(text)
+        parse_epl(text)
     return caught.value
 
 

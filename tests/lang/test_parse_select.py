@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cepbook.errors import ParseError
-from cepbook.lang import ast
-from cepbook.lang.ast import Chain, Literal, NameStep
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.ast import Chain, Literal, NameStep
 
 from .trees import A, B, C, expr, name, number, pattern, select, window_args
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cepbook.lang import ast
-from cepbook.lang.ast import Chain, NameStep
-from cepbook.lang.dialects.epl import parse
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.ast import Chain, NameStep
+from cepbook.lang.syntax.reader.parser import parse_epl
 
 from .trees import A, expr, name, number, one, select
 
@@ -70,7 +70,7 @@ def test_expressions() -> None:
 
 
 def test_dataflow_is_recognised() -> None:
-    module = parse("create dataflow D Source -> s<A> { x: 1; y: { z: 2 } } Sink(s) {}; select x from A")
+    module = parse_epl("create dataflow D Source -> s<A> { x: 1; y: { z: 2 } } Sink(s) {}; select x from A")
     assert isinstance(module.statements[0], ast.CreateDataflow) and len(module.statements) == 2
 
 

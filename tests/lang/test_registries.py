@@ -7,22 +7,22 @@ from decimal import Decimal
 import pytest
 
 from cepbook.errors import BindError
-from cepbook.lang.aggregates import AGGREGATES, AggregateRow
 from cepbook.lang.bind import bind
-from cepbook.lang.catalog import Catalog
-from cepbook.lang.dialects.epl import parse
-from cepbook.lang.functions import FUNCTIONS, FunctionRow
-from cepbook.lang.windows import EXAMPLE_SCHEMA, WINDOWS, WindowRow
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.registry.aggregates import AGGREGATES, AggregateRow
+from cepbook.lang.registry.functions import FUNCTIONS, FunctionRow
+from cepbook.lang.registry.windows import EXAMPLE_SCHEMA, WINDOWS, WindowRow
+from cepbook.lang.syntax.reader.parser import parse_epl
 from tests.lang.binding import applied
 
 EMPTY = Catalog()
-EXAMPLES = applied(EMPTY, bind(parse(EXAMPLE_SCHEMA), EMPTY, EXAMPLE_SCHEMA))
+EXAMPLES = applied(EMPTY, bind(parse_epl(EXAMPLE_SCHEMA), EMPTY, EXAMPLE_SCHEMA))
 
 
 def codes(epl: str) -> set[str]:
     """The codes of the diagnostics of `epl`; none when it binds."""
     try:
-        bind(parse(epl), EXAMPLES, epl)
+        bind(parse_epl(epl), EXAMPLES, epl)
     except BindError as error:
         return {d.code for d in error.diagnostics}
     return set()

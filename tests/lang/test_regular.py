@@ -8,8 +8,14 @@ import time
 
 import pytest
 
-from cepbook.lang.classes import Unknown
-from cepbook.lang.regular import STEPS, Regular, TooLong, _Automaton, regular
+from cepbook.lang.java.character_classes import UnknownCharacterClass
+from cepbook.lang.java.regular_expressions import (
+    MAX_BACKTRACKING_STEPS,
+    PatternTooExpensive,
+    RegularExpression,
+    _Automaton,
+    compile_regular_expression,
+)
 
 
 def pattern(chance: random.Random, depth: int) -> str:
@@ -35,13 +41,13 @@ def test_automata_accept_what_python_matches(seed: int) -> None:
     for _ in range(300):
         text = pattern(chance, 4)
         try:
-            found = Regular(text)
+            found = RegularExpression(text)
         except re.error:  # such as repeated positions
             continue
         automaton = _Automaton(found._parsed, found._pattern)
         for _ in range(5):
             value = "".join(chance.choice("aabbcAB1 \n") for _ in range(chance.randrange(9)))
-            if found._steps(len(value)) <= STEPS:
+            if found._steps(len(value)) <= MAX_BACKTRACKING_STEPS:
                 expected = re.fullmatch(text, value) is not None
                 assert automaton.accepts(value) is expected, (text, value)
                 assert found.matches(value) is expected
@@ -62,18 +68,18 @@ def test_automata_accept_what_python_matches(seed: int) -> None:
 )
 def test_bad_patterns_end(text: str, value: str, matches: bool) -> None:
     before = time.process_time()
-    assert Regular(text).matches(value) is matches
+    assert RegularExpression(text).matches(value) is matches
     assert time.process_time() - before < 5, "they took centuries"
 
 
 def test_what_no_automaton_can_do_is_an_error_where_it_would_take_too_long() -> None:
-    found = Regular(r"(?=a)(a+)+b")
-    assert found.may_fail and not Regular("(a+)+b").may_fail and not Regular("a.*b").may_fail
+    found = RegularExpression(r"(?=a)(a+)+b")
+    assert found.may_fail and not RegularExpression("(a+)+b").may_fail and not RegularExpression("a.*b").may_fail
     assert found.matches("aaab") and not found.matches("aaa")
-    with pytest.raises(TooLong, match="would take too long"):
+    with pytest.raises(PatternTooExpensive, match="would take too long"):
         found.matches("a" * 40)
-    with pytest.raises(TooLong, match="too large"):
-        Regular("((a{1,100}){1,100}){1,100}b").matches("a" * 40)
+    with pytest.raises(PatternTooExpensive, match="too large"):
+        RegularExpression("((a{1,100}){1,100}){1,100}b").matches("a" * 40)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +101,11 @@ def test_what_no_automaton_can_do_is_an_error_where_it_would_take_too_long() -> 
     ],
 )
 def test_classes_of_java(pattern: str, yes: str, no: str) -> None:
-    assert regular(pattern).matches(yes)
-    assert not regular(pattern).matches(no)
+    assert compile_regular_expression(pattern).matches(yes)
+    assert not compile_regular_expression(pattern).matches(no)
 
 
 @pytest.mark.parametrize("pattern", [r"\p{Nonsense}", "[a-z&&[^b]]", r"\p{Xx}", r"\pX"])
 def test_classes_that_there_are_not_are_told(pattern: str) -> None:
-    with pytest.raises(Unknown, match="in a regular expression"):
-        regular(pattern)
+    with pytest.raises(UnknownCharacterClass, match="in a regular expression"):
+        compile_regular_expression(pattern)

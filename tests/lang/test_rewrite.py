@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.explain_plan import show_expr, show_statement
+from cepbook.lang.explain.statements import show_expr, show_statement
+from cepbook.lang.plan import expressions as x
 from cepbook.lang.rewrite import rewrite, rewrite_statement
-from cepbook.lang.rewrite.expressions import fold, substitute
+from cepbook.lang.rewrite.expressions import fold_expr, substitute_expr
 from tests.lang.binding import bound, select, source
 
 
@@ -74,14 +74,14 @@ def test_other_statements_stay() -> None:
 def test_substitution_is_outermost_first() -> None:
     a, b = x.Prop(t.INT, 0, "a"), x.Prop(t.INT, 0, "b")
     whole = x.Arith(t.INT, "+", a, b)
-    found = substitute(x.Arith(t.INT, "*", whole, a), {a: x.KeyRef(t.INT, 0), whole: x.KeyRef(t.INT, 1)})
+    found = substitute_expr(x.Arith(t.INT, "*", whole, a), {a: x.KeyRef(t.INT, 0), whole: x.KeyRef(t.INT, 1)})
     assert found == x.Arith(t.INT, "*", x.KeyRef(t.INT, 1), x.KeyRef(t.INT, 0))
 
 
 def test_fold_keeps_unchanged_expressions() -> None:
     bound_filter = source(select("select * from Tick(price > 1, volume + 1 < 5)")).filter
     assert bound_filter is not None
-    assert fold(bound_filter) is bound_filter
+    assert fold_expr(bound_filter) is bound_filter
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cepbook.lang.formatting import formatted
-from cepbook.lang.skeletons import SKELETONS
+from cepbook.lang.registry.templates import STATEMENT_TEMPLATES
+from cepbook.lang.syntax.formatter import format_epl
 from cepbook.session import Workbench
 
 
 def test_all_of_them_can_be_deployed_one_after_the_other() -> None:
     cep = Workbench()
     cep.run("create schema Other(key string, value double)", cell="other")
-    for label, text in SKELETONS.items():
+    for label, text in STATEMENT_TEMPLATES.items():
         assert cep.problems(text, cell=label) == (), label
         cep.run(text, cell=label)
     assert {"high", "missing", "merged", "per_key"} <= set(cep.runtime.statements)
@@ -19,7 +19,7 @@ def test_all_of_them_can_be_deployed_one_after_the_other() -> None:
 
 
 def test_they_begin_as_their_labels_say_and_end() -> None:
-    for label, text in SKELETONS.items():
+    for label, text in STATEMENT_TEMPLATES.items():
         first = label.partition(":")[0]
         assert first in text and text.endswith(";"), label
-        assert len(label) < 60 and formatted(text).split() == text.split(), label
+        assert len(label) < 60 and format_epl(text).split() == text.split(), label

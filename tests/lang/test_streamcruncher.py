@@ -8,10 +8,10 @@ import re
 
 import pytest
 
+from cepbook.dialects.registry import DIALECTS
 from cepbook.errors import CompileError, ParseError, UsageError
-from cepbook.lang.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
-from cepbook.lang.dialects import DIALECTS
-from cepbook.lang.windows import EXAMPLE_SCHEMA
+from cepbook.lang.plan.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
+from cepbook.lang.registry.windows import EXAMPLE_SCHEMA
 from cepbook.session import Workbench
 
 # The queries of StreamCruncher - Basics, with the keywords that its text has lost

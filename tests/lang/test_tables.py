@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from cepbook.lang.dialects import tables
-from cepbook.lang.dialects.epl import GRAMMAR
-from cepbook.lang.dialects.epl_lexer import EplLexer, scan
-from cepbook.lang.dialects.tables import parser_for
+from cepbook.lang.syntax.reader import parser_tables
+from cepbook.lang.syntax.reader.lexer import EplStatementLexer, tokenize
+from cepbook.lang.syntax.reader.parser import GRAMMAR_FILES
+from cepbook.lang.syntax.reader.parser_tables import load_parser
 
 
 def parses(cache: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     monkeypatch.setenv("CEPBOOK_CACHE", str(cache))
-    pieces, _ = scan("select x from A#length(5)")
-    tree = parser_for("epl", GRAMMAR, EplLexer).parse(pieces[0])  # type: ignore[arg-type]
+    pieces, _ = tokenize("select x from A#length(5)")
+    tree = load_parser("epl", GRAMMAR_FILES, EplStatementLexer).parse(pieces[0])  # type: ignore[arg-type]
     return tree.data == "start"
 
 
@@ -52,4 +52,4 @@ class Payload:
 def test_a_file_of_another_form_is_not_read_and_runs_no_code(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "tables"
     file.write_bytes(content)
-    assert tables._load(file, EplLexer) is None
+    assert parser_tables._load(file, EplStatementLexer) is None

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.chains import Source
-from cepbook.lang.nodes import PlanNode
-from cepbook.lang.patterns import Atom, Every, Repeat, operands
-from cepbook.lang.patterns import walk as walk_pattern
-from cepbook.lang.plan import StatementPlan
-from cepbook.lang.reads import expressions, types_read
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import StatementPlan
+from cepbook.lang.plan.pattern import Atom, EveryPattern, RepeatPattern, operands
+from cepbook.lang.plan.pattern import walk as walk_pattern
+from cepbook.lang.plan.plan_node import PlanNode
+from cepbook.lang.plan.references import event_types_read, expressions_in
+from cepbook.lang.plan.relational import SourceNode
+from cepbook.lang.plan.traversal import map_expressions, transform, walk
 from cepbook.lang.rewrite import rewrite_statement
-from cepbook.lang.trees import mapped, transformed, walk
 
 
 @dataclass(frozen=True, slots=True)
 class Part(PlanNode):
     event_type: str
-    criteria: tuple[tuple[x.Expr, bool], ...]
+    criteria: tuple[tuple[x.BoundExpr, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Novel(StatementPlan):
     parts: tuple[Part, ...]
-    condition: x.Expr | None = None
+    condition: x.BoundExpr | None = None
 
 
 def number(value: int) -> x.Const:
@@ -41,8 +41,8 @@ def novel() -> Novel:
 def test_a_new_node_is_walked_with_all_that_it_holds() -> None:
     plan = novel()
     assert [type(each).__name__ for each in walk(plan)] == ["Novel", "Part", "Arith", "Part", "Arith", "Arith"]
-    assert list(types_read(plan)) == ["A", "B"]
-    assert [e.name for e in expressions((plan,)) if isinstance(e, x.Prop)] == ["price"]
+    assert list(event_types_read(plan)) == ["A", "B"]
+    assert [e.name for e in expressions_in((plan,)) if isinstance(e, x.Prop)] == ["price"]
 
 
 def test_its_expressions_are_folded_and_the_rest_is_kept() -> None:
@@ -55,8 +55,8 @@ def test_its_expressions_are_folded_and_the_rest_is_kept() -> None:
 
 def test_what_does_not_change_is_the_same_object() -> None:
     plan = novel()
-    assert mapped(plan, lambda e: e) is plan
-    changed = transformed(
+    assert map_expressions(plan, lambda e: e) is plan
+    changed = transform(
         plan, lambda n: replace(n, event_type="C") if isinstance(n, Part) and n.event_type == "A" else n
     )
     assert [part.event_type for part in changed.parts] == ["C", "B"]
@@ -65,10 +65,10 @@ def test_what_does_not_change_is_the_same_object() -> None:
 
 def test_patterns_are_found_in_text_order() -> None:
     a, b = Atom(0, "a", "A", None), Atom(1, "b", "B", None)
-    repeat = Repeat(Every(a), number(1), None, b, ("a",))
-    assert operands(repeat) == (Every(a), b)
-    assert walk_pattern(repeat) == [repeat, Every(a), a, b]
+    repeat = RepeatPattern(EveryPattern(a), number(1), None, b, ("a",))
+    assert operands(repeat) == (EveryPattern(a), b)
+    assert walk_pattern(repeat) == [repeat, EveryPattern(a), a, b]
 
 
 def test_a_source_is_a_leaf() -> None:
-    assert list(types_read(Source("A", None, None))) == ["A"]
+    assert list(event_types_read(SourceNode("A", None, None))) == ["A"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cepbook.lang import ast
-from cepbook.lang.ast import Chain, Literal, NameStep
-from cepbook.lang.dialects.epl import parse
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.ast import Chain, Literal, NameStep
+from cepbook.lang.syntax.reader.parser import parse_epl
 
 
 def one(text: str) -> ast.Statement:
-    (statement,) = parse(text).statements
+    (statement,) = parse_epl(text).statements
     return statement
 
 

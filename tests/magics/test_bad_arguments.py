@@ -13,7 +13,7 @@ import pytest
 
 from cepbook.errors import CepbookError, printable
 from cepbook.magics import COMMANDS
-from cepbook.magics.epl import SUBCOMMANDS
+from cepbook.magics.epl.command import SUBCOMMANDS
 from tests.lang.recorded import cases, check
 from tests.magics.conftest import Notebook, new_shell
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.lang.aggregates import AGGREGATES
-from cepbook.lang.bind.call import BUILT_IN
-from cepbook.lang.clauses import CLAUSES, OF_WORD
-from cepbook.lang.dialects.epl_lexer import UNITS
-from cepbook.lang.functions import FUNCTIONS
-from cepbook.lang.windows import WINDOWS
-from cepbook.magics.scope import keywords
-from cepbook.magics.topics import help_text
+from cepbook.lang.bind.expressions.call import BUILT_IN_FUNCTIONS
+from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD, CLAUSES
+from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.registry.windows import WINDOWS
+from cepbook.lang.syntax.reader.lexer import TIME_UNITS
+from cepbook.magics.editor.cursor import grammar_keywords
+from cepbook.magics.epl.help import help_text
 
 TYPES = "create schema A(id string, price double); create schema B(id string, price double)"
 
@@ -27,7 +27,11 @@ def test_the_example_runs_and_has_the_word(name: str) -> None:
 
 
 def test_words_are_keywords() -> None:
-    assert {word for word in OF_WORD if word.isidentifier()} <= {*keywords(), *BUILT_IN, *UNITS} | {
+    assert {word for word in CLAUSE_OF_KEYWORD if word.isidentifier()} <= {
+        *grammar_keywords(),
+        *BUILT_IN_FUNCTIONS,
+        *TIME_UNITS,
+    } | {
         "timer",
         "interval",
         "within",
@@ -42,7 +46,7 @@ def test_words_are_keywords() -> None:
 def test_every_keyword_and_every_call_has_help() -> None:
     """In the notebook one may ask for any word of the language."""
     functions = {name.lower() for name in FUNCTIONS}
-    known = {*OF_WORD, *functions, *AGGREGATES, *WINDOWS}
-    assert sorted({*keywords(), *BUILT_IN, *UNITS} - known) == []
-    for word in {*keywords(), *BUILT_IN}:
+    known = {*CLAUSE_OF_KEYWORD, *functions, *AGGREGATES, *WINDOWS}
+    assert sorted({*grammar_keywords(), *BUILT_IN_FUNCTIONS, *TIME_UNITS} - known) == []
+    for word in {*grammar_keywords(), *BUILT_IN_FUNCTIONS}:
         assert str(help_text((), word))

@@ -6,8 +6,8 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from cepbook.magics import _ATTRIBUTE
-from cepbook.magics.complete import complete
-from cepbook.magics.inspect import describe
+from cepbook.magics.editor.completion import complete
+from cepbook.magics.editor.inspection import describe
 from tests.magics.conftest import Notebook
 
 

@@ -7,17 +7,17 @@ import pytest
 
 from cepbook.errors import BindError, UsageError
 from cepbook.magics import _ATTRIBUTE
-from cepbook.magics.complete import complete
-from cepbook.magics.host import Host
-from cepbook.magics.inspect import describe
+from cepbook.magics.editor.completion import complete
+from cepbook.magics.editor.inspection import describe
+from cepbook.magics.shell.host import NotebookHost
 from tests.magics.conftest import Notebook
 
 APAMA = "%%apama big\nfrom t in all Trade(volume > 100) within 5.0 select sum(t.price)"
 
 
-def _host(notebook: Notebook) -> Host:
+def _host(notebook: Notebook) -> NotebookHost:
     found = getattr(notebook.shell, _ATTRIBUTE)._host
-    assert isinstance(found, Host)
+    assert isinstance(found, NotebookHost)
     return found
 
 

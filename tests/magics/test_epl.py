@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cepbook.errors import BindError, CepbookError, ParseError, UsageError
-from cepbook.magics.on_spark import Progress
+from cepbook.magics.epl.spark import SparkProgress
 from cepbook.session import Workbench
 from tests.magics.conftest import TRADES, Notebook
 
@@ -316,9 +316,9 @@ def test_the_progress_of_spark_is_one_output_of_a_cell_that_empties(monkeypatch:
         shown.append(("new", data))
         return Handle()
 
-    monkeypatch.setattr("cepbook.magics.on_spark.display", display)
+    monkeypatch.setattr("cepbook.magics.epl.spark.display", display)
     cell = 1
-    progress = Progress(lambda: cell)
+    progress = SparkProgress(lambda: cell)
     progress(None)
     for line in ("1 of 2", "2 of 2", None, "1 of 1", None):  # two things that one cell asks of Spark
         progress(line)

@@ -122,7 +122,7 @@ def test_a_cell_that_defines_several_event_types_shows_them_all(notebook: Notebo
 
 def test_an_interrupted_cell_lets_go_of_spark(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr("cepbook.magics.host.cancel_actions", lambda: asked.append(2) or 2)  # type: ignore[func-returns-value]
+    monkeypatch.setattr("cepbook.magics.shell.host.cancel_actions", lambda: asked.append(2) or 2)  # type: ignore[func-returns-value]
     notebook.run("1 + 1")
     assert not asked
     _, shown = notebook.try_run("raise KeyboardInterrupt")

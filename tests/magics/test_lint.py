@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
-from cepbook.magics.host import Host
-from cepbook.magics.lint import answer
+from cepbook.magics.editor.lint import answer_request
+from cepbook.magics.shell.host import NotebookHost
 from tests.magics.conftest import Notebook
 
 SCHEMA = "%%epl\ncreate schema Tick(symbol string, price double)"
 
 
 def asked(notebook: Notebook, text: str, cell: str | None = None, **more: Any) -> Any:
-    return answer(Host(notebook.shell, ()), {"id": 7, "kind": "lint", "text": text, "cell": cell, **more})["found"]
+    return answer_request(
+        NotebookHost(notebook.shell, ()), {"id": 7, "kind": "lint", "text": text, "cell": cell, **more}
+    )["found"]
 
 
 def marked(notebook: Notebook, text: str, cell: str | None = None, **more: Any) -> list[tuple[str, str, str | None]]:

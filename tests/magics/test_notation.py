@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cepbook.magics.notation import NotationError, parse_clock, parse_event
-from cepbook.magics.scenario_cell import EventsError, Part, read
-from cepbook.testing.trace import Advance, Delivery, Iterate, Send
+from cepbook.magics.event_cells.cell_reader import CellStep, EventsError, read_cell
+from cepbook.magics.event_cells.notation import NotationError, parse_clock, parse_event
+from cepbook.testing.trace import Advance, Iterate, Send, StatementDelivery
 
 
 def event(text: str) -> tuple[str, dict[str, object]]:
@@ -98,7 +98,7 @@ def test_malformed_time(text: str) -> None:
         parse_clock(text, 0, 0)
 
 
-def stimuli(parts: tuple[Part, ...]) -> list[object]:
+def stimuli(parts: tuple[CellStep, ...]) -> list[object]:
     return [part.step.stimulus for part in parts]
 
 
@@ -122,7 +122,7 @@ iterate out
 
 
 def test_a_mixed_cell() -> None:
-    parts = read(CELL, 0)
+    parts = read_cell(CELL, 0)
     assert stimuli(parts) == [
         Advance(1000, False),
         Send("Tick", {"symbol": "A", "price": 10.0}),
@@ -131,7 +131,7 @@ def test_a_mixed_cell() -> None:
         Advance(3500, True),
         Iterate("out"),
     ]
-    assert parts[1].step.reactions[0] == Delivery(
+    assert parts[1].step.reactions[0] == StatementDelivery(
         "out", ({"symbol": "A", "price": 10.0},), ({"symbol": "Z", "price": 1.0},)
     )
     assert [len(part.step.reactions) for part in parts] == [0, 2, 0, 0, 0, 1]
@@ -141,7 +141,7 @@ def test_a_mixed_cell() -> None:
 def test_all_mistakes_are_reported_at_once_with_their_lines() -> None:
     cell = "Tick = {p = IBM}\n@soon\nTick = {p = 1}\n    out * p=1\n\nTick p='x'\n"
     with pytest.raises(EventsError) as caught:
-        read(cell, 0)
+        read_cell(cell, 0)
     shown = str(caught.value)
     assert [f"cell:{n + 1}:" in shown for n in range(1, 7)] == [True, True, False, True, False, True], shown
     assert "2 | Tick = {p = IBM}\n  |             ^^^" in shown
@@ -149,9 +149,9 @@ def test_all_mistakes_are_reported_at_once_with_their_lines() -> None:
 
 def test_an_open_brace_is_one_mistake() -> None:
     with pytest.raises(EventsError) as caught:
-        read("Tick = {p = 1,\nt = 5\nTick = {p = 2}\n", 0)
+        read_cell("Tick = {p = 1,\nt = 5\nTick = {p = 2}\n", 0)
     assert len(caught.value.diagnostics) == 1
 
 
 def test_an_empty_cell() -> None:
-    assert read("\n  \n// nothing\n", 0) == ()
+    assert read_cell("\n  \n// nothing\n", 0) == ()

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cepbook.engine.queries import Query, ask, replace_rows
-from cepbook.lang import expr as x
-from cepbook.lang import plan
+from cepbook.engine.deploy.fire_and_forget import FireAndForgetQuery, replace_rows, run_query
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes as plan
 from cepbook.session import Workbench
-from cepbook.session.running.stage import Stage
-from cepbook.session.why.answers import SHOWN, Fired
-from cepbook.session.why.made import Piece
+from cepbook.session.core.engine_handle import EngineHandle
+from cepbook.session.explain.explanations import SHOWN, RowExplanation
+from cepbook.session.explain.provenance import ProvenanceEvent
 from cepbook.testing.engines import RowsEngine
 from cepbook.testing.runner import run
 from cepbook.testing.scenario import read
@@ -29,7 +29,7 @@ class Noting(RowsEngine):
     def __init__(self, start: int, options: Mapping[str, Any]) -> None:
         super().__init__(start, options)
         self.workbench = Workbench(start=start, config=self.runtime.config)
-        self.stage = self.workbench._stage = Stage(self.runtime, self.workbench._lock, 10_000)
+        self.stage = self.workbench._stage = EngineHandle(self.runtime, self.workbench._lock, 10_000)
         self.stage.follow()
 
     def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
@@ -73,8 +73,8 @@ class Noting(RowsEngine):
         super().replace_table(name, rows)
 
     def query(self, epl: str) -> list[Row]:
-        acts = lambda: self.stage.done(lambda runtime: ask(runtime, epl), query=epl)  # noqa: E731
-        answer = Query(self.runtime, epl).ask(acts=acts)
+        acts = lambda: self.stage.done(lambda runtime: run_query(runtime, epl), query=epl)  # noqa: E731
+        answer = FireAndForgetQuery(self.runtime, epl).ask(acts=acts)
         return self._shown(answer.rows, answer.properties)
 
 
@@ -96,7 +96,7 @@ def drawn(*left_out: str, seed: int) -> Iterator[tuple[str, Workbench]]:
                 yield f"{path}:{case.line}", made[-1].workbench
 
 
-def contradictions(workbench: Workbench, fired: Fired) -> Iterator[str]:
+def contradictions(workbench: Workbench, fired: RowExplanation) -> Iterator[str]:
     """What in an answer is not so: events that never came, values of the row that its events do not give."""
     known = workbench.runtime.catalog.event_types
     for piece in fired.made or ():
@@ -133,10 +133,10 @@ def _of_group(target: object, group: Mapping[str, Any] | None) -> Iterator[tuple
             yield column.name, list(group.values())[keys.index(key)]
 
 
-def _expected(target: plan.SelectStatement, made: Sequence[Piece]) -> Iterator[tuple[str, Any]]:
+def _expected(target: plan.SelectStatement, made: Sequence[ProvenanceEvent]) -> Iterator[tuple[str, Any]]:
     """Columns that are properties, and plain aggregates of properties, by the events."""
     nodes = tuple(plan.chain(target.root))
-    if any(isinstance(node, plan.Recognize) for node in nodes):
+    if any(isinstance(node, plan.Recognition) for node in nodes):
         return
     aggregation = next((node for node in nodes if isinstance(node, plan.Aggregation)), None)
     for column in target.root.columns:

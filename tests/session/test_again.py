@@ -9,7 +9,7 @@ import pytest
 
 from cepbook.errors import BindError, UsageError
 from cepbook.session import Workbench
-from cepbook.session.past.again import ForgottenWarning
+from cepbook.session.history.rerun_workbench import ForgottenWarning
 
 EPL = """create schema A(k string, x int);
 create variable int low = 2;

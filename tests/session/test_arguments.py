@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cepbook import Workbench, arguments, spark
+from cepbook import Workbench, argument_checks, spark
 from cepbook.errors import CepbookError, EventError, UsageError
-from cepbook.spark import module as spark_module
-from cepbook.spark import table_function
-from cepbook.spark.running import execute
+from cepbook.spark.execution import epl_module as spark_module
+from cepbook.spark.execution import execution, table_function
 
 EPL = """create schema Tick(symbol string, price double);
 create context PerSymbol partition by symbol from Tick;
@@ -150,7 +149,7 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     def started() -> None:
         raise UsageError("a session would be started now")
 
-    for module in (execute, spark_module, table_function):
+    for module in (execution, spark_module, table_function):
         monkeypatch.setattr(module, "local_session", started)
 
 
@@ -256,7 +255,7 @@ def test_methods_look_as_they_did() -> None:
     assert str(error.value) == "reset: there is no argument `hard`\n  hint: it takes none by name"
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'name'"):
         cep.feed()  # type: ignore[call-arg]
-    assert arguments.shown("a\nb" * 40).endswith("… (str)")
+    assert argument_checks.describe_value("a\nb" * 40).endswith("… (str)")
 
 
 @pytest.mark.parametrize("method", ["advance", "to_frame", "why", "live"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cepbook import Workbench
-from cepbook.engine import rounds
+from cepbook.engine.dispatch import turn
 from cepbook.errors import BindError, StatementError, UsageError
 
 
@@ -66,7 +66,7 @@ def test_wrong_types_are_refused(cep: Workbench) -> None:
 
 
 def test_a_merge_that_feeds_its_own_named_window_comes_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "_MOST_STEPS", 100)
+    monkeypatch.setattr(turn, "_MOST_STEPS", 100)
     cep = Workbench()
     cep.run(
         "create schema A(n int); create window W#keepall as A; insert into W select * from A;"

@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 
 from cepbook.errors import UsageError
-from cepbook.session.values.clock import duration, is_period, read_time, show, to_datetime, to_time
+from cepbook.session.io.time_conversion import (
+    format_clock_time,
+    parse_period,
+    parse_time,
+    period_units,
+    to_clock_units,
+    to_datetime,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,19 +36,23 @@ from cepbook.session.values.clock import duration, is_period, read_time, show, t
     ],
 )
 def test_to_ms(value: object, ms: int) -> None:
-    assert to_time(value) == ms
+    assert to_clock_units(value) == ms
 
 
 @pytest.mark.parametrize("value", [None, True, "soon", 1.5, pd.NaT, [1]])
 def test_what_is_no_time(value: object) -> None:
     with pytest.raises(UsageError):
-        to_time(value)
+        to_clock_units(value)
 
 
 def test_back_to_dates() -> None:
     assert to_datetime(1500) == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
     assert to_datetime(10**18) is None
-    assert (show(0), show(1), show(10**18)) == ("00:00:00.000", "00:00:00.001", f"{10**18} ms")
+    assert (format_clock_time(0), format_clock_time(1), format_clock_time(10**18)) == (
+        "00:00:00.000",
+        "00:00:00.001",
+        f"{10**18} ms",
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,26 +60,26 @@ def test_back_to_dates() -> None:
     [("10 sec", 10_000), ("1 hour 30 minutes", 5_400_000), ("1.5 seconds", 1500), ("2 weeks", 1_209_600_000)],
 )
 def test_periods(text: str, ms: int) -> None:
-    assert duration(text) == ms
-    assert duration(timedelta(milliseconds=ms)) == ms
+    assert period_units(text) == ms
+    assert period_units(timedelta(milliseconds=ms)) == ms
 
 
 @pytest.mark.parametrize("text", ["", "10", "sec", "1 month", "1 sec and 2 min"])
 def test_what_is_no_period(text: str) -> None:
-    assert is_period(text) is None
+    assert parse_period(text) is None
     with pytest.raises(UsageError, match="not a time period"):
-        duration(text)
+        period_units(text)
 
 
 @pytest.mark.parametrize("second", [1000, 1_000_000])
 @pytest.mark.parametrize("time", [0, 1, -1, 745_284, -745_284, 86_399_999, -86_400_000, 200_000_123, 1_357_019_100_001])
 def test_what_is_shown_can_be_written(time: int, second: int) -> None:
     for each in (time, time * (second // 1000)):
-        assert read_time(show(each, second), second) == each
+        assert parse_time(format_clock_time(each, second), second) == each
 
 
 def test_times_since_the_beginning_are_read_without_all_of_it() -> None:
-    assert (read_time("00:05"), read_time(" 2d 08:00 "), read_time("-00:00:01.5")) == (300_000, 201_600_000, -1_500)
-    assert read_time("2013-01-01T10:17Z") == 1_357_035_420_000
+    assert (parse_time("00:05"), parse_time(" 2d 08:00 "), parse_time("-00:00:01.5")) == (300_000, 201_600_000, -1_500)
+    assert parse_time("2013-01-01T10:17Z") == 1_357_035_420_000
     with pytest.raises(UsageError, match="'5:00' is not an ISO 8601"):
-        read_time("5:00")
+        parse_time("5:00")

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from cepbook.errors import UsageError
-from cepbook.lang.catalog import EventType
+from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import BOOLEAN, DOUBLE, INT, LONG, OBJECT, STRING, array_of, event_of
-from cepbook.session.data.define import event_types_of, frame_properties
+from cepbook.session.io.schema_inference import frame_properties, infer_event_types
 
 
 def kinds(frame: pd.DataFrame) -> dict[str, str]:
@@ -116,7 +116,7 @@ class Trade(TypedDict):
 
 
 def test_dataclass_defines_its_nested_types_first() -> None:
-    place, reading = event_types_of("Reading", Reading, {}, time="at")
+    place, reading = infer_event_types("Reading", Reading, {}, time="at")
     assert place == EventType("Place", {"name": STRING, "altitude": DOUBLE})
     assert reading.properties == {
         "sensor": STRING, "at": LONG, "gap": LONG, "place": event_of("Place"), "values": array_of(DOUBLE),
@@ -126,14 +126,14 @@ def test_dataclass_defines_its_nested_types_first() -> None:
 
 
 def test_typed_dict() -> None:
-    (trade,) = event_types_of("Trade", Trade, {})
+    (trade,) = infer_event_types("Trade", Trade, {})
     assert trade.properties == {"symbol": STRING, "price": DOUBLE, "size": LONG, "good": BOOLEAN}
 
 
 def test_dict_of_types_and_texts_with_inheritance() -> None:
     known = {"Base": EventType("Base", {"id": LONG}, ("Root",))}
     source = {"a": "int", "b": "double[]", "c": str, "d": "Base", "e": np.int32}
-    (made,) = event_types_of("Derived", source, known, inherits=["Base"])
+    (made,) = infer_event_types("Derived", source, known, inherits=["Base"])
     assert made.properties == {
         "id": LONG, "a": INT, "b": array_of(DOUBLE), "c": STRING, "d": event_of("Base"), "e": INT,
     }  # fmt: skip
@@ -155,15 +155,15 @@ def test_dict_of_types_and_texts_with_inheritance() -> None:
 )
 def test_sources_that_define_nothing(source: object, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        event_types_of("T", source, {}, **options)
+        infer_event_types("T", source, {}, **options)
 
 
 def test_an_inherited_property_keeps_its_type() -> None:
     known = {"Base": EventType("Base", {"a": LONG}), "Other": EventType("Other", {"a": STRING})}
-    (same,) = event_types_of("Sub", {"a": "long", "b": "int"}, known, inherits=("Base",))
+    (same,) = infer_event_types("Sub", {"a": "long", "b": "int"}, known, inherits=("Base",))
     assert same.properties == {"a": LONG, "b": INT}
     assert repr(same) == "<event type Sub(a long, b int) inherits Base>"
     with pytest.raises(UsageError, match="property `a` of `Sub` is string, and long in `Base`"):
-        event_types_of("Sub", {"a": "string"}, known, inherits=("Base",))
+        infer_event_types("Sub", {"a": "string"}, known, inherits=("Base",))
     with pytest.raises(UsageError, match="property `a` of `Sub` is long, and string in `Other`"):
-        event_types_of("Sub", {"b": "int"}, known, inherits=("Base", "Other"))
+        infer_event_types("Sub", {"b": "int"}, known, inherits=("Base", "Other"))

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from cepbook import Workbench
+from cepbook.dialects.apama.expressions import APAMA_AGGREGATES
+from cepbook.dialects.registry import DIALECTS
 from cepbook.errors import BindError, ParseError, UsageError
-from cepbook.lang.dialects import DIALECTS
-from cepbook.lang.dialects.apama.expressions import AGGREGATES
 
 SCHEMA = "create schema Value(v double); create schema Tick(s string, price double, vol long)"
 STREAM = "stream<float> values := from e in all Value() select e.v; "
@@ -296,9 +296,9 @@ def test_unknown_dialects_and_settings() -> None:
 
 
 def _text(text: str, name: str) -> str:
-    from cepbook.lang.text import Text
+    from cepbook.lang.syntax.source_text import SourceText
 
-    return Text(text, "apama", {"name": name})
+    return SourceText(text, "apama", {"name": name})
 
 
 def test_failures_at_run_time_are_told_and_stop_nobody() -> None:
@@ -352,10 +352,10 @@ def test_rows_of_the_registry_are_whole() -> None:
 
 def test_every_aggregate_runs() -> None:
     calls = {"count": "count()", "nth": "nth(t.price, 0)", "prior": "prior(t.price, 0)", "wavg": "wavg(t.price, t.vol)"}
-    texts = [calls.get(name, f"{name}(t.price)") for name in AGGREGATES]
+    texts = [calls.get(name, f"{name}(t.price)") for name in APAMA_AGGREGATES]
     cep = bench(*(f"from t in all Tick() retain 2 select {text}" for text in texts))
     cep.send("Tick", s="a", price=3.0, vol=2)
-    found = {name: rows(cep, f"q{number}")[0][1] for number, name in enumerate(AGGREGATES)}
+    found = {name: rows(cep, f"q{number}")[0][1] for number, name in enumerate(APAMA_AGGREGATES)}
     assert {name: found[name] for name in ("sum", "mean", "wavg", "last", "prior", "count", "countUnique")} == {
         "sum": 3.0,
         "mean": 3.0,

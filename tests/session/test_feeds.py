@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cepbook.errors import UsageError
-from cepbook.feeds import UNCOUNTED, Delivery, Feed, Log
+from cepbook.feeds import MAX_PENDING, Delivery, Feed, SpillFile
 from cepbook.session.workbench import Workbench
 
 
@@ -76,7 +76,7 @@ def test_a_full_disk_loses_the_log_and_says_so(monkeypatch: pytest.MonkeyPatch) 
     full = partial(open, "/dev/full", "w+b")
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda prefix, buffering: full(buffering=buffering))
     for buffer in (512, 1 << 20):
-        monkeypatch.setattr(Log, "BUFFER", buffer)
+        monkeypatch.setattr(SpillFile, "BUFFER", buffer)
         feed = Feed(10, log=1 << 20)
         for i in range(100):
             feed.push(i, [{"i": i}], None)
@@ -183,10 +183,10 @@ def test_a_reader_in_another_thread_sees_whole_deliveries() -> None:
 
 def test_memory_between_reads_is_bounded() -> None:
     feed = Feed(1_000)
-    for i in range(10 * UNCOUNTED):
+    for i in range(10 * MAX_PENDING):
         feed.push(i, rows(100), None)
     held = len(feed._pending) + sum(rows for _, _, rows in feed._segments)
-    assert held <= 1_000 + 100 * UNCOUNTED
+    assert held <= 1_000 + 100 * MAX_PENDING
 
 
 def test_subscribers_are_told_once_until_someone_reads() -> None:

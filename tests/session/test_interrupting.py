@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 import pytest
 
-from cepbook.engine.contexts.notices import Notice
+from cepbook.engine.contexts.partition_listeners import PartitionNotice
 from cepbook.errors import Interrupted, UsageError
 from cepbook.session import Workbench
 
@@ -194,7 +194,7 @@ def test_deploying_under_way_is_finished(cep: Workbench) -> None:
     cep.run("@name('a') select x from E", cell="one")
     pressed = set()
 
-    def press_once(notice: Notice) -> None:
+    def press_once(notice: PartitionNotice) -> None:
         if step not in pressed:
             pressed.add(step)
             press()

@@ -7,8 +7,8 @@ from weakref import ref
 
 import pytest
 
+from cepbook.interrupts import garbage
 from cepbook.session import Workbench
-from cepbook.session.running.process import leftovers
 
 
 def test_a_runtime_that_was_saved_goes_with_its_rewinding() -> None:
@@ -28,8 +28,8 @@ def test_a_runtime_that_was_saved_goes_with_its_rewinding() -> None:
 @pytest.mark.histories
 @pytest.mark.parametrize("reset", [False, True])
 def test_what_began_anew_again_and_again_leaves_little(reset: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leftovers, "MUCH", 20_000)
-    monkeypatch.setattr(leftovers, "_kept", 0)
+    monkeypatch.setattr(garbage, "MUCH", 20_000)
+    monkeypatch.setattr(garbage, "_kept", 0)
     cep = Workbench()
     former = []
     for _ in range(6):
@@ -42,7 +42,7 @@ def test_what_began_anew_again_and_again_leaves_little(reset: bool, monkeypatch:
             cep.rewind()
             former.append(ref(cep.runtime))
         cep.replay([{"time": i, "price": 1.5 * i} for i in range(20_000)], type="Tick", time="time").run()
-        monkeypatch.setattr(leftovers, "_kept", 0)
+        monkeypatch.setattr(garbage, "_kept", 0)
     cep.rewind()
     assert [each() for each in former] == [None] * 6
 
@@ -53,9 +53,9 @@ def test_workbenches_of_the_past_go_when_nobody_has_them(monkeypatch: pytest.Mon
     cep.run("create schema Tick(price double); select * from Tick#keepall")
     replay = cep.replay([{"time": i, "price": 1.5 * i} for i in range(20_000)], type="Tick", time="time", keep=5_000)
     replay.run()
-    monkeypatch.setattr(leftovers, "MUCH", 20_000)
+    monkeypatch.setattr(garbage, "MUCH", 20_000)
     seen = []
     for at in range(4_000, 20_000, 2_000):
-        monkeypatch.setattr(leftovers, "_kept", 0)
+        monkeypatch.setattr(garbage, "_kept", 0)
         seen.append(ref(replay.at(at)))
     assert [each() for each in seen[:-1]] == [None] * (len(seen) - 1)

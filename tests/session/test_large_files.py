@@ -11,10 +11,10 @@ import pytest
 
 from cepbook.errors import EventError
 from cepbook.session import Workbench
-from cepbook.session.data import files, pieces
-from cepbook.session.data.framed import FrameSource, Wanted
-from cepbook.session.data.pieces import PiecedSource
-from cepbook.session.data.sources import Source, open_source
+from cepbook.session.io import chunked_files, files
+from cepbook.session.io.chunked_files import ChunkedFileSource
+from cepbook.session.io.frame_source import FrameSource, SourceOptions
+from cepbook.session.io.sources import ReplaySource, open_source
 
 EPL = """create schema A(t long, k string, x int, d double);
 @name('s') select irstream k, x, d from A#length(5);
@@ -23,9 +23,9 @@ EPL = """create schema A(t long, k string, x int, d double);
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(pieces, "LARGE", 100)
-    monkeypatch.setattr(pieces, "PIECE", 64)
-    monkeypatch.setattr(pieces, "SIZE", 1_000)
+    monkeypatch.setattr(chunked_files, "LARGE", 100)
+    monkeypatch.setattr(chunked_files, "PIECE", 64)
+    monkeypatch.setattr(chunked_files, "SIZE", 1_000)
     monkeypatch.chdir(tmp_path)
 
 
@@ -43,9 +43,9 @@ def bench() -> Workbench:
     return cep
 
 
-def source(cep: Workbench, path: str, **options: Any) -> Source:
+def source(cep: Workbench, path: str, **options: Any) -> ReplaySource:
     types = cep.runtime.catalog.event_types
-    return open_source(path, Wanted(types["A"], "t", types, **options))
+    return open_source(path, SourceOptions(types["A"], "t", types, **options))
 
 
 @pytest.mark.parametrize("until", [None, 500, 639, 640, 5000])
@@ -54,7 +54,7 @@ def test_the_same_as_a_frame(until: int | None, group: int) -> None:
     frame().to_parquet("a.parquet", row_group_size=group)
     parts, whole = bench(), bench()
     opened = source(parts, "a.parquet", until=until)
-    assert isinstance(opened, PiecedSource)
+    assert isinstance(opened, ChunkedFileSource)
     assert (opened.total, opened.first_time) == (len(frame()) if until is None else sum(frame()["t"] <= until), 0)
     replay = parts.replay("a.parquet", type="A", time="t", until=until)
     whole.replay(frame(), type="A", time="t", until=until).run()
@@ -78,7 +78,7 @@ def test_rows_that_are_not_in_order_are_sorted() -> None:
     given.loc[200, "t"] = 5
     given.to_parquet("a.parquet")
     cep, whole = bench(), bench()
-    assert not isinstance(source(cep, "a.parquet"), PiecedSource)
+    assert not isinstance(source(cep, "a.parquet"), ChunkedFileSource)
     cep.replay("a.parquet", type="A", time="t").run()
     whole.replay(given, type="A", time="t").run()
     pd.testing.assert_frame_equal(cep.changes("s"), whole.changes("s"))
@@ -132,13 +132,13 @@ def written(given: pd.DataFrame, path: str) -> str:
 def test_texts_the_same_as_read_at_once(path: str, until: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces have whole numbers, with gaps or not, where the whole has numbers with a fraction."""
     written(frame(900), path)
-    monkeypatch.setattr(pieces, "SIZE", 1)
+    monkeypatch.setattr(chunked_files, "SIZE", 1)
     parts, whole = bench(), bench()
-    assert isinstance(source(parts, path, until=until), PiecedSource)
+    assert isinstance(source(parts, path, until=until), ChunkedFileSource)
     replay = parts.replay(path, type="A", time="t", until=until)
     replay.run()
-    monkeypatch.setattr(pieces, "SIZE", 10**9)
-    assert not isinstance(source(whole, path), PiecedSource)
+    monkeypatch.setattr(chunked_files, "SIZE", 10**9)
+    assert not isinstance(source(whole, path), ChunkedFileSource)
     whole.replay(path, type="A", time="t", until=until).run()
     assert replay.progress.events == replay.progress.total
     for name in ("s", "u"):
@@ -170,11 +170,11 @@ def test_pieces_are_read_where_they_are_what_the_whole_is(
     path = written(given, f"a.{kind}")
 
     def replayed(size: int) -> pd.DataFrame | str:
-        monkeypatch.setattr(pieces, "SIZE", size)
+        monkeypatch.setattr(chunked_files, "SIZE", size)
         cep = Workbench()
         cep.run(ODD)
         if size == 1 and in_pieces is not None:
-            assert isinstance(source(cep, path), PiecedSource) is in_pieces
+            assert isinstance(source(cep, path), ChunkedFileSource) is in_pieces
         try:
             cep.replay(path, type="A", time="t").run()
         except EventError as error:
@@ -224,14 +224,14 @@ def test_a_look_at_the_past_does_not_check_the_file_again(path: str, monkeypatch
     replay.run()
     plain.replay(given, type="A", time="t", until=300).run()
     read: list[int] = []
-    real = pieces.pieces
+    real = chunked_files.pieces
 
     def counting(*args: Any) -> Any:
         for piece in real(*args):
             read.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(pieces, "pieces", counting)
+    monkeypatch.setattr(chunked_files, "pieces", counting)
     assert replay.at(300).iterate("s") == plain.iterate("s")
     assert sum(read) < len(given), "to be checked it would be read to its end"
     assert replay.at(900).iterate("s") != plain.iterate("s")
@@ -249,9 +249,9 @@ def huge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "BLOCK", 150)
 
 
-def begun(opened: Source) -> bool:
+def begun(opened: ReplaySource) -> bool:
     """Whether it is read from the first event on, without a check of all of it."""
-    return isinstance(opened, PiecedSource) and opened.total is None
+    return isinstance(opened, ChunkedFileSource) and opened.total is None
 
 
 @pytest.mark.usefixtures("huge")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from cepbook import Workbench
-from cepbook.session.running import arrivals
-from cepbook.session.why.acting import Stage
-from cepbook.session.why.answers import Course
+from cepbook.session.explain.explanations import StatementOutcome
+from cepbook.session.explain.why_not_triggers import ProbeStep
+from cepbook.session.history import event_log
 
 SCHEMA = "create schema Tick(symbol string, price double); create schema Ref(x int);"
 
 
-def course(cep: Workbench, event: int) -> Course:
+def course(cep: Workbench, event: int) -> StatementOutcome:
     (found,) = cep.why("q", event).courses
     return found
 
@@ -41,7 +41,7 @@ def test_the_row_that_it_equals_is_told(epl: str) -> None:
     note = "its row, 3 of 3, equals row 1 of the same delivery, of symbol=b  price=0.0"
     if "order" in epl:  # the rows of the other events stand behind those of b
         note = "its row, 2 of 3, equals row 1 of the same delivery, of symbol=b  price=0.0"
-    assert found.fell_at == Stage("distinct", False, "select distinct", (("symbol", "b"),), note)
+    assert found.fell_at == ProbeStep("distinct", False, "select distinct", (("symbol", "b"),), note)
     assert sorted(row["symbol"] for _, row in found.rows) == ["a", "b"]
 
 
@@ -59,7 +59,7 @@ def test_rows_of_other_deliveries_do_not_count() -> None:
 def test_a_store_that_was_filled_before_what_is_kept_is_not_said_to_be_empty(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def judged() -> Course:
+    def judged() -> StatementOutcome:
         cep = Workbench()
         cep.run(f"{SCHEMA} {store}; insert into W select x from Ref; @name('q') select * from Tick unidirectional, W")
         cep.send("Ref", x=1) if known else None
@@ -70,7 +70,7 @@ def test_a_store_that_was_filled_before_what_is_kept_is_not_said_to_be_empty(
 
     known = False
     assert ("W", "it holds no rows") in [(stage.text, stage.note) for stage in judged().stages]
-    monkeypatch.setattr(arrivals, "KEPT", 3)
+    monkeypatch.setattr(event_log, "KEPT", 3)
     known = True
     found = judged()
     assert found.outcome == "not known"

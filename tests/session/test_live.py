@@ -18,9 +18,9 @@ import pytest
 
 from cepbook.errors import EventError, UsageError
 from cepbook.session import Workbench, inlets
-from cepbook.session.driving.live import LiveInterrupted
+from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.inlets import Malformed
-from cepbook.session.running.stage import Stage
+from cepbook.session.replay.live_ingestion import LiveInterrupted
 from tests.waiting import until
 
 
@@ -218,9 +218,9 @@ async def burst(count: int, **more: Any) -> AsyncIterator[object]:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many events came with each call of the engine."""
     found: list[int] = []
-    whole = Stage.feeder
+    whole = EngineHandle.feeder
 
-    def counting(self: Stage, types: Any) -> Any:
+    def counting(self: EngineHandle, types: Any) -> Any:
         feed = whole(self, types)
 
         def counted(parts: Any, stepping: bool) -> None:
@@ -229,7 +229,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return counted
 
-    monkeypatch.setattr(Stage, "feeder", counting)
+    monkeypatch.setattr(EngineHandle, "feeder", counting)
     return found
 
 
@@ -707,7 +707,7 @@ def test_many_lines_of_a_file_need_no_further_look(kind: str, cep: Workbench, tm
 
     async def scenario() -> Any:
         async def sleep(seconds: float) -> None:
-            seen.append(live.events["A"] + len(live._intake))
+            seen.append(live.events["A"] + len(live._batcher))
             await asyncio.sleep(0)
 
         live = cep.live({"A": inlets.tail(path, begin=True, sleep=sleep)}, now=Turned().now)

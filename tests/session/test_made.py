@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cepbook import Workbench
-from cepbook.lang import plan
-from cepbook.session.why.made import Piece
+from cepbook.lang.plan import nodes
+from cepbook.session.explain.provenance import ProvenanceEvent
 from tests.session.explained import contradictions, drawn
 
 TYPES = """create schema A(k string, x int); create schema B(k string, y int);
@@ -29,7 +29,7 @@ def bench(epl: str, feed: tuple[tuple[str, str, int], ...] = FEED) -> Workbench:
     return cep
 
 
-def short(pieces: tuple[Piece, ...] | None) -> list[Any] | None:
+def short(pieces: tuple[ProvenanceEvent, ...] | None) -> list[Any] | None:
     """Each event as its tag, its number, and when it came."""
     if pieces is None:
         return None
@@ -158,7 +158,7 @@ def test_subqueries_and_stores_are_shown_as_they_were() -> None:
 
 def test_a_variable_tells_what_assigned_it() -> None:
     cep = bench("@name('q') on B(y > 4) as b set level = b.y")
-    name = next(n for n, s in cep.runtime.statements.items() if isinstance(s.plan, plan.CreateVariableStatement))
+    name = next(n for n, s in cep.runtime.statements.items() if isinstance(s.plan, nodes.CreateVariableStatement))
     fired = cep.why(name, row=0)
     assert short(fired.made) == [("", 5, 1)] and fired.cause == "an event of type B"
 
@@ -220,7 +220,7 @@ def test_rows_of_the_corpus() -> None:
 
 def _is_of_pattern(workbench: Workbench, name: str) -> bool:
     found = workbench.runtime.statement(name).plan
-    return isinstance(found, plan.SelectStatement) and found.source.pattern is not None
+    return isinstance(found, nodes.SelectStatement) and found.source.pattern is not None
 
 
 def test_of_two_deliveries_of_one_instant_each_is_made_of_what_was_held() -> None:

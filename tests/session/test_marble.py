@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from cepbook.errors import StatementError, UsageError
-from cepbook.lang.windows import EXAMPLE_SCHEMA, WINDOWS
+from cepbook.lang.registry.windows import EXAMPLE_SCHEMA, WINDOWS
 from cepbook.session import Marble, Workbench
-from cepbook.session.running import arrivals
+from cepbook.session.history import event_log
 
 SCHEMA = "create schema Tick(symbol string, price double);"
 
@@ -242,7 +242,7 @@ def test_after_a_rewind_variables_keep_what_they_were_given() -> None:
 
 # ---------------------------------------------------------------- what is not known
 def test_what_is_not_known_any_more_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrivals, "KEPT", 5)
+    monkeypatch.setattr(event_log, "KEPT", 5)
     cep = workbench("@name('s') select count(*) as n from Tick#keepall", start=1_704_096_000_000)
     send(cep, *[(1_704_096_000_000 + 1000 * i, "A", float(i)) for i in range(8)])
     marble = cep.marble("s")
@@ -255,7 +255,7 @@ def test_what_is_not_known_any_more_is_said(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_had_left_the_window_before_need_not_be_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrivals, "KEPT", 50)
+    monkeypatch.setattr(event_log, "KEPT", 50)
     cep = workbench(
         "@name('few') select * from Tick#length(3); @name('many') select * from Tick#length(45);"
         "@name('all') select * from Tick#keepall; @name('none') select * from Tick;"
@@ -270,7 +270,7 @@ def test_what_had_left_the_window_before_need_not_be_known(monkeypatch: pytest.M
 
 
 def test_of_a_replay_as_many_events_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrivals, "KEPT", 5)
+    monkeypatch.setattr(event_log, "KEPT", 5)
     cep = workbench("@name('s') select * from Tick#length(2)")
     frame = pd.DataFrame({"symbol": "A", "price": [float(i) for i in range(900)], "at": range(900)})
     cep.replay(frame, type="Tick", time="at").run()

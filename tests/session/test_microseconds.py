@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import pytest
 
+from cepbook.display import format_time
 from cepbook.engine.config import Config
 from cepbook.errors import EventError
-from cepbook.magics.notation import parse_clock
-from cepbook.magics.show import clock_text
+from cepbook.magics.event_cells.notation import parse_clock
+from cepbook.magics.shell.output import clock_text
 from cepbook.session import Workbench
-from cepbook.shown import time_text
-from cepbook.widgets.source import WorkbenchSource
+from cepbook.widgets.live_view.view_source import WorkbenchSource
 
 SECOND = 1_000_000
 EPL = """
@@ -71,8 +71,8 @@ def test_replays_expire_what_is_due(whole: bool) -> None:
 
 def test_texts_of_magics_and_views() -> None:
     assert clock_text(5 * SECOND, SECOND) == "00:00:05.000 (5000000 µs)"
-    assert time_text(5 * SECOND + 12, second=SECOND) == "00:00:05.000012"
-    assert time_text(1_704_067_205_000_001, second=SECOND) == "2024-01-01 00:00:05.000001"
+    assert format_time(5 * SECOND + 12, second=SECOND) == "00:00:05.000012"
+    assert format_time(1_704_067_205_000_001, second=SECOND) == "2024-01-01 00:00:05.000001"
     for text, time in (
         ("t = t.plus(1 min 2 usec)", 60 * SECOND + 2),
         ("t = t.plus(1 month)", 31 * 86_400 * SECOND),

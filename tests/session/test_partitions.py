@@ -7,11 +7,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cepbook.engine.contexts.notices import Notice
+from cepbook.engine.contexts.partition_listeners import PartitionNotice
 from cepbook.errors import UsageError
 from cepbook.session import ByCategory, ByHash, ById, ByKey, ByProperties, Nested, Workbench
-from cepbook.session.inspect.matches import MatchRecord
-from cepbook.session.running.lives import KEPT, ContextLives
+from cepbook.session.history.partition_lifetimes import KEPT, ContextLifetimes
+from cepbook.session.inspect.match_record import MatchRecord
 
 SCHEMAS = "create schema Txn(cust string, account string, amount double); create schema Go(id string);"
 KEYED = """create context ByCust partition by cust from Txn;
@@ -218,7 +218,7 @@ def test_a_partition_listener_hears_of_everything_until_it_is_taken_back() -> No
     cep = Workbench()
     cep.run(SCHEMAS)
     cep.run(KEYED.split(";")[0])
-    heard: list[Notice] = []
+    heard: list[PartitionNotice] = []
     cancel = cep.on_partition("ByCust", heard.append)
     cep.run(KEYED.split(";")[1])
     cep.advance(10)
@@ -330,19 +330,19 @@ def test_a_timeline_shows_a_sensible_number_of_partitions(partitions: Any) -> No
 
 
 def test_the_record_of_lives_is_bounded() -> None:
-    lives = ContextLives()
+    lives = ContextLifetimes()
     for number in range(KEPT + 10):
-        lives.take(Notice("allocated", "C", number, {}, number))
+        lives.take(PartitionNotice("allocated", "C", number, {}, number))
     assert (len(lives.lives), lives.lives[0].id, lives.live) == (KEPT, 10, KEPT + 10)
-    lives.take(Notice("deallocated", "C", 3, {}, 10**6))
-    lives.take(Notice("deallocated", "C", KEPT, {}, 10**6))
+    lives.take(PartitionNotice("deallocated", "C", 3, {}, 10**6))
+    lives.take(PartitionNotice("deallocated", "C", KEPT, {}, 10**6))
     assert lives.live == KEPT + 8 and sum(life.died is not None for life in lives.lives) == 1
-    lives.take(Notice("deactivated", "C", None, {}, 2 * 10**6))
+    lives.take(PartitionNotice("deactivated", "C", None, {}, 2 * 10**6))
     assert lives.live == 0 and all(life.died is not None for life in lives.lives)
     assert not lives._open
-    lives.take(Notice("allocated", "C", 10, {}, 3 * 10**6))  # ids begin anew; that of the oldest is used again
-    lives.take(Notice("allocated", "C", 11, {}, 3 * 10**6))
-    lives.take(Notice("deallocated", "C", 10, {}, 4 * 10**6))
+    lives.take(PartitionNotice("allocated", "C", 10, {}, 3 * 10**6))  # ids begin anew; that of the oldest is used again
+    lives.take(PartitionNotice("allocated", "C", 11, {}, 3 * 10**6))
+    lives.take(PartitionNotice("deallocated", "C", 10, {}, 4 * 10**6))
     assert [life.died for life in list(lives.lives)[-2:]] == [4 * 10**6, None]
 
 

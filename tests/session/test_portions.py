@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pandas as pd
 
 from cepbook.session import Workbench
-from cepbook.session.driving.portions import CALLED, PIECES, Portions
+from cepbook.session.replay.batch_sizer import CALLED, PIECES, BatchSizer
 
 
-def sizes(portions: Portions, seconds: Callable[[int], float], calls: int) -> list[int]:
+def sizes(portions: BatchSizer, seconds: Callable[[int], float], calls: int) -> list[int]:
     """The events of so many calls, of which each takes so long."""
     found = []
     for _ in range(calls):
@@ -21,19 +21,19 @@ def sizes(portions: Portions, seconds: Callable[[int], float], calls: int) -> li
 
 
 def test_it_grows_by_steps_to_what_fits() -> None:
-    assert sizes(Portions(1000), lambda n: n * 1e-7, 12) == [16 * 2**n for n in range(10)] + [8192] * 2
-    assert max(sizes(Portions(1000), lambda n: n * 1e-5, 20)) == 512, "which take 5 ms"
+    assert sizes(BatchSizer(1000), lambda n: n * 1e-7, 12) == [16 * 2**n for n in range(10)] + [8192] * 2
+    assert max(sizes(BatchSizer(1000), lambda n: n * 1e-5, 20)) == 512, "which take 5 ms"
 
 
 def test_one_call_that_took_long_is_enough() -> None:
     """A function that takes 1 ms all of a sudden: 8 s, and then 10 ms, not 4 s, 2 s, …"""
-    portions = Portions(1000)
+    portions = BatchSizer(1000)
     sizes(portions, lambda n: n * 1e-7, 12)
     assert sizes(portions, lambda n: n * 1e-3, 4) == [8192, 16, 16, 16]
 
 
 def test_with_code_of_the_user_it_begins_with_one_event_and_stays_below_a_second() -> None:
-    portions = Portions(1000, lambda: True)
+    portions = BatchSizer(1000, lambda: True)
     assert sizes(portions, lambda n: n * 1e-7, 13) == [2**n for n in range(11)] + [CALLED] * 2
     assert sizes(portions, lambda n: n * 0.1, 4) == [CALLED, 1, 1, 1], "events that take 0.1 s each"
     assert sizes(portions, lambda n: n * 1e-7, 3) == [1, 2, 4]
@@ -41,7 +41,7 @@ def test_with_code_of_the_user_it_begins_with_one_event_and_stays_below_a_second
 
 def test_calls_that_take_long_whatever_the_number_of_events_keep_it() -> None:
     """Thousands of statements: less than one event cannot come with a call, and fewer would be slower."""
-    portions = Portions(1000)
+    portions = BatchSizer(1000)
     assert set(sizes(portions, lambda n: 0.5 + n * 1e-4, 20)[5:]) == {PIECES[0]}
 
 

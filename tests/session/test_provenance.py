@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cepbook import Workbench
-from cepbook.session.inspect.matches import MatchRecord
-from cepbook.widgets.source import WorkbenchSource
+from cepbook.session.inspect.match_record import MatchRecord
+from cepbook.widgets.live_view.view_source import WorkbenchSource
 
 
 def test_a_join_tells_which_events_made_a_row() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cepbook import Workbench
-from cepbook.engine import queries
-from cepbook.engine.compiler import compile_plan
 from cepbook.engine.config import Config
+from cepbook.engine.deploy import fire_and_forget
+from cepbook.engine.deploy.compiler import compile_plan
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError, ParseError, UsageError
-from cepbook.session.inspect.query import tables_of
+from cepbook.session.inspect.fire_and_forget import queried_statements
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def cep() -> Workbench:
 def test_a_query_reads_named_windows_and_statements(cep: Workbench) -> None:
     assert cep.query("select k, x from W order by x desc").to_dict("list") == {"k": ["c", "b", "a"], "x": [2, 1, 0]}
     assert cep.query("select k from kept").to_dict("list") == {"k": ["b", "c"]}
-    assert tables_of("select * from W", cep.runtime) == ()
-    assert tables_of("select * from kept", cep.runtime) == ("kept",)
+    assert queried_statements("select * from W", cep.runtime) == ()
+    assert queried_statements("select * from kept", cep.runtime) == ("kept",)
 
 
 def test_a_query_that_changes_a_named_window_gives_what_changed(cep: Workbench) -> None:
@@ -67,7 +67,7 @@ def test_a_prepared_query_is_compiled_once_for_values_of_the_same_types(
         compiled.append(plan)
         return compile_plan(plan, *others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(queries, "compile_plan", counting)
+    monkeypatch.setattr(fire_and_forget, "compile_plan", counting)
     found = cep.prepare("select k, x + :more as y from W where x >= :more")
     assert found.parameters == ("more",)
     assert found.run(more=1).to_dict("list") == {"k": ["b", "c"], "y": [2, 3]}

@@ -16,13 +16,13 @@ import pytest
 
 from cepbook.errors import EventError, Interrupted, UsageError
 from cepbook.lang import types as t
-from cepbook.lang.catalog import EventType
-from cepbook.session.data.framed import Wanted
-from cepbook.session.data.merge import Part
-from cepbook.session.data.sources import open_source
-from cepbook.session.driving import course, portions
-from cepbook.session.driving import replay as module
-from cepbook.session.driving.replay import Replay
+from cepbook.lang.plan.catalog import EventType
+from cepbook.session.io.frame_source import SourceOptions
+from cepbook.session.io.source_merge import SourceBatch
+from cepbook.session.io.sources import open_source
+from cepbook.session.replay import batch_sizer, replay_loop
+from cepbook.session.replay import replay as module
+from cepbook.session.replay.replay import Replay
 from tests.waiting import until
 
 KIND = EventType("E", {"at": t.LONG, "n": t.LONG})
@@ -59,10 +59,10 @@ class FakeEngine:
     def halt(self, on: bool) -> None:
         self.halted = on
 
-    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part], bool], None]:
+    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[SourceBatch], bool], None]:
         return self.feed
 
-    def feed(self, parts: Sequence[Part], stepping: bool) -> None:
+    def feed(self, parts: Sequence[SourceBatch], stepping: bool) -> None:
         self.calls.append(sum(len(part.times) for part in parts))
         events = [
             (rank, part.type_name, time, number)
@@ -93,7 +93,7 @@ class FakeEngine:
 
 def source(*times: int, kind: EventType = KIND, **options: Any) -> Any:
     events = [{"at": at, "n": n} for n, at in enumerate(times)]
-    return open_source(events, Wanted(kind, "at", TYPES, **options))
+    return open_source(events, SourceOptions(kind, "at", TYPES, **options))
 
 
 def test_order_clock_and_result() -> None:
@@ -146,7 +146,7 @@ def test_steps_reach_the_end_and_the_clock_goes_to_until() -> None:
 
 def test_await_runs_in_slices_and_lets_the_loop_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SLICE", 0.0)
-    monkeypatch.setattr(portions, "PIECES", (4, 4))
+    monkeypatch.setattr(batch_sizer, "PIECES", (4, 4))
 
     async def main() -> tuple[int, Any]:
         engine = FakeEngine()
@@ -187,7 +187,7 @@ def test_orders_from_another_thread() -> None:
 
 
 def test_pause_by_a_listener_stops_between_events_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portions, "PIECES", (10, 10))
+    monkeypatch.setattr(batch_sizer, "PIECES", (10, 10))
     engine = FakeEngine()
     replay = Replay(engine, [source(*range(1000))])
     engine.on_event = lambda: replay.pause() if len(engine.numbers) == 15 else None
@@ -220,7 +220,7 @@ def test_a_cancelled_await_pauses() -> None:
 
 
 def test_keyboard_interrupt_pauses_between_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portions, "PIECES", (10, 10))
+    monkeypatch.setattr(batch_sizer, "PIECES", (10, 10))
     engine = FakeEngine()
     replay = Replay(engine, [source(*range(1000))])
     engine.on_event = lambda: os.kill(os.getpid(), signal.SIGINT) if len(engine.numbers) == 15 else None
@@ -245,7 +245,7 @@ def test_a_failing_source_leaves_the_good_rows_and_says_where() -> None:
         yield {"at": 2, "n": 1}
         raise OSError("gone")
 
-    wanted = Wanted(KIND, "at", TYPES)
+    wanted = SourceOptions(KIND, "at", TYPES)
     replay = Replay(engine, [open_source(events(), wanted)], until=99)
     with pytest.raises(EventError, match=r"source of `E` failed before row 2: OSError\('gone'\)"):
         replay.run()
@@ -358,7 +358,7 @@ def test_events_far_apart_come_with_calls_of_their_own() -> None:
 
 def by_hand(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
     """The wall clock of replays is `clock`, in seconds, and sleeping takes no time."""
-    for each in (module, course):
+    for each in (module, replay_loop):
         monkeypatch.setattr(each, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
 
 
@@ -446,7 +446,7 @@ def test_garbage_is_collected_as_usual_when_no_event_flows() -> None:
     assert gc.get_threshold() == usual
     replay.run()
     assert gc.get_threshold() == usual
-    assert set(during) == {module.Patience.OBJECTS}
+    assert set(during) == {module.CollectionPause.OBJECTS}
 
     async def cut_short() -> None:
         task = asyncio.ensure_future(_result(Replay(FakeEngine(), [source(0, 60_000)], speed=1)))

@@ -12,7 +12,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
-from cepbook.session.data import framed, sources
+from cepbook.session.io import frame_source, sources
 
 BOTH = """
     @name('q') insert into Both select 'a' as src, n from A; @name('r') insert into Both select 'b' as src, n from B;
@@ -46,7 +46,7 @@ def events(seed: int) -> tuple[dict[str, list[dict[str, int]]], list[tuple[str, 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_order_is_time_sequence_type(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(framed, "FRAME_CHUNK", 1 + seed % 7)  # ties across the ends of chunks
+    monkeypatch.setattr(frame_source, "FRAME_CHUNK", 1 + seed % 7)  # ties across the ends of chunks
     monkeypatch.setattr(sources, "EVENT_CHUNK", 1 + seed % 5)
     made, order = events(seed)
     frames = {name: pd.DataFrame(rows) for name, rows in made.items()}

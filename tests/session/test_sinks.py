@@ -19,8 +19,8 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
-from cepbook.session.data.writers import open_writer
-from cepbook.session.running.sinks import SinkError
+from cepbook.session.io.sinks import SinkError
+from cepbook.session.io.writers import open_writer
 
 EPL = "create schema A(id string, x long); @name('q') select irstream id, x from A#length(2)"
 
@@ -182,9 +182,9 @@ def test_export_of_changes(cep: Workbench, tmp_path: Path) -> None:
     assert cep.export("q", tmp_path / "c.csv", changes=True) == 4
     assert (tmp_path / "c.csv").read_text().splitlines()[-1] == "0,2,remove,e1,1"
     with pytest.raises(SinkError, match=r"c\.parquet' cannot be written"):
-        from cepbook.session.running import sinks
+        from cepbook.session.io import sinks
 
-        sinks.export(
+        sinks.export_rows(
             [["no number"]], tmp_path / "c.parquet", {"x": cep.runtime.catalog.event_types["A"].properties["x"]}, "t"
         )
 
@@ -277,7 +277,7 @@ def test_an_export_that_fails_leaves_the_file_that_was_there(
     def full(self: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cepbook.session.data.writers.CsvWriter.close", full)  # what is written last
+    monkeypatch.setattr("cepbook.session.io.writers.CsvWriter.close", full)  # what is written last
     with pytest.raises(SinkError, match=r"q\.csv' cannot be written: .*No space left on device"):
         cep.export("q", path)
     assert [each.read_text() for each in tmp_path.iterdir()] == ["mine"]

@@ -15,20 +15,20 @@ import pytest
 
 from cepbook.errors import EventError, UsageError
 from cepbook.lang import types as t
-from cepbook.lang.catalog import EventType
-from cepbook.session.data import framed
-from cepbook.session.data.framed import Wanted
-from cepbook.session.data.merge import Merge, Part
-from cepbook.session.data.sources import open_source
+from cepbook.lang.plan.catalog import EventType
+from cepbook.session.io import frame_source
+from cepbook.session.io.frame_source import SourceOptions
+from cepbook.session.io.source_merge import SourceBatch, SourceMerge
+from cepbook.session.io.sources import open_source
 
 TICK = EventType("Tick", {"at": t.LONG, "symbol": t.STRING, "price": t.DOUBLE, "size": t.INT})
 
 
-def wanted(event_type: EventType = TICK, time: str = "at", **options: Any) -> Wanted:
-    return Wanted(event_type, time, {event_type.name: event_type}, **options)
+def wanted(event_type: EventType = TICK, time: str = "at", **options: Any) -> SourceOptions:
+    return SourceOptions(event_type, time, {event_type.name: event_type}, **options)
 
 
-def read(given: object, w: Wanted, *names: str) -> tuple[list[int], list[tuple[Any, ...]]]:
+def read(given: object, w: SourceOptions, *names: str) -> tuple[list[int], list[tuple[Any, ...]]]:
     times, rows = list[int](), list[tuple[Any, ...]]()
     for chunk in open_source(given, w).chunks():
         times += chunk.times
@@ -159,7 +159,7 @@ def test_until_is_inclusive_and_counts() -> None:
 
 
 def test_frames_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(framed, "FRAME_CHUNK", 2)
+    monkeypatch.setattr(frame_source, "FRAME_CHUNK", 2)
     assert [len(c.times) for c in open_source(ticks(at=[3, 2, 1]), wanted()).chunks()] == [2, 1]
     assert read(ticks(at=[3, 2, 1]), wanted())[0] == [1, 2, 3]
 
@@ -270,8 +270,8 @@ def test_things_that_are_no_source(given: object) -> None:
         open_source(given, wanted())
 
 
-def merged(given: list[object], until: int | None = None, most: int = 1_000_000) -> list[list[Part]]:
-    merge = Merge([open_source(one, wanted()) for one in given], until)
+def merged(given: list[object], until: int | None = None, most: int = 1_000_000) -> list[list[SourceBatch]]:
+    merge = SourceMerge([open_source(one, wanted()) for one in given], until)
     found = []
     while parts := merge.take(most):
         assert 0 < sum(len(part.times) for part in parts) <= most
@@ -280,7 +280,7 @@ def merged(given: list[object], until: int | None = None, most: int = 1_000_000)
     return found
 
 
-def symbols(found: list[list[Part]]) -> list[str]:
+def symbols(found: list[list[SourceBatch]]) -> list[str]:
     """The symbols in total order."""
     order: list[str] = []
     for parts in found:
@@ -305,7 +305,7 @@ def test_merge_orders_by_time_then_source_then_row(most: int) -> None:
 
 
 def test_merge_waits_for_its_time() -> None:
-    merge = Merge([open_source([{"at": 1}, {"at": 3}], wanted())])
+    merge = SourceMerge([open_source([{"at": 1}, {"at": 3}], wanted())])
     assert merge.peek() == 1
     assert merge.take(9, upto=0) == []
     assert [part.times for part in merge.take(9, upto=2)] == [[1]]
@@ -314,7 +314,7 @@ def test_merge_waits_for_its_time() -> None:
 
 @pytest.mark.parametrize("most", [1, 3, 1000])
 def test_merge_agrees_with_sorting(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(framed, "FRAME_CHUNK", 7)
+    monkeypatch.setattr(frame_source, "FRAME_CHUNK", 7)
     random = np.random.default_rng(5)
     frames: list[pd.DataFrame] = []
     for number in range(3):
@@ -329,7 +329,7 @@ def test_merge_agrees_with_sorting(monkeypatch: pytest.MonkeyPatch, most: int) -
 
 
 def test_a_part_can_lose_its_first_events() -> None:
-    (part,) = Merge([open_source(ticks(at=[3, 2, 1]), wanted())]).take(3)
+    (part,) = SourceMerge([open_source(ticks(at=[3, 2, 1]), wanted())]).take(3)
     later = part.after(2)
     assert (later.times, later.column("symbol"), later.column("size")) == ([3], ["a"], [1])
 

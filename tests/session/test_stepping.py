@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cepbook.session import Workbench
-from cepbook.testing.recording import scenario_of
+from cepbook.testing.workbench_scenario import scenario_of
 
 SCHEMA = "create schema A(t long, k string, x int) starttimestamp t;"
 MODULES = {

@@ -7,8 +7,8 @@ import pytest
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang import types as t
-from cepbook.session.data.tables import changes_of, frame_of
-from cepbook.session.running.modules import Owned, target_of
+from cepbook.session.core.cell_deployments import CellDeployment, replaced_deployment
+from cepbook.session.io.result_frames import changes_frame, rows_frame
 from cepbook.session.workbench import Workbench
 
 PROPERTIES = {"s": t.STRING, "n": t.LONG, "i": t.INT, "x": t.DOUBLE, "b": t.BOOLEAN, "o": t.OBJECT}
@@ -17,17 +17,17 @@ DTYPES = ["string", "Int64", "Int32", "float64", "boolean", "object"]
 
 @pytest.mark.parametrize("rows", [[], [{"s": "a", "n": 1, "i": 2, "x": 0.5, "b": True, "o": []}], [{}]])
 def test_dtypes_follow_types_not_values(rows: list[dict[str, object]]) -> None:
-    frame = frame_of(rows, PROPERTIES)
+    frame = rows_frame(rows, PROPERTIES)
     assert [str(d) for d in frame.dtypes] == DTYPES
     assert list(frame.columns) == list(PROPERTIES)
     assert len(frame) == len(rows)
 
 
 def test_nulls_and_broken_promises() -> None:
-    frame = frame_of([{"n": None, "x": None}, {"n": 2**62, "x": 1}], {"n": t.LONG, "x": t.DOUBLE})
+    frame = rows_frame([{"n": None, "x": None}, {"n": 2**62, "x": 1}], {"n": t.LONG, "x": t.DOUBLE})
     assert frame["n"].isna().tolist() == [True, False]
     assert frame["n"].iloc[1] == 2**62
-    assert frame_of([{"n": "no number"}], {"n": t.LONG})["n"].dtype == object
+    assert rows_frame([{"n": "no number"}], {"n": t.LONG})["n"].dtype == object
 
 
 def test_changes() -> None:
@@ -36,25 +36,30 @@ def test_changes() -> None:
         feed.push(*delivery)
     feed.push(10, [{"n": 1}, {"n": 2}], None)
     feed.push(11, None, [{"n": 1}])
-    frame = changes_of(feed.columns(3), {"n": t.INT})
+    frame = changes_frame(feed.columns(3), {"n": t.INT})
     assert list(frame.columns) == ["time", "seq", "kind", "n"]
     assert frame.to_dict("list") == {
         "time": [10, 10, 11], "seq": [3, 3, 4], "kind": ["insert", "insert", "remove"], "n": [1, 2, 1],
     }  # fmt: skip
-    assert [str(d) for d in changes_of(Feed().columns(), {"n": t.INT}).dtypes] == ["int64", "int64", "string", "Int32"]
+    assert [str(d) for d in changes_frame(Feed().columns(), {"n": t.INT}).dtypes] == [
+        "int64",
+        "int64",
+        "string",
+        "Int32",
+    ]
 
 
 def test_changes_of_a_statement_with_a_column_named_time() -> None:
     feed = Feed()
     feed.push(10, [{"time": 7}], None)
-    frame = changes_of(feed.columns(), {"time": t.LONG, "kind_": t.INT})
+    frame = changes_frame(feed.columns(), {"time": t.LONG, "kind_": t.INT})
     assert list(frame.columns) == ["time_", "seq", "kind", "time", "kind_"]
 
 
 def test_a_frame_of_changes_shares_no_lists_with_the_engine() -> None:
     feed, kept = Feed(), [1, 2]
     feed.push(10, [{"a": kept}], None)
-    changes_of(feed.columns(), {"a": t.Type("array", t.INT)})["a"].iloc[0].append(3)
+    changes_frame(feed.columns(), {"a": t.Type("array", t.INT)})["a"].iloc[0].append(3)
     assert kept == [1, 2]
 
 
@@ -77,14 +82,14 @@ def names(text: str) -> frozenset[str]:
     ],
 )
 def test_what_a_run_replaces(new: str, cell: str | None, expected: str | None) -> None:
-    owned = {"one": Owned("c1", names("a b"), "A"), "two": Owned(None, names("c"), "C")}
-    assert target_of(names(new), "text", cell, owned) == expected
+    owned = {"one": CellDeployment("c1", names("a b"), "A"), "two": CellDeployment(None, names("c"), "C")}
+    assert replaced_deployment(names(new), "text", cell, owned) == expected
 
 
 def test_a_module_without_names_is_known_by_its_text() -> None:
-    owned = {"one": Owned(None, names(""), "select 1"), "two": Owned("c1", names(""), "select 2")}
-    assert target_of(names(""), " select\n1", None, owned) == "one"
-    assert target_of(names(""), "select 2", None, owned) is None
+    owned = {"one": CellDeployment(None, names(""), "select 1"), "two": CellDeployment("c1", names(""), "select 2")}
+    assert replaced_deployment(names(""), " select\n1", None, owned) == "one"
+    assert replaced_deployment(names(""), "select 2", None, owned) is None
 
 
 @pytest.mark.parametrize(
@@ -96,9 +101,9 @@ def test_a_module_without_names_is_known_by_its_text() -> None:
     ],
 )
 def test_names_of_other_cells(new: str, cell: str | None) -> None:
-    owned = {"one": Owned("c1", names("a b"), "A"), "two": Owned(None, names("c"), "C")}
+    owned = {"one": CellDeployment("c1", names("a b"), "A"), "two": CellDeployment(None, names("c"), "C")}
     with pytest.raises(UsageError, match="deployed by other cells"):
-        target_of(names(new), "text", cell, owned)
+        replaced_deployment(names(new), "text", cell, owned)
 
 
 def test_named_windows_and_tables_are_asked_and_changed() -> None:

@@ -7,16 +7,16 @@ import random
 import pytest
 
 from cepbook import Workbench
+from cepbook.display import format_time
 from cepbook.engine.runtime import Config
-from cepbook.session.inspect.partials import partials_of
-from cepbook.session.inspect.times import Times
-from cepbook.shown import time_text
-from cepbook.widgets.choose import Choice
-from cepbook.widgets.choose import _written as written
-from cepbook.widgets.freeze import freeze
-from cepbook.widgets.partitions import event_lines
-from cepbook.widgets.source import WorkbenchSource
-from cepbook.widgets.why import shown
+from cepbook.session.inspect.partial_matches import partial_matches
+from cepbook.session.inspect.time_columns import TimeColumns
+from cepbook.widgets.live_view.partition_rows import match_lines
+from cepbook.widgets.live_view.row_filter import RowFilter
+from cepbook.widgets.live_view.row_filter import _written as written
+from cepbook.widgets.live_view.static_view import static_view
+from cepbook.widgets.live_view.view_source import WorkbenchSource
+from cepbook.widgets.why import answer_picture
 
 SCHEMAS = """create schema T(at long, ended long, x double, k string, other long)
 starttimestamp at endtimestamp ended;
@@ -52,7 +52,7 @@ def bench(epl: str = "", **settings: bool) -> Workbench:
 )  # fmt: skip
 def test_columns(epl: str, columns: set[str]) -> None:
     cep = bench(f"@name('q') {epl}")
-    assert Times(cep.runtime).of_statement("q") == set(columns)
+    assert TimeColumns(cep.runtime).of_statement("q") == set(columns)
 
 
 def test_streams_and_stores_that_statements_fill() -> None:
@@ -62,7 +62,7 @@ def test_streams_and_stores_that_statements_fill() -> None:
         "insert into Loop select at from T; insert into Loop select at from Loop(at < 0);"
         "@name('s') select moment from S; @name('w') select * from W; @name('m') select a from Mixed"
     )
-    times = Times(cep.runtime)
+    times = TimeColumns(cep.runtime)
     assert [times.of_type(name) for name in ("T", "S", "W", "Mixed")] == [
         {"at", "ended"}, {"moment"}, {"at", "ended"}, set(),
     ]  # fmt: skip
@@ -71,7 +71,7 @@ def test_streams_and_stores_that_statements_fill() -> None:
 
 def test_of_several_types_what_is_a_time_in_all() -> None:
     cep = bench("@name('j') select l.x from T#lastevent as l, U#lastevent as r")
-    assert Times(cep.runtime).of_events("j") == {"ended", "since"}, "`at` is none in U"
+    assert TimeColumns(cep.runtime).of_events("j") == {"ended", "since"}, "`at` is none in U"
 
 
 DAY = 1_357_034_400_000
@@ -83,11 +83,11 @@ def test_why_shows_times() -> None:
     for n in range(2):
         cep.advance(DAY + 1000 * n)
         cep.send("T", at=DAY + 1000 * n, ended=DAY + 5000, x=1.0, k="a", other=DAY)
-    told = shown(cep.why("q")).text
+    told = answer_picture(cep.why("q")).text
     assert "at=2013-01-01 10:00:00  x=1.0" in told, "the row that left"
     assert f"ended=2013-01-01 10:00:05  x=1.0  k=a  other={DAY}" in told, "the event"
     assert "2013-01-01 10:00:00  2013-01-01 10:00:00  2013-01-01 10:00:05" in told, "what it was made of, in a table"
-    judged = shown(cep.why("q", {"at": DAY, "x": -1.0, "k": "a", "ended": DAY, "other": 5})).text
+    judged = answer_picture(cep.why("q", {"at": DAY, "x": -1.0, "k": "a", "ended": DAY, "other": 5})).text
     assert "at=2013-01-01 10:00:00" in judged and "other=5" in judged
     assert "at" in cep.why("q").to_dict()["row_times"]
 
@@ -99,13 +99,15 @@ def test_views_show_times_and_find_them_as_they_are_shown() -> None:
     source = WorkbenchSource(cep, "q")
     assert [(column.name, column.kind) for column in source.columns] == [("at", "time"), ("x", "float")]
     assert source.times == {"at", "ended"}
-    told = freeze(source).text
+    told = static_view(source).text
     assert told.count("2013-01-01 10:02:00") == 2 and str(DAY) not in told, "in the stream and the window"
-    assert freeze(WorkbenchSource(cep, "n")).text.count("2013-01-01 10:02:00") == 3, "in the events of the window, too"
+    assert static_view(WorkbenchSource(cep, "n")).text.count("2013-01-01 10:02:00") == 3, (
+        "in the events of the window, too"
+    )
     sheet = source.every()
-    assert list(Choice(("10:01",)).found(sheet, ("at", "x"), {"at"})) == [1]
-    assert list(Choice(("2013-01-01", "1.0")).found(sheet, ("at", "x"), {"at"})) == [1]
-    assert list(Choice(by="at", down=True).first(sheet, range(3), 9)) == [2, 1, 0]
+    assert list(RowFilter(("10:01",)).found(sheet, ("at", "x"), {"at"})) == [1]
+    assert list(RowFilter(("2013-01-01", "1.0")).found(sheet, ("at", "x"), {"at"})) == [1]
+    assert list(RowFilter(by="at", down=True).first(sheet, range(3), 9)) == [2, 1, 0]
 
 
 def test_many_times_are_written_as_each_of_them() -> None:
@@ -113,14 +115,14 @@ def test_many_times_are_written_as_each_of_them() -> None:
     draw = random.Random(1)
     times += [draw.randrange(-(10**13), 3 * 10**14) // draw.choice((1, 100, 1000)) * 1000 for _ in range(500)]
     times += [draw.randrange(10**12, 2 * 10**12) for _ in range(500)]
-    assert written([*times, None, "x"]) == [*map(time_text, times), None, "x"]
+    assert written([*times, None, "x"]) == [*map(format_time, times), None, "x"]
 
 
 def test_partial_matches_show_times() -> None:
     cep = bench("@name('p') select a.x as x from pattern [every a=T -> b=T(x > 5)]")
     cep.send("T", at=DAY, ended=None, x=1.0, k="a", other=DAY)
-    assert f"a = {{at=2013-01-01 10:00:00, ended=null, x=1.0, k=a, other={DAY}}}" in event_lines(
-        partials_of(cep.runtime, "p").rows[-1].events, WorkbenchSource(cep, "p").times
+    assert f"a = {{at=2013-01-01 10:00:00, ended=null, x=1.0, k=a, other={DAY}}}" in match_lines(
+        partial_matches(cep.runtime, "p").rows[-1].events, WorkbenchSource(cep, "p").times
     )
 
 
@@ -128,5 +130,5 @@ def test_why_with_a_clock_that_counts_microseconds() -> None:
     cep = bench(ASKED, microseconds=True)
     cep.advance(DAY * 1000 + 5)
     cep.send("T", at=DAY * 1000 + 5, x=1.0)
-    assert "at=2013-01-01 10:00:00.000005" in shown(cep.why("q")).text
+    assert "at=2013-01-01 10:00:00.000005" in answer_picture(cep.why("q")).text
     assert {c.name: c.kind for c in WorkbenchSource(cep, "q").columns} == {"at": "int", "x": "float"}

@@ -60,7 +60,7 @@ def go_on(cep: Workbench) -> Any:
 @pytest.mark.parametrize("keep", [1, 37, "5 sec", "1 hour", True])
 @pytest.mark.parametrize("stepping", [False, True])
 def test_as_it_was_at_any_instant(keep: int | str, stepping: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepbook.session.driving.travel.APART", 0.01)
+    monkeypatch.setattr("cepbook.session.history.replay_snapshots.APART", 0.01)
     frames = history(1, 250)
     cep = bench(frames)
     replay = cep.replay(frames, keep=keep, stepping=stepping)
@@ -116,33 +116,33 @@ def test_what_was_done_by_hand_stays_done() -> None:
 
 
 def test_snapshots_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepbook.session.driving.travel.MOST", 32)
+    monkeypatch.setattr("cepbook.session.history.replay_snapshots.MAX_SNAPSHOTS", 32)
     frames = history(4)
     cep = bench(frames)
     replay = cep.replay(frames, keep=1)
     replay.run()
-    travel = replay._travel
+    travel = replay._replay_snapshots
     assert travel is not None and len(travel._kept) <= 33 and travel._kept[0].taken == 0
     assert travel._kept[-1].taken > 350
 
 
 def test_snapshots_are_small_together(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = history(4)
-    monkeypatch.setattr("cepbook.session.driving.travel.BYTES", 1)
+    monkeypatch.setattr("cepbook.session.history.replay_snapshots.MAX_SNAPSHOT_BYTES", 1)
     replay = bench(frames).replay(frames, keep=1)
     replay.run()
-    assert replay._travel is not None and len(replay._travel._kept) <= 9
+    assert replay._replay_snapshots is not None and len(replay._replay_snapshots._kept) <= 9
 
 
 def test_snapshots_by_cost_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = history(4)
     spent = iter(range(10_000))
-    monkeypatch.setattr("cepbook.session.driving.travel.wall.thread_time", lambda: next(spent))
-    monkeypatch.setattr("cepbook.session.driving.travel.SHARE", 3)
-    monkeypatch.setattr("cepbook.session.driving.portions.PIECES", (1, 1))
+    monkeypatch.setattr("cepbook.session.history.replay_snapshots.wall.thread_time", lambda: next(spent))
+    monkeypatch.setattr("cepbook.session.history.replay_snapshots.SHARE", 3)
+    monkeypatch.setattr("cepbook.session.replay.batch_sizer.PIECES", (1, 1))
     replay = bench(frames).replay(frames, keep=True, stepping=True)
     replay.run()
-    kept = replay._travel._kept if replay._travel is not None else []
+    kept = replay._replay_snapshots._kept if replay._replay_snapshots is not None else []
     asked = [later.taken - earlier.taken for earlier, later in pairwise(kept)]
     assert len(kept) > 10 and set(asked[:-1]) == {3}, "one event a look, and each look asks the time once"
 
@@ -156,11 +156,11 @@ def test_a_snapshot_that_was_slow_once_leaves_no_gap(monkeypatch: pytest.MonkeyP
         clock[0] += 1
         return clock[0]
 
-    monkeypatch.setattr("cepbook.session.driving.travel.wall.thread_time", spent)
-    monkeypatch.setattr("cepbook.session.driving.travel.SHARE", 3)
-    monkeypatch.setattr("cepbook.session.driving.portions.PIECES", (1, 1))
+    monkeypatch.setattr("cepbook.session.history.replay_snapshots.wall.thread_time", spent)
+    monkeypatch.setattr("cepbook.session.history.replay_snapshots.SHARE", 3)
+    monkeypatch.setattr("cepbook.session.replay.batch_sizer.PIECES", (1, 1))
     replay = bench(frames).replay(frames, keep=True, stepping=True)
-    travel = replay._travel
+    travel = replay._replay_snapshots
     assert travel is not None
     save = travel._save
 

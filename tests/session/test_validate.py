@@ -13,15 +13,15 @@ import pytest
 
 from cepbook.errors import EventError
 from cepbook.lang import types as t
-from cepbook.lang.catalog import EventType
-from cepbook.session.values.validate import EventCheck, find_type
+from cepbook.lang.plan.catalog import EventType
+from cepbook.session.io.event_validation import EventValidator, find_type
 
 PLACE = EventType("Place", {"name": t.STRING, "height": t.DOUBLE})
 
 
 def check(of: t.Type, value: Any) -> Any:
     kind = EventType("T", {"x": of})
-    return EventCheck(kind, {"T": kind, "Place": PLACE})({"x": value})["x"]
+    return EventValidator(kind, {"T": kind, "Place": PLACE})({"x": value})["x"]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ class Pair(NamedTuple):
 
 def test_events_of_classes_may_have_more_attributes() -> None:
     kind = EventType("R", {"at": t.LONG, "place": t.event_of("Place")})
-    conform = EventCheck(kind, {"R": kind, "Place": PLACE})
+    conform = EventValidator(kind, {"R": kind, "Place": PLACE})
     expected = {"at": 1, "place": {"name": "x", "height": None}}
     assert conform(Reading(1, {"name": "x"})) == expected
     assert conform(Pair(1, {"name": "x"})) == expected
@@ -140,7 +140,7 @@ def test_events_of_classes_may_have_more_attributes() -> None:
 
 def test_the_event_is_copied_complete_and_in_order() -> None:
     given = {"height": 2.0}
-    found = EventCheck(PLACE, {})(given)
+    found = EventValidator(PLACE, {})(given)
     assert list(found.items()) == [("name", None), ("height", 2.0)]
     assert given == {"height": 2.0}
 
@@ -151,6 +151,6 @@ def test_unknown_names() -> None:
     with pytest.raises(EventError, match="define one with"):
         find_type("Plac", {})
     with pytest.raises(EventError, match=r"(?s)no property `Name`.*did you mean `name`"):
-        EventCheck(PLACE, {})({"Name": "x"})
+        EventValidator(PLACE, {})({"Name": "x"})
     with pytest.raises(EventError, match="is a dict or a dataclass, not 5"):
-        EventCheck(PLACE, {})(5)
+        EventValidator(PLACE, {})(5)

@@ -8,7 +8,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
-from cepbook.session.why.answers import Course, Fired
+from cepbook.session.explain.explanations import RowExplanation, StatementOutcome
 
 TYPES = """create schema Tick(symbol string, price double);
 create variable double threshold = 5.0;
@@ -26,11 +26,11 @@ def bench(epl: str, ticks: tuple[tuple[str, float], ...] = PRICES, *, second: in
     return found
 
 
-def stages(course: Course) -> list[tuple[str, bool | None, str]]:
+def stages(course: StatementOutcome) -> list[tuple[str, bool | None, str]]:
     return [(stage.name, stage.passed, stage.text) for stage in course.stages]
 
 
-def only(found: Workbench, name: str, event: object, **options: object) -> Course:
+def only(found: Workbench, name: str, event: object, **options: object) -> StatementOutcome:
     judged = found.why(name, event, **options)  # type: ignore[call-overload]
     (course,) = judged.courses
     return course
@@ -320,7 +320,7 @@ def test_many_statements_are_judged_by_their_filters_and_thirty_run_again() -> N
 
 
 def test_what_runs_again_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepbook.session.why.fallen.HAPPENING", 7)
+    monkeypatch.setattr("cepbook.session.explain.why_not.HAPPENING", 7)
     found = bench(";".join(f"@name('s{i}') select * from Tick" for i in range(5)), (("A", 50), ("B", 60), ("A", 70)))
     courses = found.why(None, -1).courses
     assert [c.outcome for c in courses] == ["delivered"] * 2 + ["not known"] * 3
@@ -349,7 +349,7 @@ def test_what_cannot_be_asked() -> None:
         found.why(None, {"symbol": "A"})
     with pytest.raises(EventError):
         found.why("q", {"symbl": "A"})
-    assert isinstance(found.why("q"), Fired)
+    assert isinstance(found.why("q"), RowExplanation)
 
 
 def test_variables_of_other_cells_stand_in_no_ones_way() -> None:

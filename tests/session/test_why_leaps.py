@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cepbook import Workbench
-from cepbook.session.why.answers import Fired
+from cepbook.session.explain.explanations import RowExplanation
 
 
 def leapt(select: str, *, to: int = 10_000) -> Workbench:
@@ -19,7 +19,7 @@ def leapt(select: str, *, to: int = 10_000) -> Workbench:
     return cep
 
 
-def told(found: Fired) -> tuple[list[int], list[int]]:
+def told(found: RowExplanation) -> tuple[list[int], list[int]]:
     """The events that made it, those that were held."""
     return [piece.event["x"] for piece in found.made or ()], [e["x"] for w in found.windows for e in w.events]
 

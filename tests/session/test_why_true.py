@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cepbook import Workbench
-from cepbook.session.why.answers import Course
+from cepbook.session.explain.explanations import StatementOutcome
 from tests.session.test_made import short
 
 BASKETS = """create schema Item(sku string, n int);
@@ -16,7 +16,7 @@ create context PerId partition by id from Basket;
 """
 
 
-def course(epl: str, *baskets: list[tuple[str, int]]) -> Course:
+def course(epl: str, *baskets: list[tuple[str, int]]) -> StatementOutcome:
     cep = Workbench()
     cep.run(BASKETS + epl)
     for items in baskets:

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from cepbook.engine.config import Config
-from cepbook.engine.delta import Delta
+from cepbook.engine.delivery.delta import Delta
 from cepbook.errors import BindError, CepbookError, EventError, ParseError, StatementError, UsageError
 from cepbook.session import Workbench
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cepbook.errors import UsageError
-from cepbook.spark.java import find_java
+from cepbook.spark.java_home import find_java
 from cepbook.spark.session import local_session, require_pyspark
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import pandas as pd
 from cepbook import Workbench, spark
 from cepbook.errors import EventError
 from cepbook.spark import job
-from cepbook.spark.running.result import acting
-from cepbook.spark.session import local_session, shown_by
+from cepbook.spark.execution.spark_run import run_action
+from cepbook.spark.session import local_session, use_progress_display
 
 EPL = """
 @name('native') select symbol, price from Tick(price > 3);
@@ -97,7 +97,7 @@ def _function(session: Any, frame: Any) -> list[Any]:
     query = "select * from cep_run(TABLE({0}) PARTITION BY symbol ORDER BY at)"
     found = _rows(session.sql(query.format("ticks")))
     try:
-        acting(session.sql(query.format("select at, symbol from ticks")).collect)
+        run_action(session.sql(query.format("select at, symbol from ticks")).collect)
         said = "nothing"
     except EventError as wrong:
         said = str(wrong)
@@ -125,7 +125,7 @@ def _stopped(cep: Workbench, session: Any) -> list[Any]:
     batch = cep.spark({"Tick": session.range(0, 1000).selectExpr("id as at", "'A' as symbol", "id + 0.5D as price")},
                       statements=["slowly"])  # fmt: skip
     lines: list[str | None] = []
-    undo = shown_by(lines.append)
+    undo = use_progress_display(lines.append)
     threading.Timer(5, os.kill, (os.getpid(), signal.SIGINT)).start()
     begun = time.monotonic()
     try:

@@ -15,14 +15,14 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from cepbook.errors import EventError
-from cepbook.lang.plan import CycleStatement, SelectStatement
-from cepbook.spark.plan.pipeline import pipeline
+from cepbook.lang.plan.dependencies import dependencies_of
+from cepbook.lang.plan.nodes import CycleStatement, SelectStatement
+from cepbook.spark.execution.execution import _program, _read_by_any, _shares, _without_slices
 from cepbook.spark.plan.placement import place
-from cepbook.spark.running.execute import _program, _read_by_any, _shares, _without_slices
-from cepbook.spark.streams.initial import INITIAL, awake
-from cepbook.spark.streams.processor import Hosted, packed
-from cepbook.spark.task.hosted import Program
-from cepbook.spark.task.names import STOPS, TASK
+from cepbook.spark.streaming.initial_state import INITIAL_STATE_COLUMNS, states_due_at_start
+from cepbook.spark.streaming.processor import EngineProcessor, to_ipc_bytes
+from cepbook.spark.task.stream_columns import TASK, TICKS
+from cepbook.spark.task.task_runner import TaskProgram
 from tests.spark.tasks import TASKS, Recorded, batch, divided, failing_otherwise, otherwise, shown
 
 END = 10**8
@@ -71,7 +71,7 @@ def delivered(taken: Iterator[Row]) -> list[dict[str, Any]]:
 
 
 def of_division(
-    program: Program,
+    program: TaskProgram,
     parts: list[tuple[int, pa.RecordBatch | None]],
     until: int,
     number: int = 0,
@@ -80,14 +80,14 @@ def of_division(
     """What is delivered of micro-batches, with the watermark before each, and of one at which it passes `until`."""
     store, before, rows = Store(), 0, []
     if begin is not None:
-        processor = Hosted(program, True)
+        processor = EngineProcessor(program, True)
         processor.init(store)  # type: ignore[arg-type]
         processor.handleInitialState(number, begin, Watermark(0))
     for watermark, events in (*parts, (until, None)):
-        processor = Hosted(program, True)
+        processor = EngineProcessor(program, True)
         processor.init(store)  # type: ignore[arg-type]
         if events is not None and len(events):
-            payload = iter([Row(payload=packed(events))])
+            payload = iter([Row(payload=to_ipc_bytes(events))])
             rows += delivered(processor.handleInputRows(number, payload, Watermark(watermark)))
         if any(before < timer <= watermark for timer in store.timers):  # Spark never looks at earlier ones again
             rows += delivered(processor.handleExpiredTimer(number, Watermark(watermark), None))
@@ -105,7 +105,7 @@ def differences(engine: Recorded, rng: Random, until: int) -> tuple[list[str], C
     for each in plans:
         if not isinstance(each, SelectStatement | CycleStatement) or each.name not in runtime.statements:
             continue
-        line = pipeline(each.name, plans, runtime.catalog, frames)
+        line = dependencies_of(each.name, plans, runtime.catalog, frames)
         at = replace(_without_slices(place(line, runtime.catalog)), ticks=False)
         if not line.inputs:
             continue
@@ -114,8 +114,8 @@ def differences(engine: Recorded, rng: Random, until: int) -> tuple[list[str], C
         if at.parts is not None:
             program = replace(program, shares=_shares(program, at.parts, TASKS))
         program = replace(program, others=line.feeders)
-        names = [each.split()[0] for each in INITIAL.split(", ")]
-        begins = {row[0]: Row(**dict(zip(names, row, strict=True))) for row in awake(program, at, TASKS)}
+        names = [each.split()[0] for each in INITIAL_STATE_COLUMNS.split(", ")]
+        begins = {row[0]: Row(**dict(zip(names, row, strict=True))) for row in states_due_at_start(program, at, TASKS)}
         found, failed = Counter[str](), Counter[str]()
         try:
             for number, numbers in enumerate(divided(program, at, engine)):
@@ -125,7 +125,7 @@ def differences(engine: Recorded, rng: Random, until: int) -> tuple[list[str], C
                     here = range(begin, min(begin + size, len(engine.events)))
                     own = [n for n in numbers if n in here]
                     given = batch(program, at, engine, rng.sample(own, len(own))) if own else None
-                    parts.append((watermark, None if given is None else given.drop_columns([STOPS, TASK])))
+                    parts.append((watermark, None if given is None else given.drop_columns([TICKS, TASK])))
                     watermark = max(watermark, engine.events[here[-1]][1] - 1)  # or events of one time might be late
                 rows = of_division(program, parts, until, number, begins.get(number))
                 found.update(repr((r["time"], r["kind"], tuple(r["s0"].values()))) for r in rows if not r["error"])

@@ -13,23 +13,23 @@ import numpy as np
 import pyarrow as pa
 
 from cepbook.errors import EventError
-from cepbook.lang import expr as x
-from cepbook.lang.contexts import Category
-from cepbook.lang.plan import CycleStatement, SelectStatement
-from cepbook.spark.plan.parts import buckets, hashed
-from cepbook.spark.plan.pipeline import pipeline
-from cepbook.spark.plan.placement import Placement, place, without_engine
-from cepbook.spark.plan.wanted import Alternatives
-from cepbook.spark.running.execute import _of_form, _program, _read_by_any, _shares, _wanted
-from cepbook.spark.running.slices import Bucket, Slice, lasts, slices_at
-from cepbook.spark.task.hosted import Program, form_columns, host
-from cepbook.spark.task.names import SEQ, STOPS, TAG, TASK, TICK, TIME
-from cepbook.spark.task.schema import shape_of, to_array
-from cepbook.spark.task.stops import packed
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.context import CategorySpec
+from cepbook.lang.plan.dependencies import dependencies_of
+from cepbook.lang.plan.nodes import CycleStatement, SelectStatement
+from cepbook.spark.execution.execution import _of_form, _program, _read_by_any, _shares, _wanted
+from cepbook.spark.execution.time_slices import TimeBucket, TimeSlice, counted_events, slices_at
+from cepbook.spark.plan.context_shards import hash_buckets, hashed_properties
+from cepbook.spark.plan.placement import Placement, bypass_engine, place
+from cepbook.spark.plan.predicate_pushdown import PredicateAlternatives
+from cepbook.spark.task.clock_ticks import pack_block
+from cepbook.spark.task.stream_columns import SEQ, TAG, TASK, TICK, TICKS, TIME
+from cepbook.spark.task.task_runner import TaskProgram, task_function, vectorized_columns
+from cepbook.spark.task.type_mapping import to_array, type_mapping_of
 from cepbook.testing.engines import RowsEngine
 
 TASKS = 3
-WHOLE = Slice(None, None, None)
+WHOLE = TimeSlice(None, None, None)
 
 
 class Recorded(RowsEngine):
@@ -108,11 +108,11 @@ def _flat(delta: Any) -> list[tuple[int, str, dict[str, Any]]]:
     return [(delta.time, kind, row) for kind, rows in sides for row in rows or ()]
 
 
-def within(own: Slice, time: int) -> bool:
+def within(own: TimeSlice, time: int) -> bool:
     return (own.first is None or time >= own.first) and (own.end is None or time < own.end)
 
 
-def divided(program: Program, at: Placement, engine: Recorded) -> list[list[int]]:
+def divided(program: TaskProgram, at: Placement, engine: Recorded) -> list[list[int]]:
     """The numbers of the events that each task gets."""
     tags = {name: tag for tag, name, _, _ in program.inputs}
     keys, found = dict(at.keys), [[] for _ in range(1 if at.path == "ordered" else TASKS)]  # type: ignore[var-annotated]
@@ -120,30 +120,30 @@ def divided(program: Program, at: Placement, engine: Recorded) -> list[list[int]
         if name in tags:
             own = tuple(str(event.get(p)) for p in keys.get(name, ()))
             places = [(crc32(repr(own).encode()) if at.path == "by key" else number) % len(found)]
-            if at.parts is not None and isinstance(at.parts.spec, Category):
+            if at.parts is not None and isinstance(at.parts.spec, CategorySpec):
                 own_of = (at.parts.spec.categories[task::TASKS] for task in range(TASKS))
                 places = [i for i, own_ in enumerate(own_of) if any(passes(c, event) for _, c in own_)]
             elif at.parts is not None:
-                columns = [[event.get(p)] for p in hashed(at.parts, name)]
-                places = [buckets(at.parts, name, columns)[0] % TASKS]
+                columns = [[event.get(p)] for p in hashed_properties(at.parts, name)]
+                places = [hash_buckets(at.parts, name, columns)[0] % TASKS]
             for place_ in places:
                 found[place_].append(number)
     return found
 
 
-def sliced(program: Program, at: Placement, engine: Recorded) -> list[Slice]:
+def sliced(program: TaskProgram, at: Placement, engine: Recorded) -> list[TimeSlice]:
     """A slice for each time."""
     assert at.reach is not None
     tags = {name for _, name, _, _ in program.inputs}
-    wanted, found = lasts(at.reach), {}
+    wanted, found = counted_events(at.reach), {}
     catalog = engine.runtime.catalog
     for name, time, event in engine.events:
         counted = [catalog.is_a(name, w.event_type) and passes(w.filter, event) for w in wanted]
-        known = found.get(time, Bucket(time, time, 0, (0,) * len(wanted)))
+        known = found.get(time, TimeBucket(time, time, 0, (0,) * len(wanted)))
         numbers = tuple(a + b for a, b in zip(known.counted, counted, strict=True))
-        found[time] = Bucket(time, time, known.events + (name in tags), numbers)
+        found[time] = TimeBucket(time, time, known.events + (name in tags), numbers)
     for time in engine.stops:
-        found.setdefault(time, Bucket(time, time, 0, (0,) * len(wanted)))
+        found.setdefault(time, TimeBucket(time, time, 0, (0,) * len(wanted)))
     return slices_at(sorted(found)[1:], [found[time] for time in sorted(found)], at.reach, wanted, 1.0)
 
 
@@ -155,7 +155,7 @@ def passes(condition: Any, event: Mapping[str, Any]) -> bool:
         return (all if condition.op == "and" else any)(passes(each, event) for each in condition.operands)
     if isinstance(condition, x.Prop):
         return bool(event.get(condition.name))
-    if isinstance(condition, x.Between):
+    if isinstance(condition, x.RangeTest):
         value = event.get(condition.operand.name)
         above, below = (ge if condition.include_low else gt), (le if condition.include_high else lt)
         return value is not None and above(value, condition.low.value) and below(value, condition.high.value)
@@ -171,26 +171,26 @@ _COMPARED = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 def batch(
-    program: Program, at: Placement, engine: Recorded, numbers: Sequence[int], own: Slice = WHOLE, task: int = 0
+    program: TaskProgram, at: Placement, engine: Recorded, numbers: Sequence[int], own: TimeSlice = WHOLE, task: int = 0
 ) -> pa.RecordBatch:
     """What a task is given: its events, and where the clock stops if it must know."""
     types = engine.runtime.catalog.event_types
     tags = {name: tag for tag, name, _, _ in program.inputs}
     chosen = [(tags[n], t, number, e) for number in numbers for n, t, e in [engine.events[number]]]
-    columns: dict[str, list[Any]] = {TAG: [], TIME: [], SEQ: [], STOPS: []}
+    columns: dict[str, list[Any]] = {TAG: [], TIME: [], SEQ: [], TICKS: []}
     times = sorted({*engine.stops, *(t for _, t, _ in engine.events)})
     times = [t for t in times if within(own, t)]
     if at.ticks and times:
         chosen.insert(0, (TICK, times[0], -1, {}))
     columns = {name: [row[i] for row in chosen] for i, name in enumerate((TAG, TIME, SEQ))}
-    block = packed(np.array(times, np.int64), np.full(len(times), -1))
-    columns[STOPS] = [block if tag == TICK else None for tag, *_ in chosen]
+    block = pack_block(np.array(times, np.int64), np.full(len(times), -1))
+    columns[TICKS] = [block if tag == TICK else None for tag, *_ in chosen]
     kinds = [pa.int32(), pa.int64(), pa.int64(), pa.binary()]
     arrays = [pa.array(values, kind) for values, kind in zip(columns.values(), kinds, strict=True)]
     names = list(columns)
     for tag, name, properties, read in program.inputs:
         for p, column in zip(properties, read, strict=True):
-            shape = shape_of(types[name].properties[p], types)
+            shape = type_mapping_of(types[name].properties[p], types)
             of = types[name].properties[p]
             if shape.json or of.event or of.name in ("zoneddatetime", "localtime"):  # these would be structs and texts
                 raise EventError("no fixed shape")
@@ -204,7 +204,7 @@ def shown(rows: Sequence[Any], of: Any, types: Any) -> Counter[str]:
     """Rows as their arrays show them."""
     columns = []
     for p, t in of.properties.items():
-        columns.append(to_array([row.get(p) for _, _, row in rows], shape_of(t, types), p).to_pylist())
+        columns.append(to_array([row.get(p) for _, _, row in rows], type_mapping_of(t, types), p).to_pylist())
     values = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
     return Counter(repr((t, k, v)) for (t, k, _), v in zip(rows, values, strict=True))
 
@@ -216,22 +216,22 @@ def clock_of(engine: Recorded, name: str) -> str | None:
     return next((p for p in of if of[p].name == "long" and all(e.get(p) == time for time, e in own)), None)
 
 
-def is_wanted(chosen: Mapping[str, Alternatives], name: str, event: Mapping[str, Any]) -> bool:
+def is_wanted(chosen: Mapping[str, PredicateAlternatives], name: str, event: Mapping[str, Any]) -> bool:
     """Whether Spark lets a task have the event."""
     return name not in chosen or any(all(passes(part, event) for part in way) for way in chosen[name])
 
 
-def delivered(out: pa.RecordBatch, program: Program) -> list[tuple[Any, ...]]:
+def delivered(out: pa.RecordBatch, program: TaskProgram) -> list[tuple[Any, ...]]:
     """The time, kind and values of rows."""
     rows = out.to_pylist()
     if "what" not in out.schema.names:
-        columns = form_columns(program)
+        columns = vectorized_columns(program)
         return [(r["time"], "insert", tuple(r[column] for column in columns)) for r in rows]
     kinds = ("insert", "remove")
     return [(r["time"], kinds[r["what"] >> 1 & 1], tuple(r["s0"].values())) for r in rows if r["error"] is None]
 
 
-def failures(out: pa.RecordBatch, program: Program) -> list[str]:
+def failures(out: pa.RecordBatch, program: TaskProgram) -> list[str]:
     """The statements, or contexts, whose failures are among what was delivered."""
     if "what" not in out.schema.names:
         return []
@@ -252,9 +252,9 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
         chosen = isinstance(each, SelectStatement | CycleStatement) and each.name in runtime.statements
         if not chosen or (only is not None and each.name not in only):
             continue
-        line = pipeline(each.name, plans, runtime.catalog, frames)
+        line = dependencies_of(each.name, plans, runtime.catalog, frames)
         placed = place(line, runtime.catalog, clocks)
-        at = without_engine(placed, line, runtime.catalog, runtime.config, clocks)
+        at = bypass_engine(placed, line, runtime.catalog, runtime.config, clocks)
         at = placed if at.path == "native" else at  # as tasks would
         read = _read_by_any([line], frames, runtime.catalog)
         program = _program([line], runtime, frames, read, engine.start)
@@ -279,7 +279,7 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
                 paths["dropped"] += len(numbers) - len(own)
                 given = batch(program, at, engine, own, slices[number], number)
                 pieces = [given.slice(i, size) for i in range(0, len(given), size)] if size else [given]
-                for out in host(program)(pieces):
+                for out in task_function(program)(pieces):
                     found.update(map(repr, delivered(out, program)))
                     failed.update(failures(out, program))
             expected = shown(engine.rows[each.name], each.output_type, types)
@@ -301,7 +301,7 @@ def otherwise(title: str, found: Counter[str], expected: Counter[str]) -> list[s
 
 
 def failing_otherwise(
-    title: str, failed: Counter[str], here: Mapping[str, int], program: Program, *, fewer: bool = False
+    title: str, failed: Counter[str], here: Mapping[str, int], program: TaskProgram, *, fewer: bool = False
 ) -> list[str]:
     """The failures that tasks have otherwise than the engine; `fewer`: they may have less of them."""
     counted = Counter({name: n for name, n in here.items() if name in program.names})

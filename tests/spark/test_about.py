@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import sql
-from cepbook.spark.frames.inputs import plan_of
-from cepbook.spark.task.names import SHOWN
+from cepbook.spark.frames.tagged_stream import physical_plan
+from cepbook.spark.task.stream_columns import VISIBLE_COLUMNS
 
 SCHEMA = "create schema T(at long, k string, time double, v int);"
 KEYED = "create context K partition by k from T;"
@@ -39,7 +39,7 @@ def bench(epl: str) -> Workbench:
     return cep
 
 
-@pytest.mark.filterwarnings("ignore::cepbook.spark.running.execute.OneTaskWarning")
+@pytest.mark.filterwarnings("ignore::cepbook.spark.execution.execution.OneTaskWarning")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("persist", [None, True])
 def test_who_asks_for_less_gets_the_same_rows(spark: SparkSession, way: str, persist: bool | None) -> None:
@@ -49,7 +49,7 @@ def test_who_asks_for_less_gets_the_same_rows(spark: SparkSession, way: str, per
     whole = run.to_pandas("q")
     own = run.columns("q")
     assert len(whole) and not run.errors().size
-    for about in ((), ("sequence",), ("kind", "time"), SHOWN):
+    for about in ((), ("sequence",), ("kind", "time"), VISIBLE_COLUMNS):
         found = run.frame("q", about=about)
         names = run.columns("q", about)
         assert found.columns == [*about, *names.values()]
@@ -65,11 +65,11 @@ def _bag(frame: pd.DataFrame) -> list[Any]:
 
 def test_nothing_is_calculated_that_nobody_asks_for(spark: SparkSession) -> None:
     run = bench(WAYS["batches"][1]).spark({"T": FRAME}, time="at", session=spark)
-    assert "first" in plan_of(run.frame("q"), "extended")
-    assert "first" not in plan_of(run.frame("q", about=()), "extended")
+    assert "first" in physical_plan(run.frame("q"), "extended")
+    assert "first" not in physical_plan(run.frame("q", about=()), "extended")
     own = bench("select k, avg(v) as mean from T#groupwin(k)#length(3) group by k")
     run = own.spark({"T": FRAME}, time="at", session=spark)
-    physical = plan_of(run.frame("q", about=()))
+    physical = physical_plan(run.frame("q", about=()))
     assert physical.partition("MapInArrow")[0].count("Project") == 0, physical
 
 
@@ -112,7 +112,7 @@ def test_what_is_not_told_of_rows_cannot_be_asked_for(spark: SparkSession, about
         assert message in str(wrong.value)
 
 
-@pytest.mark.filterwarnings("ignore::cepbook.spark.running.execute.OneTaskWarning")
+@pytest.mark.filterwarnings("ignore::cepbook.spark.execution.execution.OneTaskWarning")
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "native"])
 def test_times_beyond_the_clock_end_the_job(spark: SparkSession, way: str) -> None:
     """Whoever reads them sees it: tasks, or Spark where it calculates itself."""

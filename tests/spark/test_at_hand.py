@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cepbook.engine.columns import Column, Part
-from cepbook.engine.filters import Condition
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.subscriptions.filter_index import IndexCondition
+from cepbook.engine.vectorized.array_columns import ArrayColumn, RowSelection
 from cepbook.lang.types import BOOLEAN, CHAR, DOUBLE, FLOAT, INT, LONG, STRING, Type
-from cepbook.spark.running.execute import program_alone
-from cepbook.spark.task import at_hand
-from cepbook.spark.task.hosted import host
-from cepbook.spark.task.names import SEQ, TAG, TIME
-from cepbook.spark.task.schema import from_array
+from cepbook.spark.execution.execution import single_statement_program
+from cepbook.spark.task import arrow_columns
+from cepbook.spark.task.stream_columns import SEQ, TAG, TIME
+from cepbook.spark.task.task_runner import task_function
+from cepbook.spark.task.type_mapping import from_array
 
 OPERATORS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 whole = st.integers(-3, 3) | st.sampled_from([2**31 - 1, -(2**31)])
@@ -53,8 +53,8 @@ def test_what_a_column_tells_is_what_python_tells(
     (of, arrow, _), values, times = given_
     array = pa.array(values * times, arrow)
     expected = from_array(array, of, {})
-    column = at_hand.column_of(array, of, {})
-    condition = Condition("x", op, tuple(wanted[:1] if op != "=" else wanted))
+    column = arrow_columns.engine_column(array, of, {})
+    condition = IndexCondition("x", op, tuple(wanted[:1] if op != "=" else wanted))
     places = data.draw(st.lists(st.integers(0, len(array) - 1), unique=True).map(sorted))
     for part, own in (
         (slice(0, len(array)), expected),
@@ -81,7 +81,7 @@ PASSING = (
 def test_values_are_made_of_events_that_pass(epl: str, monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = Runtime()
     runtime.deploy(f"{SCHEMA} @name('q') {epl}")
-    program = program_alone(runtime, "q")[0]
+    program = single_statement_program(runtime, "q")[0]
     rng = np.random.default_rng(3)
     values = {
         "ts": pa.array(range(2000)),
@@ -97,18 +97,18 @@ def test_values_are_made_of_events_that_pass(epl: str, monkeypatch: pytest.Monke
     made: list[int] = []
 
     class Watched:
-        def __init__(self, column: Column) -> None:
+        def __init__(self, column: ArrayColumn) -> None:
             self.column = column
             self.meets = column.meets
 
-        def take(self, part: Part) -> list[Any]:
+        def take(self, part: RowSelection) -> list[Any]:
             found = self.column.take(part)
             made.append(len(found))
             return found
 
-    column_of = at_hand.column_of
-    monkeypatch.setattr(at_hand, "column_of", lambda *given_: Watched(column_of(*given_)))
-    delivered = [row for out in host(program)([batch]) for row in out.to_pylist()]
+    column_of = arrow_columns.engine_column
+    monkeypatch.setattr(arrow_columns, "column_of", lambda *given_: Watched(column_of(*given_)))
+    delivered = [row for out in task_function(program)([batch]) for row in out.to_pylist()]
     expected = []
     runtime.statement("q").add_listener(lambda delta: expected.extend((delta.time, row) for row in delta.insert or ()))
     for row in pa.table(values).to_pylist():

@@ -11,9 +11,9 @@ import pytest
 
 from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.spark import sql
-from cepbook.spark.job import WRONG, main
-from cepbook.spark.running.result import caused
-from cepbook.spark.session import connected, table
+from cepbook.spark.execution.spark_run import error_behind
+from cepbook.spark.job import EXIT_USAGE, main
+from cepbook.spark.session import connect_session, read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ def test_files_that_cannot_be_read(spark: SparkSession, tmp_path: Path, capsys: 
             sql("select k from T", T=path, time="ts", session=spark)
         assert str(told.value).startswith(f"{path} cannot be read: {message}") and "\n" not in str(told.value)
         out = tmp_path / "out"
-        assert main([str(tmp_path / "job.epl"), "--in", f"T={path}", "--time", "ts", "--out", f"q={out}"]) == WRONG
+        assert main([str(tmp_path / "job.epl"), "--in", f"T={path}", "--time", "ts", "--out", f"q={out}"]) == EXIT_USAGE
         assert capsys.readouterr().err == f"{told.value}\n"
         assert not out.exists()
 
@@ -43,22 +43,22 @@ def test_a_job_of_its_own_runs_on_this_machine(master: str, capsys: Any) -> None
     with pytest.raises(SystemExit) as ended:
         main(["job.epl", "--in", "T=in", "--out", "q=out", "--master", master])
     message = f"argument --master: {master!r} is no local session such as local[4]; clusters take spark-submit\n"
-    assert ended.value.code == WRONG and capsys.readouterr().err.endswith(message)
+    assert ended.value.code == EXIT_USAGE and capsys.readouterr().err.endswith(message)
 
 
 def test_a_file_that_turns_out_to_be_broken_in_a_task() -> None:
     said = "An error occurred while calling o1.collect.\n: org.apache.spark.SparkException: "
     reason = "Encountered error while reading file file:///in/b.parquet."
-    told = caused(f"{said}[FAILED_READ_FILE.NO_HINT] {reason}  SQLSTATE: KD001\n\tat x")
+    told = error_behind(f"{said}[FAILED_READ_FILE.NO_HINT] {reason}  SQLSTATE: KD001\n\tat x")
     assert isinstance(told, UsageError) and str(told) == f"what the events are in cannot be read: {reason}"
 
 
 def test_names_that_no_table_of_spark_has(spark: SparkSession) -> None:
     spark.range(3).createOrReplaceTempView("three")
-    found, known = table("three")
+    found, known = read_table("three")
     assert found is not None and found.count() == 3 and "three" in known
     for name in ("four", "three;drop", "a b", "no.such.table", "three.csv", "", "'"):
-        assert table(name) == (None, known), name
+        assert read_table(name) == (None, known), name
     spark.catalog.dropTempView("three")
 
 
@@ -101,7 +101,7 @@ def test_a_missing_time_is_the_first_that_spark_says(spark: SparkSession) -> Non
 @pytest.mark.parametrize("remote", ["spark://nowhere", "sc://", "sc://host:port", "nowhere"])
 def test_what_is_no_address_of_a_server(remote: str) -> None:
     with pytest.raises(UsageError) as told:
-        connected(remote)
+        connect_session(remote)
     assert str(told.value) == (
         f"Spark Connect ({remote}): that is no address of a server\n"
         "  hint: SPARK_REMOTE is sc://host:port (or local[*] for a server of one's own); "
@@ -116,7 +116,7 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         with pytest.raises(UsageError) as told:
-            connected(f"sc://127.0.0.1:{port}")
+            connect_session(f"sc://127.0.0.1:{port}")
     assert str(told.value) == (
         f"Spark Connect (sc://127.0.0.1:{port}): no server answers at 127.0.0.1:{port}: Connection refused\n"
         "  hint: start one there, or take the variable SPARK_REMOTE away for Spark on this machine"

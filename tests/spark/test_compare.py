@@ -13,11 +13,11 @@ from cepbook import Workbench
 from cepbook.engine.config import Config
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
-from cepbook.lang.catalog import Catalog, EventType
+from cepbook.lang.plan.catalog import Catalog, EventType
 from cepbook.lang.types import DOUBLE, STRING
 from cepbook.spark import compare
-from cepbook.spark.comparing.match import Rules, same_value
-from cepbook.spark.comparing.sides import side_of
+from cepbook.spark.comparison.row_matching import MatchRules, same_value
+from cepbook.spark.comparison.sides import side_of
 
 NAN = float("nan")
 
@@ -117,8 +117,8 @@ def test_order_of_times_does_not_depend_on_the_frame() -> None:
     ],
 )
 def test_values(a: object, b: object, same: bool) -> None:
-    assert same_value(a, b, Rules()) is same
-    assert same_value(b, a, Rules()) is same
+    assert same_value(a, b, MatchRules()) is same
+    assert same_value(b, a, MatchRules()) is same
     feeds = []
     for value in (a, b):
         feeds.append(Feed())
@@ -145,7 +145,7 @@ def test_many_rows_of_one_time_in_another_order() -> None:
 
 
 def test_frames_cannot_tell_null_from_nan() -> None:
-    assert same_value(NAN, None, Rules(nan_is_null=True))
+    assert same_value(NAN, None, MatchRules(nan_is_null=True))
     assert compare({"q": frame((1, "insert", "a", NAN))}, {"q": frame((1, "insert", "a", None))}).verdict == "equal"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from cepbook.errors import UsageError
-from cepbook.spark.java import find_java
+from cepbook.spark.java_home import find_java
 
 ROOT = Path(__file__).parents[2]
 PATHS = {  # and whether no engine is needed

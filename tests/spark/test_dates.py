@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from cepbook import Workbench
 from cepbook.errors import EventError
-from cepbook.lang.dates.text import local_text, time_of, zoned_of
+from cepbook.lang.java.date_text import local_text, parse_local_time, parse_zoned_datetime
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,15 +109,15 @@ def test_types_of_dates_both_ways_whatever_the_zone_of_the_session(zoned: SparkS
 
 def test_the_texts_of_dates() -> None:
     for value in (VALUES["zoned"], MOMENT, dt.datetime(2024, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=5.5)))):
-        assert zoned_of(local_text(value)) == value
-        assert local_text(zoned_of(local_text(value))) == local_text(value)
-    assert time_of(local_text(VALUES["clock"])) == VALUES["clock"]
+        assert parse_zoned_datetime(local_text(value)) == value
+        assert local_text(parse_zoned_datetime(local_text(value))) == local_text(value)
+    assert parse_local_time(local_text(VALUES["clock"])) == VALUES["clock"]
     for wrong in ("2024-01-01T00:00", "2024-01-01T00:00Z[Nowhere/City]", "2024-01-01T00:00Z[UTC", "x"):
         with pytest.raises(ValueError):
-            zoned_of(wrong)
+            parse_zoned_datetime(wrong)
     for wrong in ("10:00Z", "x"):
         with pytest.raises(ValueError):
-            time_of(wrong)
+            parse_local_time(wrong)
 
 
 def test_a_text_that_is_no_date_ends_the_job(spark: SparkSession) -> None:

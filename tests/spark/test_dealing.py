@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cepbook import Workbench
-from cepbook.spark.running import dealing, execute
-from cepbook.spark.task import names
+from cepbook.spark.execution import execution, key_assignment
+from cepbook.spark.task import stream_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,11 +52,11 @@ def shares(bench: Workbench, frames: dict[str, Any], session: SparkSession, stat
     """How many events each task gets, the most first; stops of the clock are none."""
     from pyspark.sql import functions as F
 
-    jobs, _, _, _ = execute.planned(bench.runtime, frames, "ts", None, [statement], 0, None, session)
+    jobs, _, _, _ = execution.plan_jobs(bench.runtime, frames, "ts", None, [statement], 0, None, session)
     (job,) = jobs
     stream = job.stream
-    if names.TAG in stream.columns:
-        stream = stream.where(f"{names.TAG} >= 0")
+    if stream_columns.TAG in stream.columns:
+        stream = stream.where(f"{stream_columns.TAG} >= 0")
     rows = stream.groupBy(F.spark_partition_id()).count().collect()
     return sorted((row[1] for row in rows), reverse=True)
 
@@ -65,7 +65,7 @@ def shares(bench: Workbench, frames: dict[str, Any], session: SparkSession, stat
 def test_tasks_get_as_many_events_as_the_most_frequent_key_allows(
     statement: str, bench: Workbench, frames: dict[str, Any], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dealing, "LARGE", 1)
+    monkeypatch.setattr(key_assignment, "LARGE", 1)
     first, second, third = shares(bench, frames, spark, statement)
     total = first + second + third
     assert 0.5 * total < first < 0.68 * total  # the frequent key, and hardly another: its group
@@ -75,7 +75,7 @@ def test_tasks_get_as_many_events_as_the_most_frequent_key_allows(
 def test_rows_are_those_of_the_kernel(
     bench: Workbench, frames: dict[str, Any], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dealing, "LARGE", 1)
+    monkeypatch.setattr(key_assignment, "LARGE", 1)
     bench.replay(frames).run()
     run = bench.spark(frames, session=spark)
     assert {run.coverage[name].path for name in ("mean", "batches", "rises")} == {"by key"}
@@ -88,15 +88,17 @@ def test_small_inputs_and_those_of_unknown_size_are_left_to_the_hash(
     def no_job(*_: object) -> list[int]:
         raise AssertionError("events are counted")
 
-    monkeypatch.setattr(execute, "evenly", no_job)
+    monkeypatch.setattr(execution, "evenly", no_job)
     assert len(shares(bench, frames, spark, "mean")) == 3
-    assert not dealing.is_large(spark, frames.values())
-    monkeypatch.setattr(dealing, "LARGE", 1)
+    assert not key_assignment.is_worth_balancing(spark, frames.values())
+    monkeypatch.setattr(key_assignment, "LARGE", 1)
     unknown = spark.createDataFrame(spark.sparkContext.parallelize([(1, "A")]), "ts long, symbol string")
     path = tmp_path / "trades.parquet"
     pq.write_table(pa.Table.from_pandas(frames["Trade"]), path)
     calculated = spark.read.parquet(str(path)).groupBy("symbol").count()
-    assert not dealing.is_large(spark, [frames["Trade"], unknown]) and not dealing.is_large(spark, [calculated])
+    assert not key_assignment.is_worth_balancing(
+        spark, [frames["Trade"], unknown]
+    ) and not key_assignment.is_worth_balancing(spark, [calculated])
     read = spark.read.parquet(str(path))
     for frame in (
         frames["Trade"],
@@ -106,7 +108,7 @@ def test_small_inputs_and_those_of_unknown_size_are_left_to_the_hash(
         read.where("ts > 5"),
         read.cache(),
     ):
-        assert dealing.is_large(spark, [frame])
+        assert key_assignment.is_worth_balancing(spark, [frame])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -114,9 +116,9 @@ def test_groups_are_dealt_evenly(seed: int) -> None:
     rng = random.Random(seed)
     tasks, groups = rng.randrange(2, 9), rng.randrange(10, 200)
     counts = {group: int(rng.paretovariate(0.8)) for group in range(groups) if rng.random() < 0.8}
-    found = dealing.dealt(counts, groups, tasks)
+    found = key_assignment.assign_key_groups(counts, groups, tasks)
     loads = [sum(counts.get(group, 0) for group in range(groups) if found[group] == task) for task in range(tasks)]
     assert len(found) == groups and set(found) <= set(range(tasks))
     # whoever is last gets its last group when it has the least of all
     assert max(loads) - min(loads) <= max(counts.values())
-    assert dealing.dealt({}, groups, tasks).count(0) <= groups // tasks + 1
+    assert key_assignment.assign_key_groups({}, groups, tasks).count(0) <= groups // tasks + 1

@@ -14,13 +14,13 @@ import pytest
 from cepbook import Workbench
 from cepbook.engine.config import Config
 from cepbook.errors import EventError
-from cepbook.spark.plan.forms import form_of
-from cepbook.spark.plan.pipeline import pipeline
-from cepbook.spark.running import execute
-from cepbook.spark.task import hosted
-from cepbook.spark.task.columns import Windows
-from cepbook.spark.task.form import Form
-from cepbook.spark.task.names import TIME
+from cepbook.lang.plan.dependencies import dependencies_of
+from cepbook.spark.execution import execution
+from cepbook.spark.plan.vectorized_windows import vectorized_window_of
+from cepbook.spark.task import task_runner
+from cepbook.spark.task.form import VectorizedWindow
+from cepbook.spark.task.stream_columns import TIME
+from cepbook.spark.task.windowed_aggregates import KeyedWindows
 from tests.spark.tasks import Recorded, differences
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def test_the_same_rows_as_in_tasks_and_in_the_kernel(
     assert {p.path for p in run.coverage.values()} == {"native", "by key"}, run
     assert all(p.form is not None for p in run.coverage.values()), run
     with monkeypatch.context() as without:
-        without.setattr(execute, "without_engine", lambda found, *_: found)
+        without.setattr(execution, "without_engine", lambda found, *_: found)
         tasks = cep.spark({"Tick": frame}, **given)
     assert {p.path for p in tasks.coverage.values()} == {"by key"}
     for name in run.statements:
@@ -190,7 +190,7 @@ def test_columns_are_what_the_engine_makes_to_the_last_bit(epl: str, monkeypatch
     """Of random histories in batches of any size, of which any number is taken at once. Without Spark."""
     for seed in range(6):
         rng = random.Random(f"{epl} {seed}")
-        monkeypatch.setattr(hosted, "_GATHERED", rng.choice((1, 5, 37, 10**6)))
+        monkeypatch.setattr(task_runner, "_GATHERED", rng.choice((1, 5, 37, 10**6)))
         engine, time = Recorded(-5000, {}), -3000
         engine.deploy(SCHEMA, "types")
         engine.deploy(f"@name('q') {epl}", "module")
@@ -219,8 +219,8 @@ def test_columns_are_what_the_engine_makes_to_the_last_bit(epl: str, monkeypatch
 def test_only_what_is_in_a_window_is_held(epl: str, most: int) -> None:
     """New keys all the time for windows of time, whose old ones are forgotten; three keys where nothing ever is."""
     form = _form(epl)
-    assert isinstance(form, Form)
-    windows = Windows(form, {"ts": TIME, "symbol": "k", "price": "p"})
+    assert isinstance(form, VectorizedWindow)
+    windows = KeyedWindows(form, {"ts": TIME, "symbol": "k", "price": "p"})
     for start in range(0, 20_000, 100):
         times = np.arange(start, start + 100)
         keys = times // 7 if form.span else times % 3
@@ -231,7 +231,7 @@ def test_only_what_is_in_a_window_is_held(epl: str, most: int) -> None:
 
 def test_sums_that_make_up_for_rounding_are_those_of_the_engine() -> None:
     epl = "context PerSymbol select sum(price) as s from Tick#length(3)"
-    assert isinstance(_form(epl), Form)
+    assert isinstance(_form(epl), VectorizedWindow)
     assert _form(epl, config=Config(compensated_sums=True)) == "sums of doubles that are compensated need the engine"
     assert _form("select ts, count(*) as n from Tick#time(3 sec)", config=Config(microseconds=True)) is None
 
@@ -244,26 +244,26 @@ def test_what_is_not_provably_the_same_runs_in_tasks(epl: str, reason: str | Non
 
 def test_the_form_of_a_statement() -> None:
     found = _form("context PerBoth select venue, sum(volume) as s from Tick(price > 3)#length(9)")
-    assert isinstance(found, Form) and found.filter is not None
+    assert isinstance(found, VectorizedWindow) and found.filter is not None
     assert (found.keys, found.columns[0], found.length, found.clock) == (("symbol", "venue"), "venue", 9, None)
     found = _form("context PerSymbol select sum(volume) as s from Tick#ext_timed_batch(ts, 3 sec, -1000L)")
-    assert isinstance(found, Form)
+    assert isinstance(found, VectorizedWindow)
     assert (found.keys, found.period, found.reference, found.clock) == (("symbol",), 3000, 2000, "ts")
 
 
 def test_events_of_a_subtype_would_be_of_other_frames() -> None:
     epl = "context PerSymbol select sum(volume) as s from Tick#length(3)"
-    assert isinstance(_form(epl, "Tick", "Quote"), Form)
+    assert isinstance(_form(epl, "Tick", "Quote"), VectorizedWindow)
     assert _form(epl, "Tick", "Fine") is _form(epl, "Quote") is None
 
 
-def _form(epl: str, *given: str, config: Config | None = None) -> Form | str | None:
+def _form(epl: str, *given: str, config: Config | None = None) -> VectorizedWindow | str | None:
     runtime = Workbench().runtime
     runtime.deploy(SCHEMA)
     runtime.deploy(epl)
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-    line = pipeline(plans[-1].name, plans, runtime.catalog, given or ("Tick",))
-    return form_of(line, runtime.catalog, config or runtime.config)
+    line = dependencies_of(plans[-1].name, plans, runtime.catalog, given or ("Tick",))
+    return vectorized_window_of(line, runtime.catalog, config or runtime.config)
 
 
 def test_batches_by_another_time_than_that_of_the_events_run_in_tasks(spark: SparkSession) -> None:

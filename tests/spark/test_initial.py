@@ -14,8 +14,8 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import UsageError
 from cepbook.spark import stream
-from cepbook.spark.running.execute import OneTaskWarning
-from cepbook.spark.streams.streaming import EarlyWarning
+from cepbook.spark.execution.execution import OneTaskWarning
+from cepbook.spark.streaming.stream_queries import EarlyWarning
 
 from .histories import trades
 
@@ -91,7 +91,7 @@ IN_PARTITIONS = (
 
 
 @pytest.mark.histories
-@pytest.mark.filterwarnings("error::cepbook.spark.running.execute.OneTaskWarning")
+@pytest.mark.filterwarnings("error::cepbook.spark.execution.execution.OneTaskWarning")
 def test_a_saved_workbench_is_divided_by_the_keys_of_its_context(spark: SparkSession, tmp_path: Path) -> None:
     frame = trades(6).assign(number=range(400))
     end = int(frame["ts"].iloc[200])
@@ -186,7 +186,7 @@ def test_who_does_not_say_when_the_clock_starts_is_warned_of_what_is_due_since_1
         begun("eager")
 
 
-@pytest.mark.filterwarnings("ignore::cepbook.spark.running.execute.OneTaskWarning")
+@pytest.mark.filterwarnings("ignore::cepbook.spark.execution.execution.OneTaskWarning")
 def test_what_a_stream_cannot_begin_with(spark: SparkSession, tmp_path: Path) -> None:
     cep = Workbench()
     cep.run(EPL + "create schema Quote(ts long, bid double); @name('bids') select bid from Quote#time(1 sec)")

@@ -15,15 +15,15 @@ from pyarrow import parquet
 from pyspark.sql import types as st
 
 from cepbook import Workbench
+from cepbook.display import format_time
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.types import MAP, OBJECT, Type
-from cepbook.shown import time_text
-from cepbook.spark.frames.arrays import property_of
-from cepbook.spark.frames.casts import Place, checked
-from cepbook.spark.frames.inputs import plan_of
-from cepbook.spark.frames.native import in_clock
-from cepbook.spark.running.result import acting
-from cepbook.spark.task.names import ABOUT, text
+from cepbook.spark.execution.spark_run import run_action
+from cepbook.spark.frames.arrow_casts import cast_property
+from cepbook.spark.frames.sql_casts import ColumnLocation, cast_sql
+from cepbook.spark.frames.sql_conditions import bounded_event_time
+from cepbook.spark.frames.tagged_stream import physical_plan
+from cepbook.spark.task.stream_columns import DELIVERY_COLUMN_NAMES, sql_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -147,7 +147,7 @@ def test_no_single_task_numbers_the_rows(spark: SparkSession) -> None:
     cep = bench("ts long, n int", "@name('q') select n from A(n > 1)")
     frame = spark.createDataFrame([(1, 1), (1, 2), (1, 3)], "ts bigint, n int")
     run = cep.spark({"A": frame}, time="ts")
-    plan = plan_of(run.frame("q"))
+    plan = physical_plan(run.frame("q"))
     assert "Exchange" not in plan and "Window" not in plan, plan
     assert run.to_arrow("q").column("n").to_pylist() == [2, 3]
 
@@ -245,7 +245,7 @@ def test_what_serves_one_result_is_not_kept(spark: SparkSession) -> None:
 
     def kept(**options: Any) -> bool:
         run = cep.spark({"A": frame}, time="ts", **options)
-        found = any(asked(ABOUT).rows.frame.storageLevel.useMemory for _, asked in run._jobs)
+        found = any(asked(DELIVERY_COLUMN_NAMES).rows.frame.storageLevel.useMemory for _, asked in run._jobs)
         run.close()
         return found
 
@@ -265,7 +265,7 @@ def test_binary_columns_are_refused(declared: Type) -> None:
     )
     for of in kinds:
         with pytest.raises(EventError) as wrong:
-            checked("x", of, declared, {}, Place("x", "T", row="at"), 1000)
+            cast_sql("x", of, declared, {}, ColumnLocation("x", "T", row="at"), 1000)
         text = f"column `x` of `T` is {of.simpleString()}, and no type of EPL is binary"
         assert str(wrong.value) == f"{text}\n  hint: encode the column (base64, hex) or drop it"
     word = pa.array([b"word"])
@@ -273,8 +273,11 @@ def test_binary_columns_are_refused(declared: Type) -> None:
     arrays += [pa.array([[b"word"]]), pa.array([{"a": {"b": b"word"}}])]
     for array in arrays:
         with pytest.raises(EventError, match=r"^column x is .*binary.*, and no type of EPL is binary"):
-            property_of(array, declared, {}, "column x", 1000)
-    assert checked("x", st.MapType(st.StringType(), st.StringType()), MAP, {}, Place("x", "T", row="at"), 1000) == "x"
+            cast_property(array, declared, {}, "column x", 1000)
+    assert (
+        cast_sql("x", st.MapType(st.StringType(), st.StringType()), MAP, {}, ColumnLocation("x", "T", row="at"), 1000)
+        == "x"
+    )
 
 
 def test_errors_of_spark_show_times_as_everything_else_does(spark: SparkSession) -> None:
@@ -282,13 +285,13 @@ def test_errors_of_spark_show_times_as_everything_else_does(spark: SparkSession)
         start = 1_357_038_000_005 * second // 1000
         early = start - 3
         frame = spark.createDataFrame(pa.table({"time": [start, early]}))
-        frame = frame.selectExpr(in_clock("time", "A %d", start, second))
+        frame = frame.selectExpr(bounded_event_time("time", "A %d", start, second))
         with pytest.raises(EventError) as failed:
-            acting(frame.collect)
-        told = [time_text(time, millis=True, second=second) for time in (early, start)]
+            run_action(frame.collect)
+        told = [format_time(time, millis=True, second=second) for time in (early, start)]
         assert str(failed.value) == f"an event of A %d has the time {told[0]}, but the clock starts at {told[1]}"
 
 
 def test_literals_are_what_they_were(spark: SparkSession) -> None:
     texts = ["", "it's", 'a "b"', "\\n", "${x}", "{y}", "50 % of `a`: (1 < 2, 3 > 2); x_y-z = 1.5", "ä…\n", "a\tb"]
-    assert list(spark.range(1).selectExpr(*(f"{text(t)} AS c{i}" for i, t in enumerate(texts))).first()) == texts
+    assert list(spark.range(1).selectExpr(*(f"{sql_literal(t)} AS c{i}" for i, t in enumerate(texts))).first()) == texts

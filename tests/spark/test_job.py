@@ -19,12 +19,12 @@ from pyspark.errors import StreamingQueryException
 
 import cepbook
 from cepbook import Workbench
+from cepbook.display import format_time
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.shown import time_text
 from cepbook.spark import sql, stream
-from cepbook.spark.java import find_java
-from cepbook.spark.job import BROKEN, DONE, FAILED_SOME, WRONG, main
+from cepbook.spark.java_home import find_java
+from cepbook.spark.job import EXIT_DONE, EXIT_SPARK_FAILED, EXIT_STATEMENT_FAILURES, EXIT_USAGE, main
 
 from .histories import trades
 
@@ -100,23 +100,23 @@ def test_one_call_gives_the_rows_of_a_module(spark: SparkSession, folder: Path) 
 def test_a_job_writes_what_the_kernel_delivers(spark: SparkSession, folder: Path, capsys: Any) -> None:
     out = folder / "big.csv"
     words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in/*.parquet", "--time", "ts", "--sequence", "number"]
-    assert main([*words, "--out", f"big={out}", "--out", f"sums={folder}/sums"]) == DONE
+    assert main([*words, "--out", f"big={out}", "--out", f"sums={folder}/sums"]) == EXIT_DONE
     shown = capsys.readouterr()
     assert shown.out.splitlines()[0].split()[:3] == ["big", "native", f"{len(kernel('big', 'size'))}"]
     found = pq.read_table(folder / "sums").to_pandas()
     assert sorted(found["total"].dropna()) == sorted(v for v in kernel("sums", "total") if v is not None)
-    assert main([*words, "--about", "time,kind", "--out", f"sums={folder}/some"]) == DONE
+    assert main([*words, "--about", "time,kind", "--out", f"sums={folder}/some"]) == EXIT_DONE
     assert pq.read_table(folder / "some").column_names == ["time", "kind", "symbol", "total"]
-    assert main([*words, "--about", "none", "--out", f"sums={folder}/own"]) == DONE
+    assert main([*words, "--about", "none", "--out", f"sums={folder}/own"]) == EXIT_DONE
     assert sorted(pq.read_table(folder / "own").to_pandas()["total"].dropna()) == sorted(found["total"].dropna())
     with pytest.raises(SystemExit):
         main([*words, "--about", "tme", "--out", f"sums={folder}/tme"])
     assert "'tme' is not among what is told of rows" in capsys.readouterr().err
     capsys.readouterr()
-    assert main([*words, "--out", f"sums={folder}/none", "--out", f"big={out}"]) == WRONG
+    assert main([*words, "--out", f"sums={folder}/none", "--out", f"big={out}"]) == EXIT_USAGE
     assert "/big.csv: there is something in the directory already\n  hint: give another" in capsys.readouterr().err
     assert not (folder / "none").exists()
-    assert main([*words, "--out", f"big={out}", "--overwrite", "--quiet"]) == DONE
+    assert main([*words, "--out", f"big={out}", "--overwrite", "--quiet"]) == EXIT_DONE
 
 
 def test_the_names_of_files_in_a_directory_tell_their_format(spark: SparkSession, folder: Path, capsys: Any) -> None:
@@ -125,7 +125,7 @@ def test_the_names_of_files_in_a_directory_tell_their_format(spark: SparkSession
     words = [str(folder / "job.epl"), "--time", "ts", "--sequence", "number", "--quiet", "--format", "json"]
     for given in ("in", "text"):
         out = folder / f"of {given}"
-        assert main([*words, "--in", f"Trade={folder / given}", "--out", f"big={out}"]) == DONE
+        assert main([*words, "--in", f"Trade={folder / given}", "--out", f"big={out}"]) == EXIT_DONE
         assert spark.read.json(str(out)).count() == len(kernel("big", "size"))
 
 
@@ -163,7 +163,7 @@ def submitted(folder: Path, master: str, *words: str) -> str:
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     command = [submit, "--master", master, program, "job.epl", "--time", "ts", "--sequence", "number", *words]
     done = subprocess.run(command, env=given, cwd=folder, capture_output=True, text=True, timeout=400)
-    assert done.returncode == DONE, done.stderr[-3000:]
+    assert done.returncode == EXIT_DONE, done.stderr[-3000:]
     return done.stdout
 
 
@@ -181,13 +181,13 @@ def test_a_job_tells_what_failed(spark: SparkSession, folder: Path, capsys: Any)
     epl = "@name('q') select cast(symbol, int) as n from Trade; @name('r') select size + 1 as n from Trade"
     (folder / "fails.epl").write_text(epl)
     words = [str(folder / "fails.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--sequence", "number"]
-    assert main([*words, "--out", f"q={folder}/q", "--out", f"r={folder}/r"]) == FAILED_SOME
+    assert main([*words, "--out", f"q={folder}/q", "--out", f"r={folder}/r"]) == EXIT_STATEMENT_FAILURES
     frame = trades(1)
     named = frame[frame["symbol"].notna()]
     assert len(named) < len(frame)
     shown = capsys.readouterr()
     (line,) = (line for line in shown.err.splitlines() if "failed" in line)  # of what runs in one job with another
-    at = time_text(int(named["ts"].iloc[0]), millis=True)
+    at = format_time(int(named["ts"].iloc[0]), millis=True)
     assert line.startswith(f"q: {len(named)} failures, first at {at}: statement `q` failed on ")
     assert [line.split()[-3] for line in shown.out.splitlines()] == [f"{len(frame) - len(named)}", f"{len(frame)}"]
 
@@ -213,7 +213,7 @@ def test_a_job_tells_what_failed(spark: SparkSession, folder: Path, capsys: Any)
     ],
 )
 def test_wrong_arguments(spark: SparkSession, folder: Path, capsys: Any, words: list[str], message: str) -> None:
-    assert main([str(folder / "job.epl"), "--in", f"Trade={folder}/in", *words]) == WRONG
+    assert main([str(folder / "job.epl"), "--in", f"Trade={folder}/in", *words]) == EXIT_USAGE
     assert message in capsys.readouterr().err
     assert not (folder / "x").exists()
 
@@ -230,13 +230,13 @@ def test_wrong_arguments(spark: SparkSession, folder: Path, capsys: Any, words: 
 def test_arguments_that_are_wrong_whatever_the_others(capsys: Any, words: list[str], message: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["job.epl", "--in", "A=x", *words])
-    assert ended.value.code == WRONG and message in capsys.readouterr().err
+    assert ended.value.code == EXIT_USAGE and message in capsys.readouterr().err
 
 
 def test_a_directory_that_cannot_be_written(spark: SparkSession, folder: Path, capsys: Any) -> None:
     (folder / "file").write_text("")
     words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--out", f"big={folder}/file/x"]
-    assert main(words) == BROKEN
+    assert main(words) == EXIT_SPARK_FAILED
     told = capsys.readouterr().err
     assert "is not a directory" in told and "\tat " not in told and "An error occurred" not in told
 
@@ -251,9 +251,9 @@ def test_the_clock_of_a_job_begins_where_it_is_told_to(spark: SparkSession, tmp_
     frame.to_parquet(tmp_path / "a.parquet")
     words = [str(tmp_path / "job.epl"), "--in", f"A={tmp_path}/a.parquet", "--time", "ts", "--quiet"]
     words += ["--out", f"ticks={tmp_path}/ticks", "--out", f"seen={tmp_path}/seen", "--start"]
-    assert main([*words, "2023-11-14T22:13:20Z"]) == DONE
+    assert main([*words, "2023-11-14T22:13:20Z"]) == EXIT_DONE
     assert pq.read_table(tmp_path / "ticks").column("at").to_pylist() == [begin + 20_000]  # the clock leaps there
-    assert main([*words, str(begin + 5_000), "--overwrite"]) != DONE
+    assert main([*words, str(begin + 5_000), "--overwrite"]) != EXIT_DONE
     told = capsys.readouterr().err
     assert "has the time 2023-11-14 22:13:21.000, but the clock starts at 2023-11-14 22:13:25.000" in told
 
@@ -266,7 +266,7 @@ def test_failures_of_what_only_feeds_a_statement_are_told(spark: SparkSession, f
     )
     (folder / "fed.epl").write_text(epl)
     words = [str(folder / "fed.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--sequence", "number"]
-    assert main([*words, "--out", f"q={folder}/q", "--out", f"r={folder}/r"]) == FAILED_SOME
+    assert main([*words, "--out", f"q={folder}/q", "--out", f"r={folder}/r"]) == EXIT_STATEMENT_FAILURES
     frame = trades(1)
     wrong = int((frame["symbol"].notna() & (frame["size"] > 500)).sum())
     (line,) = (line for line in capsys.readouterr().err.splitlines() if "failures" in line)
@@ -274,7 +274,7 @@ def test_failures_of_what_only_feeds_a_statement_are_told(spark: SparkSession, f
 
 
 def test_a_missing_module(spark: SparkSession, capsys: Any) -> None:
-    assert main(["none.epl", "--in", "A=x", "--out", "q=y"]) == WRONG
+    assert main(["none.epl", "--in", "A=x", "--out", "q=y"]) == EXIT_USAGE
     assert "none.epl: No such file" in capsys.readouterr().err
 
 
@@ -319,22 +319,24 @@ def test_a_stream_does_not_go_on_with_the_state_of_other_statements(
 ) -> None:
     words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--quiet", "--stream", "--once"]
     words += ["--sequence", "number", "--out", f"sums={folder}/sums", "--checkpoint"]
-    assert main([*words, f"{folder}/state"]) == DONE
+    assert main([*words, f"{folder}/state"]) == EXIT_DONE
     capsys.readouterr()
-    assert main([*words, f"{folder}/other"]) == WRONG  # Spark would take its first batches for those of the old one
+    assert (
+        main([*words, f"{folder}/other"]) == EXIT_USAGE
+    )  # Spark would take its first batches for those of the old one
     assert "there is something in the directory already\n  hint: give a checkpoint" in capsys.readouterr().err
     (folder / "job.epl").write_text(EPL.replace("2 sec", "3 sec"))
     later = trades(1).assign(number=range(400)).assign(ts=trades(1)["ts"] + 100_000)
     pq.write_table(pa.Table.from_pandas(later, preserve_index=False), folder / "in" / "3.parquet")
-    assert main([*words, f"{folder}/state"]) == WRONG
+    assert main([*words, f"{folder}/state"]) == EXIT_USAGE
     told = capsys.readouterr().err
     assert told.startswith(f"{folder}/state/sums holds the state of other statements, or of another version of cepbook")
     assert "\n  hint: go on with what the stream was begun with" in told and len(told.splitlines()) == 2
     (folder / "state" / "sums.mark").unlink()  # then the state itself tells
-    assert main([*words, f"{folder}/state"]) == WRONG
+    assert main([*words, f"{folder}/state"]) == EXIT_USAGE
     assert capsys.readouterr().err.startswith("the checkpoint holds the state of other statements")
     (folder / "job.epl").write_text(EPL)
-    assert main([*words, f"{folder}/state"]) == DONE
+    assert main([*words, f"{folder}/state"]) == EXIT_DONE
 
 
 def test_a_stream_tells_of_what_came_too_late_or_without_a_time(spark: SparkSession, folder: Path, capsys: Any) -> None:
@@ -345,7 +347,7 @@ def test_a_stream_tells_of_what_came_too_late_or_without_a_time(spark: SparkSess
     words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--out", f"sums={folder}/sums"]
     words += ["--out", f"big={folder}/big"]
     stream = ["--stream", "--once", "--files", "1", "--checkpoint", f"{folder}/state", "--sequence", "number"]
-    assert main([*words, *stream]) == FAILED_SOME
+    assert main([*words, *stream]) == EXIT_STATEMENT_FAILURES
     shown = capsys.readouterr()
     told = shown.err
     rows = pq.read_table(folder / "sums").num_rows
@@ -372,10 +374,10 @@ def test_a_job_goes_on_from_a_saved_workbench(spark: SparkSession, folder: Path,
     pq.write_table(held.filter(pc.field("ts") <= half), folder / "in" / "1.parquet")
     words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--sequence", "number", "--quiet"]
     words += ["--out", f"sums={folder}/sums", "--stream", "--once", "--checkpoint", f"{folder}/state"]
-    assert main([*words, "--initial", str(folder / "desk.cep")]) == DONE
+    assert main([*words, "--initial", str(folder / "desk.cep")]) == EXIT_DONE
     assert end < half and pq.read_table(folder / "sums").num_rows > 0
     pq.write_table(held.filter(pc.field("ts") > half), folder / "in" / "2.parquet")
-    assert main(words) == DONE  # all that was saved is in the checkpoint since
+    assert main(words) == EXIT_DONE  # all that was saved is in the checkpoint since
     rows = pq.read_table(folder / "sums").to_pylist()
     found = [tuple(row[name] for name in ("time", "kind", "symbol", "total")) for row in rows]
     assert found and sorted(found, key=repr) == sorted((row for row in stepped() if row[0] > end), key=repr)
@@ -391,8 +393,8 @@ def test_what_one_task_was_begun_with_is_given_again(spark: SparkSession, folder
     desk.save(folder / "desk.cep")
     words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--sequence", "number", "--quiet"]
     words += ["--out", f"counts={folder}/counts", "--stream", "--once", "--checkpoint", f"{folder}/state"]
-    assert main([*words, "--initial", str(folder / "desk.cep")]) == DONE
-    assert main(words) == WRONG
+    assert main([*words, "--initial", str(folder / "desk.cep")]) == EXIT_DONE
+    assert main(words) == EXIT_USAGE
     told = capsys.readouterr().err
     assert "divided otherwise (whole, here 32 parts, Trade by symbol" in told and "must be given again" in told
 
@@ -458,7 +460,7 @@ def test_a_stream_whose_statement_reads_nothing_of_what_is_given(
     )
     words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--stream", "--once"]
     words += ["--checkpoint", f"{folder}/state", "--out", f"big={folder}/big", "--out", f"ticks={folder}/ticks"]
-    assert main(words) == WRONG
+    assert main(words) == EXIT_USAGE
     assert capsys.readouterr().err == f"{told('ticks')}\n"
     assert not (folder / "big").exists() and not (folder / "state").exists()
 

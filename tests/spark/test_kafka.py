@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from cepbook import Workbench
 from cepbook.errors import UsageError
 from cepbook.spark import compare, from_kafka
-from cepbook.spark.frames import messages
+from cepbook.spark.frames import kafka_messages
 from cepbook.spark.job import main
 from tests import readme
 
@@ -36,7 +36,7 @@ STAND_IN = "kafka_stand_in"  # Spark keeps the name of its own
 @pytest.fixture(autouse=True)
 def registered(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     spark.dataSource.register(reader())
-    monkeypatch.setattr(messages, "CONNECTOR", STAND_IN)
+    monkeypatch.setattr(kafka_messages, "CONNECTOR", STAND_IN)
 
 
 def reader() -> type[DataSource]:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.spark.java import find_java
+from cepbook.spark.java_home import find_java
 
 from .histories import trades
 

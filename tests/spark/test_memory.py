@@ -16,11 +16,11 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.engine.runtime import Runtime
-from cepbook.spark.running.execute import program_alone
-from cepbook.spark.task import stops
-from cepbook.spark.task.hosted import Program, host
-from cepbook.spark.task.names import SEQ, STOPS, TAG, TICK, TIME
-from cepbook.spark.task.stops import pack
+from cepbook.spark.execution.execution import single_statement_program
+from cepbook.spark.task import clock_ticks
+from cepbook.spark.task.clock_ticks import pack_ticks
+from cepbook.spark.task.stream_columns import SEQ, TAG, TICK, TICKS, TIME
+from cepbook.spark.task.task_runner import TaskProgram, task_function
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ BATCH = 400
 SYMBOLS = np.array([f"S{i}" for i in range(20)])
 
 
-def task(program: Program, batches: int) -> Iterator[pa.RecordBatch]:
+def task(program: TaskProgram, batches: int) -> Iterator[pa.RecordBatch]:
     """What a task gets: every second event, and all stops of the stream in front of the batches that they are about."""
     rng = np.random.default_rng(5)
     (_, _, properties, columns) = program.inputs[0]
@@ -55,20 +55,20 @@ def task(program: Program, batches: int) -> Iterator[pa.RecordBatch]:
         about = {TAG: pa.array([program.inputs[0][0]] * (BATCH // 2), pa.int32())}
         about |= {TIME: pa.array(times[own]), SEQ: pa.array(numbers[own])}
         events = pa.table(about | {c: values[p] for p, c in zip(properties, columns, strict=True)})
-        told = pa.Table.from_batches(pack([pa.record_batch([times, numbers], [TIME, SEQ])]))
+        told = pa.Table.from_batches(pack_ticks([pa.record_batch([times, numbers], [TIME, SEQ])]))
         whole = pa.concat_tables([told, events], promote_options="default")
         (batch,) = whole.combine_chunks().to_batches()
-        assert batch.column(STOPS).null_count == BATCH // 2 and batch.column(TAG)[0].as_py() == TICK
+        assert batch.column(TICKS).null_count == BATCH // 2 and batch.column(TAG)[0].as_py() == TICK
         yield batch
 
 
-def most(program: Program, batches: int) -> tuple[int, int]:
+def most(program: TaskProgram, batches: int) -> tuple[int, int]:
     """The most bytes that Python and Arrow held at once, and how many rows were delivered."""
     pool, held, rows = pa.default_memory_pool(), 0, 0
     before = pool.bytes_allocated()
     tracemalloc.start()
     try:
-        for batch in host(program)(task(program, batches)):
+        for batch in task_function(program)(task(program, batches)):
             rows += batch.num_rows
             held = max(held, pool.bytes_allocated() - before)
         return tracemalloc.get_traced_memory()[1] + held, rows
@@ -80,7 +80,7 @@ def most(program: Program, batches: int) -> tuple[int, int]:
 def test_ten_times_the_events_take_no_more_memory(name: str) -> None:
     runtime = Runtime()
     runtime.deploy(SCHEMA + EPL[name])
-    program, _ = program_alone(runtime, "q")
+    program, _ = single_statement_program(runtime, "q")
     program = replace(program, stops=True)
     most(program, 3)  # what is made once
     few, rows = most(program, 5)
@@ -90,7 +90,7 @@ def test_ten_times_the_events_take_no_more_memory(name: str) -> None:
 
 
 def test_packing_stops_takes_no_more_memory_for_more_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stops, "_GATHERED", 5 * BATCH)
+    monkeypatch.setattr(clock_ticks, "_GATHERED", 5 * BATCH)
 
     def read(batches: int) -> Iterator[pa.RecordBatch]:
         for begin, end in pairwise(range(0, (batches + 1) * BATCH, BATCH)):
@@ -99,7 +99,7 @@ def test_packing_stops_takes_no_more_memory_for_more_events(monkeypatch: pytest.
     def peak(batches: int) -> int:
         tracemalloc.start()
         try:
-            assert sum(batch.num_rows for batch in pack(read(batches))) >= batches // 5
+            assert sum(batch.num_rows for batch in pack_ticks(read(batches))) >= batches // 5
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

@@ -9,7 +9,7 @@ import pytest
 
 import cepbook.spark
 from cepbook.engine.runtime import Runtime
-from cepbook.spark.plan.pipeline import pipeline, properties_read
+from cepbook.lang.plan.dependencies import dependencies_of, properties_read
 from cepbook.spark.plan.placement import Placement, place
 
 # ruff: noqa: E501  (a table of statements reads better with a statement in one line)
@@ -35,7 +35,7 @@ def placed(epl: str) -> Placement:
     runtime.deploy(SCHEMA)
     runtime.deploy(epl)
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-    return place(pipeline(plans[-1].name, plans, runtime.catalog, GIVEN), runtime.catalog)
+    return place(dependencies_of(plans[-1].name, plans, runtime.catalog, GIVEN), runtime.catalog)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_windows_over_timestamps_are_sliced_where_these_are_the_time(epl: str, r
     )
     runtime.deploy(epl)
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-    line = pipeline(plans[-1].name, plans, runtime.catalog, ("Tick", "Dated", "Other"))
+    line = dependencies_of(plans[-1].name, plans, runtime.catalog, ("Tick", "Dated", "Other"))
     found = place(line, runtime.catalog)
     assert found.path == ("ordered" if reason else "by time slice"), found
     assert (reason or "its state reaches back") in found.reason
@@ -251,7 +251,7 @@ def test_only_properties_that_are_read_travel() -> None:
     runtime.deploy(SCHEMA)
     runtime.deploy("context PerSymbol select sum(volume) as v from Tick(price > 1) having sum(volume) > 3")
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-    line = pipeline(plans[-1].name, plans, runtime.catalog, GIVEN)
+    line = dependencies_of(plans[-1].name, plans, runtime.catalog, GIVEN)
     assert properties_read(line, runtime.catalog) == {"Tick": ("symbol", "price", "volume")}
 
 
@@ -265,13 +265,13 @@ def test_what_assigns_a_variable_belongs_to_those_that_read_it() -> None:
         "@name('q') select x from Tick group by symbol; @name('r') select 1 from Tick"
     )
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-    line = pipeline("q", plans, runtime.catalog, GIVEN)
+    line = dependencies_of("q", plans, runtime.catalog, GIVEN)
     assert [s.name for s in line.triggers] == ["a", "b"]
     read = {"Tick": ("symbol", "price"), "Bid": ("price",), "BigBid": ("price",)}
     assert properties_read(line, runtime.catalog) == read
     found = place(line, runtime.catalog)
     assert (found.path, found.reason) == ("ordered", "it reads variables that a, b assigns event by event")
-    assert not pipeline("r", plans, runtime.catalog, GIVEN).triggers
+    assert not dependencies_of("r", plans, runtime.catalog, GIVEN).triggers
 
 
 def test_output_clauses_run_in_order_and_may_assign_variables() -> None:
@@ -283,16 +283,16 @@ def test_output_clauses_run_in_order_and_may_assign_variables() -> None:
         "@name('every') select symbol, count(*) from Tick group by symbol output every 2 events"
     )
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-    line = pipeline("q", plans, runtime.catalog, GIVEN)
+    line = dependencies_of("q", plans, runtime.catalog, GIVEN)
     assert [s.name for s in line.selects] == ["a", "q"]
     found = place(line, runtime.catalog)
     assert (found.path, found.ticks) == ("ordered", True)
     assert found.reason == "it reads variables that a assigns event by event"
-    found = place(pipeline("every", plans, runtime.catalog, GIVEN), runtime.catalog)
+    found = place(dependencies_of("every", plans, runtime.catalog, GIVEN), runtime.catalog)
     assert (found.path, found.reason) == ("ordered", "its output clause counts the events of the whole stream")
     runtime.deploy("@name('rises') select b.price as p from pattern [every a=Tick -> b=Tick(price > a.price)]")
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-    rises = place(pipeline("rises", plans, runtime.catalog, GIVEN), runtime.catalog)
+    rises = place(dependencies_of("rises", plans, runtime.catalog, GIVEN), runtime.catalog)
     assert rises.reason.startswith("its pattern follows the events of the whole stream; events that equal `a` in a key")
 
 
@@ -309,7 +309,7 @@ def test_patterns_and_spans_run_with_all_that_they_read() -> None:
         "@name('session') context Session select count(*) from Tick"
     )
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-    found = {name: pipeline(name, plans, runtime.catalog, GIVEN) for name in ("match", "in span", "spans", "session")}
+    found = {name: dependencies_of(name, plans, runtime.catalog, GIVEN) for name in ("match", "in span", "spans", "session")}
     everything = ("symbol", "venue", "price", "volume", "ts")
     match = found["match"]
     assert [s.name for s in match.selects] == ["feed", "match"]
@@ -366,7 +366,7 @@ def test_of_events_of_patterns_travels_what_is_read(epl: str) -> None:
     runtime.deploy(SCHEMA)
     runtime.deploy(epl)
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-    line = pipeline(plans[-1].name, plans, runtime.catalog, GIVEN)
+    line = dependencies_of(plans[-1].name, plans, runtime.catalog, GIVEN)
     read = {name: properties for name, properties in properties_read(line, runtime.catalog).items() if name != "BigBid"}
     assert read == dict(zip(("Tick", "Bid"), TAGS[epl], strict=False))
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from cepbook import Workbench
-from cepbook.shown import time_text
+from cepbook.display import format_time
 from cepbook.spark import compare
 
 HOUR = 3_600_000
@@ -242,7 +242,7 @@ def test_a_constant_shift_is_recognised(cep: Workbench, ms: int, word: str) -> N
     said = f"times there are {word} {'later' if ms > 0 else 'earlier'} than here"
     found = the(cep, shift(ms))
     assert found.startswith("different: ") and said in found.splitlines()[2], found
-    assert f"(first 00:00:00.001 here, {time_text(ms + 1)} there)" in found.splitlines()[2]
+    assert f"(first 00:00:00.001 here, {format_time(ms + 1)} there)" in found.splitlines()[2]
     found = the(cep, shift(ms, "at"))
     assert f"{said}, as is the column at; compared" in found.splitlines()[2], found
 
@@ -293,7 +293,7 @@ def test_a_block_of_equal_times_takes_time_that_grows_with_its_rows(key: str) ->
 
 
 def test_a_log_that_is_full_makes_the_comparison_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepbook.session.running.stage.LOG", 1_000)
+    monkeypatch.setattr("cepbook.session.core.engine_handle.LOG", 1_000)
     cep = bench()
     found = compare(cep, bench(None))
     assert found.verdict == "incomplete" and str(found).startswith("incomplete: 1 of 1 statement (q), ")

@@ -13,16 +13,22 @@ from pyspark.sql import Row
 
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import SnapshotError, UsageError
-from cepbook.lang.plan import CreateSchemaStatement, CreateVariableStatement
-from cepbook.spark.plan.mark import check, mark_of
-from cepbook.spark.plan.pipeline import pipeline
+from cepbook.lang.plan.dependencies import dependencies_of
+from cepbook.lang.plan.nodes import CreateSchemaStatement, CreateVariableStatement
+from cepbook.spark.execution.execution import _shares
+from cepbook.spark.execution.spark_run import error_behind
 from cepbook.spark.plan.placement import Placement, place
-from cepbook.spark.running.execute import _shares
-from cepbook.spark.running.result import caused
-from cepbook.spark.streams.initial import dealt, ended, is_in_partitions, of_saved, whole
-from cepbook.spark.streams.processor import Hosted, packed
-from cepbook.spark.task.hosted import Program, Step, output_schema
-from cepbook.spark.task.names import SEQ, TAG, TASK, TICK, TIME
+from cepbook.spark.plan.state_fingerprint import check_fingerprint, state_fingerprint_of
+from cepbook.spark.streaming.initial_state import (
+    final_state_function,
+    is_in_partitions,
+    restore_saved,
+    split_saved_state,
+    workbench_program,
+)
+from cepbook.spark.streaming.processor import EngineProcessor, to_ipc_bytes
+from cepbook.spark.task.stream_columns import SEQ, TAG, TASK, TICK, TIME
+from cepbook.spark.task.task_runner import DeploymentStep, TaskProgram, output_schema
 from tests.spark.streams import Store, Watermark, differences
 from tests.spark.tasks import Recorded
 
@@ -49,24 +55,24 @@ QUERIES = [
 Event = tuple[int, int, int, tuple[Any, ...]]  # tag, time, sequence, values
 
 
-def program_of(epl: str) -> Program:
+def program_of(epl: str) -> TaskProgram:
     runtime = Runtime()
     runtime.deploy(SCHEMA)
     runtime.deploy(epl)
     return program_in(runtime)
 
 
-def program_in(runtime: Runtime) -> Program:
+def program_in(runtime: Runtime) -> TaskProgram:
     """Of the last statement."""
     modules = [(s, d.plan) for d in runtime.deployments.values() for s in d.plan.statements]
     last = modules[-1][0]
     created = [(s, m) for s, m in modules if not isinstance(s, CreateSchemaStatement | CreateVariableStatement)]
-    steps = tuple(Step(s.name, replace(m, statements=(s,)), s is last) for s, m in created)
+    steps = tuple(DeploymentStep(s.name, replace(m, statements=(s,)), s is last) for s, m in created)
     types = tuple(t for name, t in runtime.catalog.event_types.items() if name in ("T", "Q"))
     inputs = ((0, "T", ("ts", "s", "n"), ("a0", "a1", "a2")), (1, "Q", ("ts", "s", "p"), ("b0", "b1", "b2")))
     outputs = ((last.name, last.output_type),)
-    given = runtime.given_variables()
-    return Program(steps, types, inputs, outputs, runtime.catalog.event_types, Config(), 0, variables=given)
+    given = runtime.external_variables()
+    return TaskProgram(steps, types, inputs, outputs, runtime.catalog.event_types, Config(), 0, variables=given)
 
 
 def history(seed: int, count: int = 120) -> list[Event]:
@@ -107,7 +113,7 @@ def expected(epl: str, events: list[Event], until: int) -> list[tuple[Any, ...]]
 
 
 def streamed(
-    program: Program, events: list[Event], seed: int, sequenced: bool = True, begin: dict[str, Any] | None = None
+    program: TaskProgram, events: list[Event], seed: int, sequenced: bool = True, begin: dict[str, Any] | None = None
 ) -> tuple[list[Any], list[str]]:
     """The rows, by time of delivery, and the errors; a new processor for each micro-batch, as after a restart."""
     rng, store, before, watermark = random.Random(seed), Store(), 0, 0
@@ -115,16 +121,16 @@ def streamed(
     errors: list[str] = []
     left = list(events)
     if begin is not None:
-        processor = Hosted(program, sequenced)
+        processor = EngineProcessor(program, sequenced)
         processor.init(store)  # type: ignore[arg-type]
         processor.handleInitialState(0, Row(**begin), Watermark(0))
     size = rng.choice((7, 40))
     while True:
-        processor = Hosted(program, sequenced)
+        processor = EngineProcessor(program, sequenced)
         processor.init(store)  # type: ignore[arg-type]
         part, left = left[:size], left[size:]
         given = part if not sequenced else rng.sample(part, len(part))
-        payload = iter([Row(payload=packed(table(given)))])
+        payload = iter([Row(payload=to_ipc_bytes(table(given)))])
         taken = list(processor.handleInputRows(0, payload, Watermark(watermark))) if part else []
         if any(before < timer <= watermark for timer in store.timers):  # Spark never looks at earlier ones again
             taken += processor.handleExpiredTimer(0, Watermark(watermark), None)
@@ -159,7 +165,7 @@ def test_a_stream_goes_on_from_the_end_of_a_batch(epl: str) -> None:
         rows = table(before).append_column(TASK, pa.array([0] * len(before), pa.int32()))
         stop = pa.RecordBatch.from_pylist([{TAG: TICK, TIME: end, SEQ: 10**9, TASK: 0}], rows.schema)
         halves = [rows.slice(0, len(before) // 2), rows.slice(len(before) // 2), stop]
-        (begin,) = (row for batch in ended(program)(halves) for row in batch.to_pylist())
+        (begin,) = (row for batch in final_state_function(program)(halves) for row in batch.to_pylist())
         found = streamed(program, events[len(before) :], at, begin=begin)
         assert found == ([row for row in expected(epl, events, 10**7) if row[0] > end], []), at
 
@@ -184,8 +190,8 @@ def test_a_stream_goes_on_from_a_saved_workbench(epl: str) -> None:
         if time <= end:
             saved.advance(time, stepping=True)
             saved.send("TQ"[tag], dict(zip(("ts", "s", "np"[tag]), values, strict=True)))
-    program = whole(program_in(runtime), runtime)
-    found = of_saved(saved.snapshot(), program, runtime)
+    program = workbench_program(program_in(runtime), runtime)
+    found = restore_saved(saved.snapshot(), program, runtime)
     begin = {"task": 0, "saved": found.snapshot(), "passed": found.now, "due": found.next_due, "count": 0}
     rows = streamed(program, [event for event in events if event[1] > end], 1, begin=begin)
     assert rows == ([row for row in expected(epl, events, 10**7) if row[0] > end], [])
@@ -227,19 +233,19 @@ def test_a_saved_state_is_divided_by_the_partitions_of_contexts(epl: str, tasks:
         for each in (SCHEMA, CONTEXTS, epl):
             runtime.deploy(each)
         plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-        line = pipeline(plans[-1].name, plans, runtime.catalog, ("T", "Q"))
+        line = dependencies_of(plans[-1].name, plans, runtime.catalog, ("T", "Q"))
         assert is_in_partitions(line, runtime.catalog)
         for tag, time, _, values in events:
             if time <= end:
                 saved.advance(time, stepping=True)
                 saved.send("TQ"[tag], dict(zip(("ts", "s", "np"[tag]), values, strict=True)))
-        program = whole(program_in(runtime), runtime)
-        kept = of_saved(saved.snapshot(), program, runtime)
+        program = workbench_program(program_in(runtime), runtime)
+        kept = restore_saved(saved.snapshot(), program, runtime)
         (context,) = line.contexts
         identities = [*kept.context(context.context.name).identities()]
         divisions = {each.id: sum(map(ord, str(each.steps[0].key[0]))) % tasks for each in identities}
         rows = []
-        for number, state, passed, due, count in dealt(kept, program, {context.context.name: divisions}, tasks):
+        for number, state, passed, due, count in split_saved_state(kept, program, {context.context.name: divisions}, tasks):
             begin = {"task": number, "saved": state, "passed": passed, "due": due, "count": count}
             own = [e for e in events if e[1] > end and sum(map(ord, e[3][1])) % tasks == number]
             found, errors = streamed(program, own, seed, begin=begin)
@@ -255,10 +261,10 @@ def test_the_state_of_other_statements_is_refused() -> None:
         each.deploy(SCHEMA)
         each.deploy(f"@name('q') select s, n from T#length({how})")
     with pytest.raises(SnapshotError, match="has other statements than the stream"):
-        of_saved(saved.snapshot(), whole(program_in(runtime), runtime), runtime)
+        restore_saved(saved.snapshot(), workbench_program(program_in(runtime), runtime), runtime)
     saved.undeploy(list(saved.deployments)[-1])
     with pytest.raises(UsageError, match="has no statement q; it has "):
-        of_saved(saved.snapshot(), whole(program_in(runtime), runtime), runtime)
+        restore_saved(saved.snapshot(), workbench_program(program_in(runtime), runtime), runtime)
 
 
 def test_without_a_sequence_events_of_one_time_count_as_they_come() -> None:
@@ -275,10 +281,10 @@ def test_events_at_the_first_instant_are_not_forgotten() -> None:
 
 def test_events_without_a_time_are_left_out_and_told_of() -> None:
     program, store = program_of("select s, n from T"), Store()
-    processor = Hosted(program, True)
+    processor = EngineProcessor(program, True)
     processor.init(store)  # type: ignore[arg-type]
     given = [(0, 3, 0, (3, "x", 3)), (0, None, 1, (4, "x", 4)), (0, None, 2, (5, "x", 5))]
-    rows = processor.handleInputRows(0, iter([Row(payload=packed(table(given)))]), Watermark(0))  # type: ignore[arg-type]
+    rows = processor.handleInputRows(0, iter([Row(payload=to_ipc_bytes(table(given)))]), Watermark(0))  # type: ignore[arg-type]
     found = [r["error"] for row in rows for batch in pa.ipc.open_stream(row["payload"]) for r in batch.to_pylist()]
     assert found == ["2 events of T were left out: the time is missing"] and store.timers == {3}
 
@@ -287,10 +293,10 @@ def test_late_events_are_left_out_and_told_of() -> None:
     program = program_of("select s, n from T")
     store = Store()
     for given, watermark in (([1, 2], 0), ([3], 2), ([2, 1, 4], 3), ([], 9)):
-        processor = Hosted(program, True)
+        processor = EngineProcessor(program, True)
         processor.init(store)  # type: ignore[arg-type]
         events = [(0, time, watermark * 10 + i, (time, "x", time)) for i, time in enumerate(given)]
-        payloads = [Row(payload=packed(table(events)))] if events else []
+        payloads = [Row(payload=to_ipc_bytes(table(events)))] if events else []
         rows = processor.handleInputRows(0, iter(payloads), Watermark(watermark))
         found = [r for row in rows for batch in pa.ipc.open_stream(row["payload"]) for r in batch.to_pylist()]
         if watermark == 3:
@@ -303,19 +309,19 @@ def test_late_events_are_left_out_and_told_of() -> None:
 def test_what_is_kept_is_of_the_same_statements_divided_alike() -> None:
     program, others = program_of(QUERIES[1]), program_of(QUERIES[1].replace("3 sec", "4 sec"))
     by_key = Placement("by key", (("T", ("s",)),), True, "")
-    own = mark_of(program, by_key, 32)
-    assert own == mark_of(program_of(QUERIES[1]), by_key, 32)
-    check(own, own)
+    own = state_fingerprint_of(program, by_key, 32)
+    assert own == state_fingerprint_of(program_of(QUERIES[1]), by_key, 32)
+    check_fingerprint(own, own)
     for other, what in (
-        (mark_of(others, by_key, 32), "the checkpoint holds the state of other statements, or of another version"),
-        (mark_of(program, by_key, 3), r"divided otherwise \(3 parts, T by s, here 32 parts, T by s\)"),
-        (mark_of(program, replace(by_key, keys=(("T", ("n",)),)), 32), "divided otherwise .*T by n, here"),
-        (mark_of(program, replace(by_key, path="ordered"), 1), "otherwise .whole, here .*\n  hint: what the stream be"),
-        (mark_of(program, replace(by_key, path="native"), 32), "the state of other statements"),
+        (state_fingerprint_of(others, by_key, 32), "the checkpoint holds the state of other statements, or of another version"),
+        (state_fingerprint_of(program, by_key, 3), r"divided otherwise \(3 parts, T by s, here 32 parts, T by s\)"),
+        (state_fingerprint_of(program, replace(by_key, keys=(("T", ("n",)),)), 32), "divided otherwise .*T by n, here"),
+        (state_fingerprint_of(program, replace(by_key, path="ordered"), 1), "otherwise .whole, here .*\n  hint: what the stream be"),
+        (state_fingerprint_of(program, replace(by_key, path="native"), 32), "the state of other statements"),
         (None, "was written by a version of cepbook that kept something else .*\n  hint: go on with what"),
     ):
         with pytest.raises(SnapshotError, match=what):
-            check(own, other)
+            check_fingerprint(own, other)
 
 
 def test_a_mark_is_of_all_partitions_that_are_dealt_out() -> None:
@@ -324,11 +330,11 @@ def test_a_mark_is_of_all_partitions_that_are_dealt_out() -> None:
         runtime.deploy(SCHEMA)
         runtime.deploy(f"create context C {context}; @name('q') context C select s, sum(n) as total from T")
         plans = [s for d in runtime.deployments.values() for s in d.plan.statements]
-        placement = place(pipeline("q", plans, runtime.catalog, {"T": None}), runtime.catalog)
+        placement = place(dependencies_of("q", plans, runtime.catalog, {"T": None}), runtime.catalog)
         program = program_in(runtime)
         assert placement.parts is not None
         program = replace(program, shares=_shares(program, placement.parts, 32))
-        found: dict[str, Any] = json.loads(mark_of(program, replace(placement, reason=reason), 32))
+        found: dict[str, Any] = json.loads(state_fingerprint_of(program, replace(placement, reason=reason), 32))
         return found
 
     categories = "group by n < 5 as low, group by n > 9 as high from T"
@@ -366,10 +372,10 @@ def test_categories_deliver_without_an_event_of_theirs(epl: str) -> None:
 def test_the_state_of_another_mark_is_refused() -> None:
     program, store = replace(program_of(QUERIES[1]), mark="{}"), Store()
 
-    def show(program: Program) -> None:
-        processor = Hosted(program, True)
+    def show(program: TaskProgram) -> None:
+        processor = EngineProcessor(program, True)
         processor.init(store)  # type: ignore[arg-type]
-        list(processor.handleInputRows(0, iter([Row(payload=packed(table(history(1)[:3])))]), Watermark(0)))
+        list(processor.handleInputRows(0, iter([Row(payload=to_ipc_bytes(table(history(1)[:3])))]), Watermark(0)))
 
     show(program)
     show(program)
@@ -379,7 +385,7 @@ def test_the_state_of_another_mark_is_refused() -> None:
 
 def test_what_spark_says_of_a_state_with_other_columns_is_said_as_of_another_mark() -> None:
     said = "[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema does not match existing state value schema."
-    found = caused(f"org.apache.spark.sql.execution.streaming.state.StateStoreValueSchemaNotCompatible: {said}\nat ...")
+    found = error_behind(f"org.apache.spark.sql.execution.streaming.state.StateStoreValueSchemaNotCompatible: {said}\nat ...")
     with pytest.raises(SnapshotError) as wrong:
-        check(mark_of(program_of(QUERIES[0]), Placement("by key", (), True, ""), 32), None)
+        check_fingerprint(state_fingerprint_of(program_of(QUERIES[0]), Placement("by key", (), True, ""), 32), None)
     assert str(found) == str(wrong.value) and isinstance(found, SnapshotError)

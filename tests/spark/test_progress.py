@@ -17,9 +17,9 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import UsageError
-from cepbook.spark.progress import line_of, watched
-from cepbook.spark.running.result import module_missing
-from cepbook.spark.session import cancel_actions, shown_by
+from cepbook.spark.execution.action_progress import progress_text, run_with_progress
+from cepbook.spark.execution.spark_run import missing_module_error
+from cepbook.spark.session import cancel_actions, use_progress_display
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,9 +39,9 @@ def bench(**functions: object) -> Workbench:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
     monkeypatch.delenv("CEPBOOK_PROGRESS", raising=False)
-    monkeypatch.setattr("cepbook.spark.progress.PATIENCE", 0.2)
+    monkeypatch.setattr("cepbook.spark.execution.action_progress.SHOW_AFTER", 0.2)
     lines: list[str | None] = []
-    undo = shown_by(lines.append)
+    undo = use_progress_display(lines.append)
     yield lines
     undo()
 
@@ -57,9 +57,9 @@ def slow(seconds: float) -> object:
 
 def test_progress_is_spark_s_own_and_goes_away(spark: SparkSession, told: list[str | None]) -> None:
     frame = spark.range(4, numPartitions=4).mapInArrow(slow(0.5), "id bigint")  # type: ignore[arg-type]
-    assert watched(spark, frame.toArrow).num_rows == 4
+    assert run_with_progress(spark, frame.toArrow).num_rows == 4
     assert told[-1] is None and any(line is not None and " of 4 tasks, " in line for line in told), told
-    assert line_of(3, 4, 1, 2.4) == "Spark [" + "#" * 22 + "." * 8 + "] 3 of 4 tasks, 1 running, 2 s"
+    assert progress_text(3, 4, 1, 2.4) == "Spark [" + "#" * 22 + "." * 8 + "] 3 of 4 tasks, 1 running, 2 s"
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
 
 
@@ -71,7 +71,7 @@ def test_an_interrupt_cancels_the_job(spark: SparkSession, monkeypatch: pytest.M
     started = time.monotonic()
     try:
         with pytest.raises(KeyboardInterrupt):
-            watched(spark, frame.toArrow)
+            run_with_progress(spark, frame.toArrow)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
@@ -116,7 +116,7 @@ def test_a_module_that_the_workers_lack_is_named_before_a_job_starts(
 
 
 def test_what_the_bridge_itself_lacks_is_told() -> None:
-    assert "install cepbook where they run" in str(module_missing("cepbook", "x"))
+    assert "install cepbook where they run" in str(missing_module_error("cepbook", "x"))
 
 
 def test_events_before_the_clock_s_start_are_told(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import cepbook.spark
-from cepbook.spark.job import DONE, main
+from cepbook.spark.job import EXIT_DONE, main
 from tests import readme
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ def test_the_jobs_write_what_they_say(spark: SparkSession, tmp_path: Path) -> No
     (tmp_path / "job.epl").write_text("@name('delays') select origin, delay from Flight(delay > 10)", encoding="utf-8")
     batch, stream = commands("python -m cepbook.spark", tmp_path)
     out = tmp_path / "out"
-    assert main(batch) == DONE
+    assert main(batch) == EXIT_DONE
     assert pd.read_parquet(out)["origin"].tolist() == ["EWR"]
     out.rename(tmp_path / "of_the_batch")
-    assert main([*stream, "--once"]) == DONE  # without it more files are waited for
+    assert main([*stream, "--once"]) == EXIT_DONE  # without it more files are waited for
     assert spark.read.parquet(str(out)).toPandas()["origin"].tolist() == ["EWR"]
 
 

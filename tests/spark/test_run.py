@@ -16,8 +16,8 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import compare, sql
-from cepbook.spark.running.execute import OneTaskWarning, UnfedWarning
-from cepbook.spark.running.result import acting
+from cepbook.spark.execution.execution import OneTaskWarning, UnfedWarning
+from cepbook.spark.execution.spark_run import run_action
 
 from .histories import SPAN, quotes, trades
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from cepbook.spark import Comparison
-    from cepbook.spark.running.result import SparkRun
+    from cepbook.spark.execution.spark_run import SparkRun
 
 UNTIL = SPAN + 20_000
 
@@ -530,7 +530,7 @@ def test_events_that_are_too_large_for_a_batch_are_told_of_with_what_to_do() -> 
         raise RuntimeError(said + reason)
 
     with pytest.raises(UsageError, match=r"do not fit into memory\n.*maxRecordsPerBatch") as told:
-        acting(action)
+        run_action(action)
     assert "org.apache" not in str(told.value)
 
 

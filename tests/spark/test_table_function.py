@@ -9,7 +9,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import register_sql
-from cepbook.spark.running.result import acting
+from cepbook.spark.execution.spark_run import run_action
 
 from .histories import SPAN, trades
 
@@ -107,7 +107,7 @@ def test_what_a_table_must_be(spark: SparkSession, table: Any, query: str, messa
         assert spark.sql(query.format("cep_strict")).count() > 0
         return
     with pytest.raises(EventError) as failure:
-        acting(spark.sql(query.format("cep_strict")).collect)
+        run_action(spark.sql(query.format("cep_strict")).collect)
     assert message in str(failure.value)
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.spark.plan.pipeline import pipeline
+from cepbook.lang.plan.dependencies import dependencies_of
+from cepbook.spark.execution import execution
 from cepbook.spark.plan.placement import place
-from cepbook.spark.running import execute
-from cepbook.spark.task.names import SEQ, TIME
+from cepbook.spark.task.stream_columns import SEQ, TIME
 from tests.spark.tasks import Recorded, differences
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def test_they_are_dropped_before_they_travel(spark: SparkSession) -> None:
     ticks = spark.range(4).selectExpr(
         "id AS ts", "'A' AS symbol", "array(8, 5, 9, 1)[id] AS price", "1 AS volume", "id"
     )
-    (job,) = execute.planned(runtime, {"Tick": ticks}, "ts", "id", None, 0, None, spark)[0]
+    (job,) = execution.plan_jobs(runtime, {"Tick": ticks}, "ts", "id", None, 0, None, spark)[0]
     plan = job.output().rows.frame._jdf.queryExecution().executedPlan().toString()
     assert re.search(r"Exchange.*Filter .*> 7\).*OR.*< 2\)", plan, re.DOTALL), plan
     assert job.stream.count() == 3
@@ -130,7 +130,7 @@ def _wanted(epl: str) -> dict[str, list[int]]:
     runtime.deploy(SCHEMA)
     name = runtime.deploy(epl).statements[-1].name
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-    line = pipeline(name, plans, runtime.catalog, ("Tick", "Quote"))
+    line = dependencies_of(name, plans, runtime.catalog, ("Tick", "Quote"))
     placement = place(line, runtime.catalog, {"Tick": "ts", "Quote": "ts"})
-    found = execute._wanted([line], runtime.catalog, replace(placement, form=None))
+    found = execution._wanted([line], runtime.catalog, replace(placement, form=None))
     return {kind: [len(way) for way in ways] for kind, ways in found.items()}

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.spark.running import execute
+from cepbook.spark.execution import execution
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +110,7 @@ def coverage(epl: str, session: Any) -> tuple[Any, Any]:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        jobs, placements, _, _ = execute.planned(runtime, frames, "ts", None, [name], 0, None, session)
+        jobs, placements, _, _ = execution.plan_jobs(runtime, frames, "ts", None, [name], 0, None, session)
     return placements[name], jobs[0]
 
 

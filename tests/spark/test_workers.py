@@ -7,15 +7,15 @@ import subprocess
 import sys
 
 from cepbook.engine.runtime import Config, Runtime
-from cepbook.lang.catalog import FunctionType
+from cepbook.lang.plan.catalog import FunctionType
 from cepbook.lang.types import INT
-from cepbook.spark.task.hosted import Program, Step
+from cepbook.spark.task.task_runner import DeploymentStep, TaskProgram
 
-HEAVY = ("pandas", "lark", "pyspark", "IPython", "cepbook.session", "cepbook.lang.dialects")
+HEAVY = ("pandas", "lark", "pyspark", "IPython", "cepbook.session", "cepbook.dialects.registry")
 
 
 def test_a_worker_loads_neither_pandas_nor_a_grammar() -> None:
-    code = f"import cepbook.spark.task.hosted, sys; print([m for m in {HEAVY} if m in sys.modules])"
+    code = f"import cepbook.spark.task.task_runner, sys; print([m for m in {HEAVY} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
@@ -26,12 +26,12 @@ def test_a_worker_starts_statements_without_a_grammar() -> None:
     runtime.deploy("create schema A(ts long, s string)")
     module = runtime.deploy("@name('q') select twice(s) as n from A").plan
     kinds = runtime.catalog.event_types
-    program = Program(
-        (Step("q", module, True),), (kinds["A"],), ((0, "A", ("s",), ("e0_0",)),),
+    program = TaskProgram(
+        (DeploymentStep("q", module, True),), (kinds["A"],), ((0, "A", ("s",), ("e0_0",)),),
         (("q", module.statements[0].output_type),), kinds, Config(), 0, {"twice": (len, FunctionType(INT))},
     )  # fmt: skip
     code = (
-        "import pickle, sys; from cepbook.spark.task.hosted import load; "
+        "import pickle, sys; from cepbook.spark.task.task_runner import load; "
         f"load(pickle.load(sys.stdin.buffer)); print([m for m in {HEAVY} if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(program), capture_output=True, check=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cepbook.testing.items import ENGINES
+from cepbook.testing.pytest_items import ENGINES
 
 from .fake_engine import FakeEngine
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cepbook.testing.engines import RowsEngine
 from cepbook.testing.report import failure_report, first_difference
-from cepbook.testing.runner import Outcome, Result, run
+from cepbook.testing.runner import CaseResult, Outcome, run
 from cepbook.testing.scenario import case_sections, parse_case
 
 from .fake_engine import FakeEngine
@@ -18,7 +18,7 @@ def case_text(trace: str, epl: str = ECHO, tags: str = "", config: str = "") -> 
     return f"# a case\n\ntags: {tags}\n\n{settings}{epl}```trace\n{trace}\n```\n"
 
 
-def run_text(text: str) -> Result:
+def run_text(text: str) -> CaseResult:
     (section,) = case_sections(text)
     return run(parse_case(section, Path("file.md")), FakeEngine)
 
@@ -173,7 +173,7 @@ def test_deliveries_during_a_deployment_belong_to_deployed() -> None:
 
 
 def test_invalid_text_must_be_refused_with_a_diagnostic() -> None:
-    def invalid(text: str, kind: str = "invalid", error: str = "") -> Result:
+    def invalid(text: str, kind: str = "invalid", error: str = "") -> CaseResult:
         return run_text(f"# a\n{ECHO}```{kind}\n{text}\n```\n{error}")
 
     assert invalid("wrong").outcome is Outcome.PASSED

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from cepbook.testing.scenario import (
-    Case,
-    Config,
-    DialectQuery,
-    Invalid,
-    Module,
-    Trace,
+    ConfigFence,
+    InvalidFence,
+    ModuleFence,
+    QueryFence,
+    ScenarioCase,
+    TraceFence,
     case_sections,
     is_scenario,
     parse_case,
@@ -18,18 +18,18 @@ from cepbook.testing.scenario import (
 )
 from cepbook.testing.trace import (
     Advance,
-    Delivery,
     Deployed,
     Failure,
     GetVariable,
     Iterate,
     Partitions,
-    Query,
+    ReadRows,
     ReplaceTable,
-    Rows,
+    RunQuery,
     ScenarioError,
     Send,
     SetVariable,
+    StatementDelivery,
     Together,
     Undeploy,
     format_reactions,
@@ -97,7 +97,7 @@ from nonsense
 """
 
 
-def only_case(text: str) -> Case:
+def only_case(text: str) -> ScenarioCase:
     (section,) = case_sections(text)
     return parse_case(section, Path("file.md"))
 
@@ -115,24 +115,24 @@ def test_a_file_is_read_into_its_parts(tmp_path: Path) -> None:
     assert (declared.reason, declared.line) == ("content; dependent", 10)
     assert first.refusal_of("rows") is None
     config, main, other, trace, invalid, query = first.fences
-    assert isinstance(config, Config)
+    assert isinstance(config, ConfigFence)
     assert [(s.key, s.subject, s.value, s.line) for s in config.settings] == [
         ("start", None, 1000, 13),
         ("variable", "V", {"type": "int", "value": 5}, 15),
     ]
-    assert main == Module("create schema Tick(price double)", "main", 18)
-    assert other == Module("@name('out') select * from Tick", "second", 22)
-    assert isinstance(trace, Trace)
+    assert main == ModuleFence("create schema Tick(price double)", "main", 18)
+    assert other == ModuleFence("@name('out') select * from Tick", "second", 22)
+    assert isinstance(trace, TraceFence)
     assert [(step.line, step.last_line) for step in trace.steps] == [(31, 32), (33, 33)]
-    assert isinstance(invalid, Invalid)
+    assert isinstance(invalid, InvalidFence)
     assert invalid.error is not None
     assert (invalid.text, invalid.query) == ("select nonsense", False)
     assert invalid.error.text == "unknown-property: there is no nonsense"
-    assert isinstance(query, Invalid)
+    assert isinstance(query, InvalidFence)
     assert (query.query, query.error) == (True, None)
     assert second.evidence == "docs"
-    assert second.fences[0] == DialectQuery("apama", "out", "from e in all Tick() select e.price", 52)
-    assert isinstance(second.fences[1], Invalid)
+    assert second.fences[0] == QueryFence("apama", "out", "from e in all Tick() select e.price", 52)
+    assert isinstance(second.fences[1], InvalidFence)
     assert second.fences[1].dialect == "apama"
 
 
@@ -171,7 +171,7 @@ def test_every_kind_of_trace_line() -> None:
         Advance(1500, False),
         Advance(1600, True),
         Iterate("out"),
-        Query("select * from W where a = 'x'"),
+        RunQuery("select * from W where a = 'x'"),
         SetVariable("V", {"a": 1}),
         GetVariable("V"),
         Undeploy("id"),
@@ -180,12 +180,12 @@ def test_every_kind_of_trace_line() -> None:
         ReplaceTable("T", [["a", 1], ["b", 2]]),
     ]
     assert steps[1].reactions == (
-        Delivery("out", ({"a": 1}, {"a": 2}), ({"a": 0},)),
-        Delivery("other", (), ()),
+        StatementDelivery("out", ({"a": 1}, {"a": 2}), ({"a": 0},)),
+        StatementDelivery("other", (), ()),
         Failure("out"),
     )
-    assert steps[5].reactions == (Rows(({"a": 1}, {"count(*)": 2})),)
-    assert steps[6].reactions == (Rows(()),)
+    assert steps[5].reactions == (ReadRows(({"a": 1}, {"count(*)": 2})),)
+    assert steps[6].reactions == (ReadRows(()),)
 
 
 def test_reactions_are_printed_as_they_were_read() -> None:
@@ -196,7 +196,10 @@ def test_reactions_are_printed_as_they_were_read() -> None:
 
 def test_two_deliveries_of_one_statement_stay_apart() -> None:
     (step,) = parse_steps(("A x=1", "    out + x=1", "    out + x=2", "        + x=3"), 1, Path("file.md"))
-    assert step.reactions == (Delivery("out", ({"x": 1},), ()), Delivery("out", ({"x": 2}, {"x": 3}), ()))
+    assert step.reactions == (
+        StatementDelivery("out", ({"x": 1},), ()),
+        StatementDelivery("out", ({"x": 2}, {"x": 3}), ()),
+    )
 
 
 @pytest.mark.parametrize(
@@ -272,5 +275,5 @@ def test_a_longer_fence_hides_shorter_ones() -> None:
 def test_strings_may_hold_line_separators() -> None:
     case = only_case('# a\n```epl\n```\n```trace\nA x="\u2028"\nA x=1\n```\n')
     trace = case.fences[1]
-    assert isinstance(trace, Trace)
+    assert isinstance(trace, TraceFence)
     assert [step.line for step in trace.steps] == [5, 6]

@@ -6,8 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from cepbook.lang.java import single
-from cepbook.lang.java import text as java_text
+from cepbook.lang.java.numbers import java_text, to_float32
 from cepbook.lang.types import BIGDECIMAL, BIGINTEGER, DOUBLE, FLOAT, INT, LONG, STRING, array_of, event_of
 from cepbook.testing.engines import ENGINES
 from cepbook.testing.functions import compute_hash, concat_str
@@ -126,7 +125,7 @@ def test_floats_are_held_as_singles_and_written_as_java_prints_them(text: str) -
     inner = {"N": {"f": FLOAT}}.get
     row = f'f={text} fs=[{text}, null] n={{"f": {text}}} ns=[{{"f": {text}}}] d=1.1'
     event = coerce_row(parse_row(row), types, inner)
-    assert event["fs"][0] == single(event["f"]) or math.isnan(event["f"])
+    assert event["fs"][0] == to_float32(event["f"]) or math.isnan(event["f"])
     assert format_row(java_row(event, types, inner)) == row
 
 

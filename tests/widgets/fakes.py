@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from cepbook.engine.looking import Held, Latest
+from cepbook.engine.inspection.visible_rows import LatestRows, WindowEvents
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
-from cepbook.session.inspect.matches import Made
-from cepbook.session.inspect.partials import Partial, Partials
+from cepbook.session.inspect.match_record import DeliveryMatches
+from cepbook.session.inspect.partial_matches import PartialMatch, PartialMatches
 from cepbook.widgets import StatementView
-from cepbook.widgets.choose import Choice
-from cepbook.widgets.encode import Column
-from cepbook.widgets.live import LiveWidget
-from cepbook.widgets.source import ALL, Listed
+from cepbook.widgets.base.column_encoding import ViewColumn
+from cepbook.widgets.base.live_widget import LiveWidget
+from cepbook.widgets.live_view.row_filter import RowFilter
+from cepbook.widgets.live_view.view_source import NO_FILTER, PartitionList
 
 Row = dict[str, Any]
 
@@ -48,7 +48,7 @@ class FakeStatement:
 
     name: str = "out"
     epl: str = "select irstream symbol, price from Tick#length(2)"
-    columns: Sequence[Column] = (Column("symbol", "string"), Column("price", "double"))
+    columns: Sequence[ViewColumn] = (ViewColumn("symbol", "string"), ViewColumn("price", "double"))
     feed: Feed = field(default_factory=lambda: Feed(1000))
     now: int = 0
     contents: list[Row] = field(default_factory=list)
@@ -61,9 +61,9 @@ class FakeStatement:
     nested: list[Row] | None = None  # partitions as they are, in place of `parts`
     levels: Sequence[str] = ()
     tags: Sequence[str] | None = None
-    waiting: list[Partial] = field(default_factory=list)
+    waiting: list[PartialMatch] = field(default_factory=list)
     watched: bool = False
-    made_by: dict[int, Made] = field(default_factory=dict)
+    made_by: dict[int, DeliveryMatches] = field(default_factory=dict)
     counted: bool = False
     results: str | None = None
     times: frozenset[str] = frozenset()
@@ -77,10 +77,10 @@ class FakeStatement:
     def traced(self) -> bool:
         return self.tags is not None
 
-    def partials(self, partition: int | None = None) -> Partials:
+    def partials(self, partition: int | None = None) -> PartialMatches:
         self.reads += 1
         found = [one for one in self.waiting if partition in (None, one.partition)]
-        return Partials(len(found), tuple(found))
+        return PartialMatches(len(found), tuple(found))
 
     def why(self, delivery: int, behind: int, insert: bool) -> str:
         self.reads += 1
@@ -105,7 +105,7 @@ class FakeStatement:
     def watch(self, looking: bool) -> None:
         self.watched = looking
 
-    def made(self, delivery: int) -> Made | None:
+    def made(self, delivery: int) -> DeliveryMatches | None:
         return self.made_by.get(delivery)
 
     def replay(self) -> FakeReplay | None:
@@ -129,12 +129,12 @@ class FakeStatement:
     def every_event(self, partition: int | None = None) -> FakeSheet:
         return FakeSheet(self.held)
 
-    def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> Latest:
+    def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> LatestRows:
         rows = self.every(partition).kept
-        return Latest(len(rows), rows[-most:][_slice(shown)])
+        return LatestRows(len(rows), rows[-most:][_slice(shown)])
 
-    def events(self, most: int, partition: int | None = None, shown: range | None = None) -> Held:
-        return Held(len(self.held), tuple(self.held[0]) if self.held else (), self.held[-most:][_slice(shown)])
+    def events(self, most: int, partition: int | None = None, shown: range | None = None) -> WindowEvents:
+        return WindowEvents(len(self.held), tuple(self.held[0]) if self.held else (), self.held[-most:][_slice(shown)])
 
     def count(self, looking: bool) -> None:
         self.counted = looking
@@ -143,7 +143,9 @@ class FakeStatement:
     def partitioned(self) -> bool:
         return self.parts is not None or self.nested is not None
 
-    def partitions(self, most: int | None = None, choice: Choice = ALL, shown: range | None = None) -> Listed:
+    def partitions(
+        self, most: int | None = None, choice: RowFilter = NO_FILTER, shown: range | None = None
+    ) -> PartitionList:
         found = self.nested
         if found is None:
             parts = self.parts or {}
@@ -151,7 +153,7 @@ class FakeStatement:
         sheet = FakeSheet(found)
         asked = choice.found(sheet, ("id", "symbol"))
         kept = choice.first(sheet, asked, len(found) if most is None else most)
-        return Listed(len(found), sheet.rows(kept[_slice(shown)]), len(asked))
+        return PartitionList(len(found), sheet.rows(kept[_slice(shown)]), len(asked))
 
     def tick(self, n: int = 1) -> None:
         for _ in range(n):

@@ -14,8 +14,8 @@ import pytest
 import vl_convert
 
 from cepbook.errors import UsageError
-from cepbook.session.glance import Glance
-from cepbook.session.values.clock import ClockTime
+from cepbook.session.history.history_cursor import HistoryCursor
+from cepbook.session.io.time_conversion import ClockTime
 from cepbook.widgets import charts
 from cepbook.widgets.theme import CONFIG, printed, themed
 
@@ -38,7 +38,7 @@ def frame(n: int = 6) -> pd.DataFrame:
 
 
 class FakeWorkbench:
-    glance = Glance()
+    glance = HistoryCursor()
     clock = ClockTime(0)
 
     def __init__(self, changes: pd.DataFrame) -> None:
@@ -169,8 +169,8 @@ def test_a_clock_that_began_at_0_shows_hours_and_no_date() -> None:
         (0, 900, {"format": "%H:%M:%S.%L"}),
         (0, 5_000, {"format": "%H:%M:%S"}),
         (3_600_000, 5 * 3_600_000, {"format": "%H:%M"}),
-        (charts.BELOW, charts.BELOW + charts.DAY_MS, {"format": "%m-%d %H:%M"}),
-        (charts.BELOW, charts.BELOW + 5_000, {"format": "%H:%M:%S"}),
+        (charts.DATE_THRESHOLD_MS, charts.DATE_THRESHOLD_MS + charts.DAY_MS, {"format": "%m-%d %H:%M"}),
+        (charts.DATE_THRESHOLD_MS, charts.DATE_THRESHOLD_MS + 5_000, {"format": "%H:%M:%S"}),
     ],
 )
 def test_labels_of_an_axis(start: int, end: int, axis: dict[str, str]) -> None:

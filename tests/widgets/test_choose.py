@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.widgets.choose import Choice
+from cepbook.widgets.live_view.row_filter import RowFilter
 from tests.widgets.fakes import FakeSheet
 
 ROWS: list[dict[str, Any]] = [
@@ -32,7 +32,7 @@ ROWS: list[dict[str, Any]] = [
     ],
 )
 def test_the_rows_that_were_asked_for(asked: dict[str, Any], expected: list[int]) -> None:
-    choice = Choice.of(asked)
+    choice = RowFilter.of(asked)
     sheet = FakeSheet(ROWS)
     assert list(choice.first(sheet, choice.found(sheet, ["symbol"]), 3)) == expected
 
@@ -49,7 +49,7 @@ def test_rows_are_found_by_each_of_their_values(words: str) -> None:
             for place, row in enumerate(chosen)
             if all(any(w in str(v).lower() for v in row.values() if v is not None) for w in words.split())
         ]
-        assert list(Choice.of({"filter": words}).found(FakeSheet(chosen), ["p", "q"])) == naive
+        assert list(RowFilter.of({"filter": words}).found(FakeSheet(chosen), ["p", "q"])) == naive
 
 
 MANY = random.Random(3).choices([3, 1.5, None, 2, True, float("nan"), "b", "a", [2], [10], -(2**70), 1e300], k=4_000)
@@ -82,7 +82,7 @@ def test_a_few_are_the_first_of_all_in_the_same_order(values: list[object], down
 
     there = [place for place, value in enumerate(values) if value is not None]
     naive = sorted(there, key=rank, reverse=down) + [p for p, value in enumerate(values) if value is None]
-    sheet, choice = FakeSheet([{"v": value} for value in values]), Choice(by="v", down=down)
+    sheet, choice = FakeSheet([{"v": value} for value in values]), RowFilter(by="v", down=down)
     for most in (0, 1, 3, 40, 700, len(values)):
         assert list(choice.first(sheet, range(len(values)), most)) == naive[:most]
     few = range(0, len(values), 3)

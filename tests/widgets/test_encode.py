@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from cepbook.shown import decimals_of, text_of, time_text
-from cepbook.widgets.encode import Buffers, Column, encode_rows, encode_values
+from cepbook.display import decimal_places, format_time, format_value
+from cepbook.widgets.base.column_encoding import BinaryBuffers, ViewColumn, encode_rows, encode_values
 from tests.widgets.fakes import decoded
 
 
-def decode(column: dict[str, Any], buffers: Buffers) -> list[Any]:
+def decode(column: dict[str, Any], buffers: BinaryBuffers) -> list[Any]:
     """What travels, as the page has it."""
     return decoded(json.loads(json.dumps(column)), buffers.parts)
 
@@ -38,28 +38,28 @@ def decode(column: dict[str, Any], buffers: Buffers) -> list[Any]:
     ],
 )
 def test_a_column_arrives_as_it_left(values: list[object], kind: str, shown: list[object]) -> None:
-    buffers = Buffers()
+    buffers = BinaryBuffers()
     column = encode_values(values, buffers)
     assert column["k"] == kind
     assert decode(column, buffers) == shown
 
 
 def test_nan_is_a_value_and_not_null() -> None:
-    buffers = Buffers()
+    buffers = BinaryBuffers()
     decoded = decode(encode_values([math.nan, None, math.inf], buffers), buffers)
     assert isinstance(decoded[0], float) and math.isnan(decoded[0])
     assert decoded[1:] == [None, math.inf]
 
 
 def test_each_string_travels_once() -> None:
-    buffers = Buffers()
+    buffers = BinaryBuffers()
     column = encode_values(["JFK", "EWR"] * 1000, buffers)
     assert column["d"] == ["JFK", "EWR"]
     assert len(buffers.parts[0]) == 2000
 
 
 def test_a_lone_surrogate_and_a_huge_text_can_travel() -> None:
-    buffers = Buffers()
+    buffers = BinaryBuffers()
     column = encode_values(["\ud800x", "y" * 10_000], buffers)
     texts = decode(column, buffers)
     assert json.dumps(texts, ensure_ascii=False).encode() and str(texts[0]).endswith("x")
@@ -67,8 +67,8 @@ def test_a_lone_surrogate_and_a_huge_text_can_travel() -> None:
 
 
 def test_a_property_that_a_row_lacks_is_null() -> None:
-    buffers = Buffers()
-    columns = [Column("a", "int"), Column("b", "string")]
+    buffers = BinaryBuffers()
+    columns = [ViewColumn("a", "int"), ViewColumn("b", "string")]
     a, b = encode_rows([{"a": 1}, {"b": "x"}], columns, buffers)
     assert decode(a, buffers) == [1, None]  # type: ignore[arg-type]
     assert decode(b, buffers) == [None, "x"]  # type: ignore[arg-type]
@@ -86,18 +86,18 @@ def test_a_property_that_a_row_lacks_is_null() -> None:
     ],
 )
 def test_kind_of_a_column(type_name: str, kind: str) -> None:
-    assert Column("c", type_name).kind == kind
+    assert ViewColumn("c", type_name).kind == kind
 
 
 def test_text_of_objects_has_no_address() -> None:
-    assert text_of(object()) == "<object>"
+    assert format_value(object()) == "<object>"
 
 
 @pytest.mark.parametrize(
     ("values", "decimals"), [([1.5, 2.25, None], 2), ([1.0], 1), ([1 / 3], 4), ([], 1), ([math.nan], 1)]
 )
 def test_decimals(values: list[object], decimals: int) -> None:
-    assert decimals_of(values) == decimals
+    assert decimal_places(values) == decimals
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_decimals(values: list[object], decimals: int) -> None:
     ],
 )
 def test_engine_time(ms: int, text: str) -> None:
-    assert time_text(ms) == text
+    assert format_time(ms) == text

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pandas as pd
 
 from cepbook.session import Workbench
-from cepbook.widgets.flow import FlowMap
+from cepbook.widgets.map.flow_map import FlowMap
 from tests.widgets.fakes import FakeBrowser
 
 HOSTILE = "<script>alert(1)</script>\u202e\x07&\"'"

@@ -9,7 +9,7 @@ import pytest
 
 from cepbook.session import Workbench
 from cepbook.widgets import charts
-from cepbook.widgets.marble import MOST_LEVELS, MOST_ROWS, WIDTH, chart
+from cepbook.widgets.marble.marble_chart import MOST_LEVELS, MOST_ROWS, WIDTH, marble_chart
 
 pytestmark = pytest.mark.histories
 
@@ -24,7 +24,7 @@ def drawn(epl: str, *events: tuple[int, str, float], start: int = 0, end: int = 
         cep.advance(start + time, stepping=True)
         cep.send("Tick", symbol=symbol, price=price)
     cep.advance(max(cep.clock.ms, start + end), stepping=True)
-    made = chart(cep.marble("s", **options))._repr_mimebundle_(None, None)
+    made = marble_chart(cep.marble("s", **options))._repr_mimebundle_(None, None)
     bundle = made[0] if isinstance(made, tuple) else made
     spec: dict[str, Any] = bundle[charts.MIME]
     assert bundle["text/plain"] == spec["description"]
@@ -151,7 +151,7 @@ def test_tooltips_tell_everything_and_names_of_properties_are_no_fields() -> Non
     cep = Workbench()
     cep.run("create schema Odd(`a.b` string, label string, time long); @name('s') select * from Odd#length(1)")
     cep.send("Odd", {"a.b": "x", "label": "<b>", "time": 5})
-    spec = chart(cep.marble("s")).to_dict()
+    spec = marble_chart(cep.marble("s")).to_dict()
     layer = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "rect")
     titles = {tip["title"]: tip["field"] for tip in layer["encoding"]["tooltip"]}
     assert list(titles) == ["arrived", "entered", "left", "a.b", "label", "time"]
@@ -178,6 +178,6 @@ def test_it_becomes_a_picture() -> None:
     cep = Workbench()
     cep.run("create schema Tick(symbol string, price double); @name('s') select * from Tick#length(1)")
     cep.send("Tick", symbol="A", price=1)
-    made = chart(cep.marble("s"))._repr_mimebundle_(None, None)
+    made = marble_chart(cep.marble("s"))._repr_mimebundle_(None, None)
     bundle = made[0] if isinstance(made, tuple) else made
     assert bundle["image/png"].startswith("iVBOR")

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from cepbook.session import Workbench
-from cepbook.widgets import StatementView, WorkbenchSource, view
-from cepbook.widgets.choose import Choice
-from cepbook.widgets.outline import SMALL, Folds, Lines
+from cepbook.widgets import StatementView, WorkbenchSource
+from cepbook.widgets.live_view import statement_view
+from cepbook.widgets.live_view.partition_tree import UNFOLDED_LIMIT, FoldState, TreeLines
+from cepbook.widgets.live_view.row_filter import RowFilter
 from tests.widgets.fakes import FakeBrowser, FakeTime, decoded
 
 EPL = """
@@ -29,12 +30,12 @@ def workbench(venues: int, traders: int) -> Workbench:
     return cep
 
 
-def texts(seen: Lines) -> list[str]:
+def texts(seen: TreeLines) -> list[str]:
     return ["  " * line.depth + str(line.row["partition"]) for line in seen.lines]
 
 
 def test_a_small_tree_is_unfolded() -> None:
-    seen = WorkbenchSource(workbench(2, 2), "out").outline(Choice(), Folds(), TALL)
+    seen = WorkbenchSource(workbench(2, 2), "out").outline(RowFilter(), FoldState(), TALL)
     assert texts(seen) == [
         "PerVenue venue = V0",
         "  Each trader = T000",
@@ -51,35 +52,35 @@ def test_a_small_tree_is_unfolded() -> None:
 
 
 def test_a_large_tree_is_folded_and_unfolds_where_somebody_clicks() -> None:
-    source = WorkbenchSource(workbench(3, SMALL), "out")
-    folded = source.outline(Choice(), Folds(), TALL)
+    source = WorkbenchSource(workbench(3, UNFOLDED_LIMIT), "out")
+    folded = source.outline(RowFilter(), FoldState(), TALL)
     assert texts(folded) == [f"PerVenue venue = V{i}" for i in range(3)]
-    assert [line.row["partitions"] for line in folded.lines] == [SMALL] * 3
+    assert [line.row["partitions"] for line in folded.lines] == [UNFOLDED_LIMIT] * 3
     assert [line.row["events"] for line in folded.lines] == [None] * 3, "of many it would cost too much to add up"
     number = folded.lines[1].number
-    whole = source.outline(Choice(), Folds(opened=frozenset({number})), TALL)
-    assert whole.count == 3 + SMALL and whole.lines[1].opened and not whole.lines[0].opened
+    whole = source.outline(RowFilter(), FoldState(opened=frozenset({number})), TALL)
+    assert whole.count == 3 + UNFOLDED_LIMIT and whole.lines[1].opened and not whole.lines[0].opened
     assert texts(whole)[1:3] == ["PerVenue venue = V1", "  Each trader = T000"]
     assert texts(whole)[-1] == "PerVenue venue = V2"
-    for shown in (range(2), range(1, 9), range(100, 130), range(SMALL, SMALL + 9), range(900, 950)):
-        part = source.outline(Choice(), Folds(opened=frozenset({number})), shown)
+    for shown in (range(2), range(1, 9), range(100, 130), range(UNFOLDED_LIMIT, UNFOLDED_LIMIT + 9), range(900, 950)):
+        part = source.outline(RowFilter(), FoldState(opened=frozenset({number})), shown)
         assert (list(part.lines), part.count) == (list(whole.lines[shown.start : shown.stop]), whole.count)
 
 
 def test_a_small_tree_folds_and_a_number_outlives_its_node() -> None:
     cep = workbench(2, 2)
     source = WorkbenchSource(cep, "out")
-    number = source.outline(Choice(), Folds(), TALL).lines[0].number
-    shut = Folds(shut=frozenset({number, 999}))
-    assert texts(source.outline(Choice(), shut, TALL))[:2] == ["PerVenue venue = V0", "PerVenue venue = V1"]
+    number = source.outline(RowFilter(), FoldState(), TALL).lines[0].number
+    shut = FoldState(shut=frozenset({number, 999}))
+    assert texts(source.outline(RowFilter(), shut, TALL))[:2] == ["PerVenue venue = V0", "PerVenue venue = V1"]
     cep.runtime.context("Traders").end_partition(0)
-    seen = source.outline(Choice(), Folds(), TALL)
+    seen = source.outline(RowFilter(), FoldState(), TALL)
     assert (seen.lines[0].row["partitions"], seen.total) == (1, 3)
     cep.drop("out")
     cep.run(EPL.rpartition(";")[2])
-    assert source.outline(Choice(), shut, TALL).count == 0
+    assert source.outline(RowFilter(), shut, TALL).count == 0
     cep.send("Tick", venue="V0", trader="x", price=1.0)
-    assert texts(source.outline(Choice(), shut, TALL)) == ["PerVenue venue = V0"], "the same keys, the same node"
+    assert texts(source.outline(RowFilter(), shut, TALL)) == ["PerVenue venue = V0"], "the same keys, the same node"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_a_small_tree_folds_and_a_number_outlives_its_node() -> None:
 )
 def test_words_are_looked_for_on_all_levels(words: str, expected: list[str]) -> None:
     source = WorkbenchSource(workbench(2, 2), "out")
-    seen = source.outline(Choice.of({"filter": words}), Folds(), TALL)
+    seen = source.outline(RowFilter.of({"filter": words}), FoldState(), TALL)
     assert texts(seen) == expected
     leaves = sum(line.number == 0 for line in seen.lines)
     assert (seen.found, seen.total) == (leaves, 4)
@@ -103,13 +104,13 @@ def test_words_are_looked_for_on_all_levels(words: str, expected: list[str]) -> 
 
 def test_what_is_found_follows_what_comes_and_goes() -> None:
     cep = workbench(2, 2)
-    source, choice = WorkbenchSource(cep, "out"), Choice.of({"filter": "t001"})
-    assert source.outline(choice, Folds(), TALL).found == 2
+    source, choice = WorkbenchSource(cep, "out"), RowFilter.of({"filter": "t001"})
+    assert source.outline(choice, FoldState(), TALL).found == 2
     cep.send("Tick", venue="V2", trader="T001", price=1.0)
-    assert source.outline(choice, Folds(), TALL).found == 3
+    assert source.outline(choice, FoldState(), TALL).found == 3
     cep.runtime.context("Traders").end_partition(1)
-    assert source.outline(choice, Folds(), TALL).found == 2
-    assert source.outline(Choice(), Folds(), TALL).found == 4
+    assert source.outline(choice, FoldState(), TALL).found == 2
+    assert source.outline(RowFilter(), FoldState(), TALL).found == 4
 
 
 def test_nodes_are_sorted_beside_each_other_by_what_they_got_together() -> None:
@@ -119,7 +120,7 @@ def test_nodes_are_sorted_beside_each_other_by_what_they_got_together() -> None:
     for i, (venue, trader) in enumerate([(1, 2), (1, 2), (2, 0), (1, 1), (2, 0), (2, 0), (2, 1)]):
         cep.advance(1000 * (i + 1))
         cep.send("Tick", venue=f"V{venue}", trader=f"T{trader:03d}", price=0.0)
-    seen = source.outline(Choice(by="arrived", down=True), Folds(), TALL)
+    seen = source.outline(RowFilter(by="arrived", down=True), FoldState(), TALL)
     assert [(line.row["partition"], line.row["arrived"]) for line in seen.lines] == [
         ("PerVenue venue = V2", 4),
         ("Each trader = T000", 3),
@@ -135,13 +136,13 @@ def test_nodes_are_sorted_beside_each_other_by_what_they_got_together() -> None:
         ("Each trader = T002", 0),
     ]
     assert [line.row["last event"] for line in seen.lines][:2] == [7000, 6000]
-    by_name = source.outline(Choice(by="partition", down=True), Folds(), TALL)
+    by_name = source.outline(RowFilter(by="partition", down=True), FoldState(), TALL)
     assert texts(by_name)[:2] == ["PerVenue venue = V2", "  Each trader = T002"]
-    by_size = source.outline(Choice(by="events", down=True), Folds(), TALL)
+    by_size = source.outline(RowFilter(by="events", down=True), FoldState(), TALL)
     assert [line.row["events"] for line in by_size.lines if line.number] == [6, 6, 3]
     later = WorkbenchSource(cep, "out")
     later.count(True)
-    counted = later.outline(Choice(), Folds(), TALL).lines
+    counted = later.outline(RowFilter(), FoldState(), TALL).lines
     assert {line.row["arrived"] for line in counted} == {0}, "who looks later counts from then on"
 
 
@@ -153,7 +154,7 @@ def test_of_three_levels() -> None:
     for a, b, c in [("x", "p", 1.0), ("x", "q", -1.0), ("x", "r", 2.0), ("y", "p", 3.0)]:
         cep.send("Tick", a=a, b=b, c=c)
     source = WorkbenchSource(cep, "deep")
-    seen = source.outline(Choice(), Folds(), TALL)
+    seen = source.outline(RowFilter(), FoldState(), TALL)
     assert (seen.total, list(seen.levels)) == (4, [2, 4, 4])
     assert texts(seen) == [
         "A a = x",
@@ -168,7 +169,7 @@ def test_of_three_levels() -> None:
         "    B b = p",
     ]
     assert [line.row["partitions"] for line in seen.lines if line.number] == [3, 1, 2, 1, 0, 1]
-    found = source.outline(Choice.of({"filter": "high r"}), Folds(), TALL)
+    found = source.outline(RowFilter.of({"filter": "high r"}), FoldState(), TALL)
     assert texts(found) == ["A a = x", "  Kind label = high", "    B b = r"]
 
 
@@ -181,7 +182,7 @@ def read(browser: FakeBrowser, name: str) -> list[Any]:
 
 @pytest.fixture
 def opened() -> Iterator[tuple[StatementView, FakeBrowser]]:
-    shown = view(workbench(3, SMALL), "out")
+    shown = statement_view(workbench(3, UNFOLDED_LIMIT), "out")
     browser = FakeBrowser(shown)
     browser.hello()
     yield shown, browser
@@ -196,8 +197,8 @@ def test_a_page_gets_the_lines_in_sight(opened: tuple[StatementView, FakeBrowser
     assert read(browser, "partition") == ["PerVenue venue = V0", "PerVenue venue = V1"]
     assert (listed["count"], listed["total"], listed["levels"]) == (
         3,
-        3 * SMALL,
-        [["PerVenue", 3], ["Each", 3 * SMALL]],
+        3 * UNFOLDED_LIMIT,
+        [["PerVenue", 3], ["Each", 3 * UNFOLDED_LIMIT]],
     )
     number = decoded(listed["tree"]["number"], browser.buffers[-1])[1]
     browser.ack()
@@ -205,16 +206,16 @@ def test_a_page_gets_the_lines_in_sight(opened: tuple[StatementView, FakeBrowser
     shown.flush(urgent=True)
     listed = browser.frames[-1]["partitions"]
     assert read(browser, "partition") == ["PerVenue venue = V1", "Each trader = T000", "Each trader = T001"]
-    assert (listed["count"], listed["first"]) == (3 + SMALL, 1)
+    assert (listed["count"], listed["first"]) == (3 + UNFOLDED_LIMIT, 1)
     assert decoded(listed["tree"]["depth"], browser.buffers[-1]) == [0, 1, 1]
     assert decoded(listed["tree"]["opened"], browser.buffers[-1]) == [True, False, False]
-    assert read(browser, "id") == [None, SMALL, SMALL + 1]
+    assert read(browser, "id") == [None, UNFOLDED_LIMIT, UNFOLDED_LIMIT + 1]
 
 
 def test_a_frame_does_not_grow_with_the_tree() -> None:
     sizes = []
-    for traders in (SMALL, 4 * SMALL):
-        shown = view(workbench(2, traders), "out")
+    for traders in (UNFOLDED_LIMIT, 4 * UNFOLDED_LIMIT):
+        shown = statement_view(workbench(2, traders), "out")
         browser = FakeBrowser(shown)
         browser.hello()
         browser.say(kind="show", client="c", pane="partitions", first=0, rows=70)
@@ -229,7 +230,7 @@ def test_hostile_keys_are_only_text() -> None:
     cep.run(EPL)
     cep.send("Tick", venue="<b>\x00\u202e", trader="T" * 2_000_000, price=1.0)
     cep.send("Tick", venue=None, trader=None, price=1.0)
-    shown = view(cep, "out", rate=20.0)
+    shown = statement_view(cep, "out", rate=20.0)
     shown._pump._now = FakeTime()
     browser = FakeBrowser(shown)
     browser.hello()

@@ -15,11 +15,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from ipywidgets.widgets.widget import _instances
 
 from cepbook.session import Workbench
-from cepbook.widgets import outputs, show_live, view
-from cepbook.widgets.flow import FlowMap
+from cepbook.widgets import cell_outputs, show_live
 from cepbook.widgets.following import FollowingChart
-from cepbook.widgets.panel import panel
-from cepbook.widgets.tune import Tuner
+from cepbook.widgets.live_view import statement_view
+from cepbook.widgets.map.flow_map import FlowMap
+from cepbook.widgets.panel.workbench_panel import panel
+from cepbook.widgets.tuner import Tuner
 from tests.waiting import until
 from tests.widgets.fakes import FakeBrowser
 
@@ -39,7 +40,7 @@ class Notebook:
         self.updates = 0
         self.undo = show_live(self.shell, self._display)
         self.shell.user_ns.update(
-            cep=self.cep, view=view, FlowMap=FlowMap, panel=panel, Tuner=Tuner, FollowingChart=FollowingChart,
+            cep=self.cep, view=statement_view, FlowMap=FlowMap, panel=panel, Tuner=Tuner, FollowingChart=FollowingChart,
             show=self.shell.display_formatter.format, events=EVENTS,
         )  # fmt: skip
 
@@ -148,7 +149,7 @@ def test_a_replay_is_shown_again_by_a_bar_of_its_own(notebook: Notebook) -> None
 
 
 def test_without_ids_of_cells_there_is_a_bound(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outputs, "MOST", 10)
+    monkeypatch.setattr(cell_outputs, "MOST", 10)
     before = len(_instances)
     notebook.shell.run_cell("seen = view(cep, 'out')\nshow(seen)")
     FakeBrowser(notebook.shell.user_ns["seen"]).hello()
@@ -227,7 +228,7 @@ def test_programs_that_execute_a_notebook_get_the_picture(
         notebook.shell.run_cell(line, cell_id=cell, store_history=True).raise_error()
     bundles = [each for each in notebook.shown if isinstance(each, dict)]
     assert len(bundles) == 2 and all({"text/html", "text/plain"} <= each.keys() for each in bundles)
-    assert [outputs.WIDGET in each for each in bundles] == [live, live]
+    assert [cell_outputs.WIDGET_MIME in each for each in bundles] == [live, live]
 
 
 @pytest.mark.histories
@@ -244,7 +245,7 @@ def test_nbconvert_shows_what_it_executed(tmp_path: Path) -> None:
     NotebookClient(made, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     html, _ = nbconvert.HTMLExporter().from_notebook_node(made)
     body = html[html.index("<body") :]
-    assert outputs.WIDGET not in body
+    assert cell_outputs.WIDGET_MIME not in body
     for shown in ("out: 5 insert rows", "holds 5", "replay finished: 5 of 5 events", "controls of least"):
         assert shown in body, shown
 

@@ -9,8 +9,8 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
-from cepbook.session.overview import value_text, written_value
-from cepbook.widgets.panel import Panel, panel
+from cepbook.session.inspect.overview import field_text, parse_field_value
+from cepbook.widgets.panel.workbench_panel import Panel, panel
 from tests.waiting import until
 from tests.widgets.fakes import FakeBrowser
 
@@ -134,12 +134,12 @@ def test_variables_are_set_as_their_type_says() -> None:
 
 def test_what_is_written_into_fields() -> None:
     types = bench().runtime.catalog.variables
-    assert written_value("null", types["threshold"].type) is None
-    assert written_value(" 4 ", types["most"].type) == 4
+    assert parse_field_value("null", types["threshold"].type) is None
+    assert parse_field_value(" 4 ", types["most"].type) == 4
     with pytest.raises(UsageError, match=r"`a, b` is no value of type string\[\]: write an array"):
-        written_value("a, b", types["names"].type)
+        parse_field_value("a, b", types["names"].type)
     with pytest.raises(UsageError, match=r"is no value of type string\[\]: write an array"):
-        written_value("[" * 100_000, types["names"].type)
+        parse_field_value("[" * 100_000, types["names"].type)
 
 
 @pytest.mark.parametrize(
@@ -157,10 +157,10 @@ def test_dates_are_written_as_they_are_shown(kind: str, text: str, shown: str) -
     cep.run(f"create variable {kind} v")
     of = cep.runtime.catalog.variables["v"].type
     for each in (text, shown):
-        cep.set("v", written_value(each, of))
-        assert value_text(cep.get("v")) == shown
+        cep.set("v", parse_field_value(each, of))
+        assert field_text(cep.get("v")) == shown
     with pytest.raises(UsageError, match=f"`soon` is no value of type {kind}: write it as in `"):
-        written_value("soon", of)
+        parse_field_value("soon", of)
 
 
 def test_the_clock_and_errors() -> None:

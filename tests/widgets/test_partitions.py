@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from cepbook.session import Workbench
-from cepbook.session.inspect.matches import Made
-from cepbook.session.inspect.partials import Partial
-from cepbook.widgets import StatementView, view
-from cepbook.widgets.encode import Column
-from cepbook.widgets.partitions import event_lines, partition_columns
+from cepbook.session.inspect.match_record import DeliveryMatches
+from cepbook.session.inspect.partial_matches import PartialMatch
+from cepbook.widgets import StatementView
+from cepbook.widgets.base.column_encoding import ViewColumn
+from cepbook.widgets.live_view import statement_view
+from cepbook.widgets.live_view.partition_rows import match_lines, partition_columns
 from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeStatement, FakeTime, decoded, opened
 
 DAY = 86_400_000
@@ -26,7 +27,9 @@ def nested() -> FakeStatement:
 
 
 def pattern() -> FakeStatement:
-    waiting = [Partial(None, "b=B(id > a.id)", 1000 * n, 90_000 if n else None, {"a": {"id": n}}) for n in range(3)]
+    waiting = [
+        PartialMatch(None, "b=B(id > a.id)", 1000 * n, 90_000 if n else None, {"a": {"id": n}}) for n in range(3)
+    ]
     return FakeStatement(tags=("a", "b"), waiting=waiting, keeps_rows=False)
 
 
@@ -50,10 +53,10 @@ def test_a_saved_tree_names_outer_partitions_once() -> None:
 
 def test_times_of_partitions_are_shown_as_times() -> None:
     assert partition_columns([{"id": 0, "startTime": 5, "key1": None, "events": 1}, {"key1": 1.5}]) == (
-        Column("id", "long"),
-        Column("startTime", "time"),
-        Column("key1", "double"),
-        Column("events", "long"),
+        ViewColumn("id", "long"),
+        ViewColumn("startTime", "time"),
+        ViewColumn("key1", "double"),
+        ViewColumn("events", "long"),
     )
     source = FakeStatement(nested=[{"id": 0, "startTime": 61_000, "endTime": None, "events": 1}])
     assert str(StatementView(source).freeze()).splitlines()[-1] == "   0  00:01:01.000  null          1"
@@ -90,7 +93,7 @@ def test_a_saved_pattern_tells_what_it_waits_for() -> None:
 
 
 def test_the_events_of_a_match_line_by_line() -> None:
-    assert event_lines({**EVENTS, "c": None}) == ["a = {id=1}", "b[0] = {id=2}", "b[1] = {id=3}"]
+    assert match_lines({**EVENTS, "c": None}) == ["a = {id=1}", "b[0] = {id=2}", "b[1] = {id=3}"]
 
 
 # ---------------------------------------------------------------- provenance
@@ -119,7 +122,7 @@ def test_the_events_of_a_delivery_are_sent_when_asked_for_and_again_until_they_a
     now = FakeTime()
     source, shown, browser = opened(pattern(), now=now)
     source.tick(2)
-    source.made_by = {1: Made((EVENTS,), 1)}
+    source.made_by = {1: DeliveryMatches((EVENTS,), 1)}
     shown.flush()
     assert "matches" not in browser.frames[-1]
     browser.ack()
@@ -140,7 +143,7 @@ def test_the_events_of_a_delivery_are_sent_when_asked_for_and_again_until_they_a
 
 def test_a_delivery_whose_matches_were_not_kept() -> None:
     source, shown, browser = opened(pattern())
-    source.columns = (Column("a", "A"), Column("b", "B"))
+    source.columns = (ViewColumn("a", "A"), ViewColumn("b", "B"))
     source.feed.push(5, [{"a": {"id": 1}, "b": None}], None)  # the row itself has the events
     source.feed.push(6, [{"n": 1}], None)
     for number in (0, 1, 7):
@@ -167,7 +170,7 @@ def test_a_view_of_a_pattern_under_a_nested_context() -> None:
     create context Shifts context Shift initiated by Go as g terminated after 1 hour,
       context Each partition by cust from Txn;
     @name('rise') context Shifts select b.amount as high from pattern [every a=Txn -> b=Txn(amount > a.amount)]""")
-    shown = view(cep, "rise")
+    shown = statement_view(cep, "rise")
     browser = FakeBrowser(shown)
     browser.hello()
     browser.show("partitions")
@@ -195,7 +198,7 @@ def test_a_saved_view_notices_partitions_and_partial_matches_although_nothing_is
     @name('rise') select b.amount as high from pattern [every a=Txn(amount > 1) -> b=Txn(amount > a.amount)];
     @name('big') context C select * from Txn(amount > 100)""")
     for name, quiet, news in (("rise", 0.5, 9.0), ("big", 0.5, None)):
-        shown, handle = view(cep, name), FakeHandle()
+        shown, handle = statement_view(cep, name), FakeHandle()
         shown.show(handle.display)
         cep.send("Txn", cust=name, amount=quiet)
         shown.refresh_if_stale()
@@ -217,7 +220,7 @@ def test_a_view_goes_on_when_the_statement_is_deployed_anew() -> None:
     cep.run("create schema Txn(amount double)")
     epl = "@name('rise') select b.amount as high from pattern [every a=Txn -> b=Txn(amount > a.amount)]"
     cep.run(epl)
-    shown = view(cep, "rise")
+    shown = statement_view(cep, "rise")
     browser = FakeBrowser(shown)
     browser.hello()
     shown.flush()

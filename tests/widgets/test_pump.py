@@ -7,19 +7,19 @@ from itertools import pairwise
 
 import pytest
 
-from cepbook.widgets.pump import GIVE_UP_AFTER, Pump
+from cepbook.widgets.base.frame_scheduler import GIVE_UP_AFTER, FrameScheduler
 from tests.waiting import until
 from tests.widgets.fakes import FakeTime
 
 
-def pump_of(now: FakeTime) -> tuple[Pump, list[int]]:
+def pump_of(now: FakeTime) -> tuple[FrameScheduler, list[int]]:
     sent: list[int] = []
 
     def build(number: int) -> bool:
         sent.append(number)
         return True
 
-    return Pump(build, rate=20, now=now, spent=now), sent
+    return FrameScheduler(build, rate=20, now=now, spent=now), sent
 
 
 def test_nothing_is_sent_before_a_browser_listens() -> None:
@@ -72,7 +72,7 @@ def test_an_acknowledgement_of_a_frame_that_was_never_sent_is_ignored() -> None:
     assert pump.acked == 0
 
 
-def unheard() -> tuple[Pump, list[int]]:
+def unheard() -> tuple[FrameScheduler, list[int]]:
     """A pump whose page has not answered for a long time, and what it sent."""
     now = FakeTime()
     pump, sent = pump_of(now)
@@ -109,7 +109,7 @@ def test_a_frame_that_was_slow_to_build_is_followed_by_a_rest() -> None:
         now.value += 0.1
         return True
 
-    pump = Pump(slow, rate=20, now=now, spent=now)
+    pump = FrameScheduler(slow, rate=20, now=now, spent=now)
     pump.open()
     for _ in range(300):
         pump.touch()
@@ -130,7 +130,7 @@ def test_frames_that_cost_little_are_fluent_and_others_take_a_twelfth_of_the_tim
         now.value += cost
         return True
 
-    pump = Pump(build, rate=20, now=now, spent=now)
+    pump = FrameScheduler(build, rate=20, now=now, spent=now)
     pump.open()
     while now.value < 20:
         pump.touch()
@@ -149,7 +149,7 @@ class Row:
         self.now = FakeTime()
         self.frames: list[tuple[float, bool]] = []  # when, and whether it asked
         self.answers: list[tuple[float, int]] = []
-        self.pump = Pump(self.build, rate=20, now=self.now, spent=self.now)
+        self.pump = FrameScheduler(self.build, rate=20, now=self.now, spent=self.now)
         self.late = late
         self.pump.open()
 
@@ -230,7 +230,7 @@ def test_on_a_loop_what_is_new_does_not_wait_for_the_end_of_a_row() -> None:
                 asyncio.get_running_loop().call_soon(pump.ack, number)
             return True
 
-        pump = Pump(build)
+        pump = FrameScheduler(build)
         pump.open()
         while len(sent) < 4:
             pump.touch()
@@ -260,7 +260,7 @@ def test_on_a_loop_frames_leave_without_a_flush() -> None:
             asyncio.get_running_loop().call_soon(pump.ack, number)
             return True
 
-        pump = Pump(build, rate=1000)
+        pump = FrameScheduler(build, rate=1000)
         pump.open()
         await until(lambda: sent and pump.acked == 1)
         first = len(sent)
@@ -282,7 +282,7 @@ def test_orders_from_another_thread_reach_the_loop() -> None:
             threads.add(threading.get_ident())
             return True
 
-        pump = Pump(build, rate=1000)
+        pump = FrameScheduler(build, rate=1000)
         other = threading.Thread(target=pump.open)
         other.start()
         other.join()
@@ -294,7 +294,7 @@ def test_orders_from_another_thread_reach_the_loop() -> None:
 
 
 def test_on_a_loop_a_lost_frame_is_replaced_though_nothing_new_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepbook.widgets.pump.RESEND_AFTER", 0.02)
+    monkeypatch.setattr("cepbook.widgets.base.frame_scheduler.RESEND_AFTER", 0.02)
 
     async def run() -> list[int]:
         sent: list[int] = []
@@ -305,7 +305,7 @@ def test_on_a_loop_a_lost_frame_is_replaced_though_nothing_new_came(monkeypatch:
                 asyncio.get_running_loop().call_soon(pump.ack, number)
             return True
 
-        pump = Pump(build, rate=1000)
+        pump = FrameScheduler(build, rate=1000)
         pump.open()
         await until(lambda: pump.acked == 3)
         await asyncio.sleep(0.06)  # and no frame follows

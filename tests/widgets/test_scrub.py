@@ -9,7 +9,7 @@ import pytest
 
 from cepbook.session import Replay, Workbench
 from cepbook.widgets import ReplayControl, StatementView, WorkbenchSource
-from cepbook.widgets.scrub import Scrubber
+from cepbook.widgets.replay_bar.scrubber import Scrubber
 from tests.widgets.fakes import FakeBrowser, FakeTime
 
 TICKS = [{"time": 100 * i, "symbol": "ABC"[i % 3], "price": float(i)} for i in range(100)]

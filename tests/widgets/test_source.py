@@ -6,9 +6,10 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
-from cepbook.widgets import StatementView, WorkbenchSource, view
-from cepbook.widgets.choose import Choice
-from cepbook.widgets.encode import Column
+from cepbook.widgets import StatementView, WorkbenchSource
+from cepbook.widgets.base.column_encoding import ViewColumn
+from cepbook.widgets.live_view import statement_view
+from cepbook.widgets.live_view.row_filter import RowFilter
 
 MODULE = """
 create schema Tick(symbol string, price double);
@@ -31,7 +32,7 @@ def test_what_a_view_reads() -> None:
     source = WorkbenchSource(workbench(), "out")
     assert (source.name, source.clock(), source.results) == ("out", 4000, None)
     assert source.epl.strip().endswith("from Tick#length(2)")
-    assert source.columns == (Column("symbol", "string"), Column("price", "double"))
+    assert source.columns == (ViewColumn("symbol", "string"), ViewColumn("price", "double"))
     assert len(source.every()) == 5
     assert source.every(1).column("price") == [1.0, 3.0]
     assert source.every(1).rows([1]) == [{"symbol": "B", "price": 3.0}]
@@ -41,9 +42,9 @@ def test_what_a_view_reads() -> None:
     assert source.partitions() == (3, listed, 3)
     assert source.partitions(1) == (3, listed[:1], 3)
     assert source.partitions(2, shown=range(1, 9)) == (3, listed[1:2], 3)
-    assert source.partitions(2, Choice(by="symbol", down=True)) == (3, listed[:0:-1], 3)
-    assert source.partitions(choice=Choice(by="events"), shown=range(1)) == (3, listed[2:], 3)
-    assert source.partitions(choice=Choice(("b",))) == (3, listed[1:2], 1)
+    assert source.partitions(2, RowFilter(by="symbol", down=True)) == (3, listed[:0:-1], 3)
+    assert source.partitions(choice=RowFilter(by="events"), shown=range(1)) == (3, listed[2:], 3)
+    assert source.partitions(choice=RowFilter(("b",))) == (3, listed[1:2], 1)
 
 
 def test_the_last_rows_are_those_of_all_partitions_by_id() -> None:
@@ -260,12 +261,12 @@ def test_without_a_context_there_are_no_partitions() -> None:
 
 def test_an_unknown_statement_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match="oot"):
-        view(workbench(), "oot")
+        statement_view(workbench(), "oot")
 
 
 def test_the_last_picture_of_a_dropped_statement_stays() -> None:
     cep = workbench()
-    shown = view(cep, "out")
+    shown = statement_view(cep, "out")
     before = shown.freeze()
     cep.drop("out")
     for _ in range(2):
@@ -276,7 +277,7 @@ def test_the_last_picture_of_a_dropped_statement_stays() -> None:
 
 def test_a_dropped_statement_is_said_to_be_dropped() -> None:
     cep = workbench()
-    shown = view(cep, "out")
+    shown = statement_view(cep, "out")
     cep.drop("out")
     shown.flush()
     assert isinstance(shown, StatementView) and shown.state == "dropped"

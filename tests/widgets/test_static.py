@@ -5,8 +5,8 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from cepbook.widgets import ReplayControl, StatementView
-from cepbook.widgets.encode import Column
-from cepbook.widgets.render import cells_of
+from cepbook.widgets.base.column_encoding import ViewColumn
+from cepbook.widgets.base.static_picture import row_cells
 from tests.widgets.fakes import FakeReplay, FakeStatement, opened
 
 EVIL = "<img src=x onerror=alert(1)>&\"'"
@@ -109,7 +109,7 @@ def test_a_display_does_not_change_the_picture() -> None:
 def test_everything_is_escaped() -> None:
     source = filled()
     source.name, source.epl = f"s{EVIL}", f"select '{EVIL}'"
-    source.columns = (Column(f"c{EVIL}", "string"), Column("price", "object"))
+    source.columns = (ViewColumn(f"c{EVIL}", "string"), ViewColumn("price", "object"))
     source.feed.push(1, [{f"c{EVIL}": EVIL, "price": {EVIL: [EVIL]}}], None)
     source.contents = [{f"c{EVIL}": EVIL, "price": EVIL}]
     html = StatementView(source).freeze().html
@@ -135,9 +135,9 @@ def test_a_progress_has_no_rate_and_no_wall_clock() -> None:
 
 
 def test_times_of_a_column_are_told_alike() -> None:
-    columns = (Column("at", "long", timed=True), Column("n", "long"))
+    columns = (ViewColumn("at", "long", timed=True), ViewColumn("n", "long"))
     rows = [{"at": 1357019100000, "n": 1000}, {"at": 1357019100500, "n": 1}, {"at": None, "n": None}]
-    assert cells_of(rows, columns) == [
+    assert row_cells(rows, columns) == [
         ("2013-01-01 05:45:00.000", "1000"), ("2013-01-01 05:45:00.500", "1"), ("null", "null"),
     ]  # fmt: skip
-    assert cells_of(rows[:1], columns) == [("2013-01-01 05:45:00", "1000")]
+    assert row_cells(rows[:1], columns) == [("2013-01-01 05:45:00", "1000")]

@@ -9,10 +9,10 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
-from cepbook.session.past.marble import Marble
+from cepbook.session.explain.marble import Marble
+from cepbook.widgets.cell_outputs import WIDGET_MIME
 from cepbook.widgets.charts import describe
-from cepbook.widgets.outputs import WIDGET
-from cepbook.widgets.tune import Tuner
+from cepbook.widgets.tuner import Tuner
 
 EPL = """create schema A(x int);
 create variable int low = 2; create variable double factor = 0; create variable boolean loud = true;
@@ -70,7 +70,7 @@ def test_pictures_follow_over_the_same_events(cep: Workbench) -> None:
     assert len(chart.shown) == 3
     assert "low = 3" in str(told.shown[-1])
     assert len(sliders.shown) == 1, "shown anew, a slider that is moved would lose the focus"
-    assert isinstance(sliders.shown[0], dict) and {"text/html", WIDGET} <= sliders.shown[0].keys()
+    assert isinstance(sliders.shown[0], dict) and {"text/html", WIDGET_MIME} <= sliders.shown[0].keys()
     assert tuner.note.value == "over the last 4 events"
     assert cep.get("low") == 2, "the running variable is another matter"
     tuner.apply.click()

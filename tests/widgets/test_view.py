@@ -11,8 +11,8 @@ from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.session import Workbench
 from cepbook.widgets import StatementView
-from cepbook.widgets.encode import Column
-from cepbook.widgets.source import WorkbenchSource
+from cepbook.widgets.base.column_encoding import ViewColumn
+from cepbook.widgets.live_view.view_source import WorkbenchSource
 from tests.waiting import until
 from tests.widgets.fakes import (
     FakeBrowser,
@@ -241,7 +241,7 @@ def test_a_statement_that_was_deployed_anew_starts_over() -> None:
     source.tick(2)
     view.flush()
     browser.ack()
-    source.feed, source.columns = Feed(100), (Column("symbol", "string"), Column("price", "long"))
+    source.feed, source.columns = Feed(100), (ViewColumn("symbol", "string"), ViewColumn("price", "long"))
     source.feed.push(1, [{"symbol": "Z", "price": 7}], None)
     view.flush(urgent=True)
     assert browser.frames[-1]["stream"]["full"] and prices(browser) == [7.0]
@@ -296,7 +296,9 @@ def test_a_view_follows_a_replay_to_its_end() -> None:
 
 
 def test_on_a_loop_the_view_updates_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepbook.widgets.pump.RESEND_AFTER", 1000.0)  # a loaded machine must not look like a lost frame
+    monkeypatch.setattr(
+        "cepbook.widgets.base.frame_scheduler.RESEND_AFTER", 1000.0
+    )  # a loaded machine must not look like a lost frame
 
     async def run() -> int:
         source = FakeStatement()

@@ -11,36 +11,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from cepbook.engine.contexts.dealing import Dealer
-from cepbook.engine.contexts.node import Held, Node
-from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.contexts.selectors import Identity
-from cepbook.engine.contexts.tally import Tally
-from cepbook.engine.filters import Order, Subscriber
-from cepbook.engine.ports import Member
-from cepbook.lang.plan import CreateContextStatement, CreateContextTreeStatement
+from cepbook.engine.contexts.assigner import PartitionAssigner
+from cepbook.engine.contexts.event_counts import PartitionCounts
+from cepbook.engine.contexts.partition import ContextPartition
+from cepbook.engine.contexts.selectors import PartitionIdentity
+from cepbook.engine.contexts.tree_nodes import DetachedNode, PartitionNode
+from cepbook.engine.services import ContextMember
+from cepbook.engine.subscriptions.filter_index import StatementOrder, Subscription
+from cepbook.lang.plan.nodes import CreateContextStatement, CreateContextTreeStatement
 
 
 class Context(Protocol):
     """A running context; it is active while a statement uses it."""
 
     name: str
-    order: Order
+    order: StatementOrder
 
     @property
     def plan(self) -> CreateContextStatement | CreateContextTreeStatement:
         """What it was made from."""
 
     @property
-    def statements(self) -> Sequence[Member | None]:
+    def statements(self) -> Sequence[ContextMember | None]:
         """Its statements by slot; None where one has gone."""
 
     @property
-    def partitions(self) -> Mapping[Any, Partition]:
+    def partitions(self) -> Mapping[Any, ContextPartition]:
         """The live partitions, in order of their ids."""
 
     @property
-    def columnar(self) -> Dealer | None:
+    def assigner(self) -> PartitionAssigner | None:
         """What deals slices of replays out to its partitions; None where there is an `objection`."""
 
     @property
@@ -52,13 +52,13 @@ class Context(Protocol):
         """Whether a partition listener listens to this context and no other."""
 
     @property
-    def tallies(self) -> list[Tally]:
+    def event_counters(self) -> list[PartitionCounts]:
         """Who counts its events; a change of the list is followed by `rewired` of the runtime."""
 
-    def join(self, statement: Member) -> int:
+    def join(self, statement: ContextMember) -> int:
         """Add a statement; it gets a state in every live partition. Returns its slot. The first one activates."""
 
-    def part(self, statement: Member) -> None:
+    def part(self, statement: ContextMember) -> None:
         """Remove a statement; without statements the context forgets its partitions, without any output."""
 
     def rewired(self) -> None:
@@ -69,36 +69,38 @@ class Context(Protocol):
         for, or, as it delivers with time or at the end of a partition too (`at_end`), while partitions end.
         """
 
-    def subscribers(self, type_name: str, place: int) -> list[Subscriber]:
+    def subscribers(self, type_name: str, place: int) -> list[Subscription]:
         """Who is to see events of a type: the context itself, its statements; nobody if the type does not concern it.
 
         All are called as ``handler(event, rounds)``; `place` is the context's own in `rounds`.
         """
 
-    def owning(self, type_name: str, event: Any) -> Sequence[Partition]:
+    def owning(self, type_name: str, event: Any) -> Sequence[ContextPartition]:
         """The live partitions that an event of a type belongs to, by id; nothing is allocated."""
 
     def end_partition(self, id_: int) -> bool:
         """End a partition by hand, as a condition would. Whether there is one with this id."""
 
-    def around(self, partition: Partition) -> tuple[list[Held], dict[str, Node]]:
+    def around(self, partition: ContextPartition) -> tuple[list[DetachedNode], dict[str, PartitionNode]]:
         """What of the context belongs to a partition, for `admit` of another runtime, and the nodes that it may refer
         to, by name.
         """
 
-    def stand_ins(self) -> dict[str, Node]:
+    def placeholder_nodes(self) -> dict[str, PartitionNode]:
         """What takes the places of these nodes."""
 
-    def admit(self, partition: Partition, around: Sequence[Held], nodes: Mapping[str, Node]) -> None:
+    def admit(
+        self, partition: ContextPartition, around: Sequence[DetachedNode], nodes: Mapping[str, PartitionNode]
+    ) -> None:
         """Put in a partition that has its states, in place of the one that is alike, under its own id if that is free.
-        `nodes` are `stand_ins`, to which its states and `around` refer.
+        `nodes` are `placeholder_nodes`, to which its states and `around` refer.
         """
 
     def describe(self) -> list[dict[str, Any]]:
         """The live partitions with their built-in properties, by id."""
 
-    def identities(self) -> Iterator[Identity]:
+    def identities(self) -> Iterator[PartitionIdentity]:
         """The live partitions, as selectors see them, by id."""
 
-    def identity(self, partition: Partition) -> Identity:
+    def identity(self, partition: ContextPartition) -> PartitionIdentity:
         """A live partition, as selectors see it."""

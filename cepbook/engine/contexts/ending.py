@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cepbook.engine.contexts.node import Branch, Held, Node
-from cepbook.engine.contexts.watch import ENDS, watch
+from cepbook.engine.contexts.condition_watch import ENDS, watch_condition
+from cepbook.engine.contexts.tree_nodes import Branch, DetachedNode, PartitionNode
 
 if TYPE_CHECKING:
-    from cepbook.engine.contexts.levels import Level
+    from cepbook.engine.contexts.tree_levels import Level
 
 
 class EndingBranch(Branch):
@@ -16,19 +16,19 @@ class EndingBranch(Branch):
 
     __slots__ = ("ends",)
 
-    def __init__(self, level: Level, parent: Node | None) -> None:
+    def __init__(self, level: Level, parent: PartitionNode | None) -> None:
         super().__init__(level, parent)
-        self.ends = watch(self, level.form.ends, ENDS)
+        self.ends = watch_condition(self, level.form.ends, ENDS)
 
-    def begun(self, node: Node) -> None:
+    def begun(self, node: PartitionNode) -> None:
         if self.ends is not None:
             self.ends.add(node, self.tree.now)
 
-    def left(self, node: Node) -> None:
+    def left(self, node: PartitionNode) -> None:
         if self.ends is not None:
             self.ends.remove(node)
 
-    def goes_on(self, node: Node, held: Held, behind: bool) -> None:
+    def goes_on(self, node: PartitionNode, held: DetachedNode, behind: bool) -> None:
         if self.ends is not None:
             self.ends.resume(node, held)
             if behind:

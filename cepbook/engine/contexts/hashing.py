@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from cepbook.lang.hashes import java_hash
-from cepbook.lang.java import text, wrap
+from cepbook.lang.java.hashes import java_hash
+from cepbook.lang.java.numbers import java_text, wrap
 from cepbook.lang.types import Type
 
 _INT = 32
@@ -40,7 +40,7 @@ def crc32(types: Sequence[Type], values: Sequence[Any]) -> int:
         if value is None:
             continue
         form = _BYTES.get(type_.name)
-        data = text(value).encode() if form is None else form(value)
+        data = java_text(value).encode() if form is None else form(value)
         if several and type_.name == "string":
             data = struct.pack(">H", len(data) & 0xFFFF) + data
         found += data

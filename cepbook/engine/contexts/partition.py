@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from cepbook.engine.state import State
 
 
-class Partition(State):
+class ContextPartition(State):
     """One context partition. `states` has one state per statement of the context, at the statement's slot.
 
     `properties` are the built-in properties besides id and name. `place` is where the context keeps it: the key of a
@@ -41,4 +41,6 @@ class Partition(State):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-Place = Partition | tuple[Partition, ...] | None  # where an event is: in one partition, several, or none
+PartitionAssignment = (
+    ContextPartition | tuple[ContextPartition, ...] | None
+)  # where an event is: in one partition, several, or none

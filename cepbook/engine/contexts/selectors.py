@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cepbook.errors import UsageError, hint_line
-from cepbook.lang import contexts as c
-from cepbook.lang.plan import CreateContextStatement, CreateContextTreeStatement
+from cepbook.lang.plan import context as c
+from cepbook.lang.plan.nodes import CreateContextStatement, CreateContextTreeStatement
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LevelIdentity:
     """A partition on one level of its context.
 
     `kind`: keyed, hash, category, nonoverlapping, overlapping. `key`: the keys (a tuple), the hash modulo granularity,
@@ -30,12 +30,12 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class PartitionIdentity:
     """A live partition: its id, its built-in properties, and what it is on each level, outermost first."""
 
     id: int
     properties: Mapping[str, Any]
-    steps: tuple[Step, ...]
+    steps: tuple[LevelIdentity, ...]
 
 
 class Selectable(Protocol):
@@ -47,30 +47,30 @@ class Selectable(Protocol):
     def plan(self) -> CreateContextStatement | CreateContextTreeStatement:
         """What it was made from."""
 
-    def identities(self) -> Iterable[Identity]:
+    def identities(self) -> Iterable[PartitionIdentity]:
         """The live partitions, by id."""
 
 
-Level = c.ContextSpec | c.KeyedContextSpec
-Levels = Sequence[tuple[str, Level]]  # with their names, outermost first
+LevelSpec = c.ContextSpec | c.KeyedStreams
+NamedLevels = Sequence[tuple[str, LevelSpec]]  # with their names, outermost first
 
 
-def kind_of(level: Level) -> str:
+def level_kind(level: LevelSpec) -> str:
     """The kind of `Step` that a level makes."""
-    return "keyed" if isinstance(level, c.KeyedContextSpec) else type(level).__name__.lower()
+    return "keyed" if isinstance(level, c.KeyedStreams) else type(level).__name__.removesuffix("Spec").lower()
 
 
 class Selector(ABC):
     """Says which partitions are meant. Those of one level of a nested context stand in `Nested`."""
 
-    def check(self, levels: Levels) -> None:  # noqa: B027 - most have nothing to check
+    def check(self, levels: NamedLevels) -> None:  # noqa: B027 - most have nothing to check
         """Whether partitions of a context can be meant at all, of which maybe none is live.
 
         Errors: UsageError when partitions of these levels have no such thing.
         """
 
     @abstractmethod
-    def chooses(self, partition: Identity) -> bool:
+    def chooses(self, partition: PartitionIdentity) -> bool:
         """Whether `partition`, of a context that passed `check`, is meant."""
 
 
@@ -92,7 +92,7 @@ class ById(Selector):
     def __init__(self, *ids: int) -> None:
         object.__setattr__(self, "ids", _set_of("ById", ids))
 
-    def chooses(self, partition: Identity) -> bool:
+    def chooses(self, partition: PartitionIdentity) -> bool:
         return partition.id in self.ids
 
 
@@ -109,15 +109,15 @@ class _ByKey(Selector):
     def has(self, key: Any) -> bool:
         """Whether a partition of this key is meant."""
 
-    def check(self, levels: Levels) -> None:
-        kinds = [kind_of(level) for _, level in levels]
+    def check(self, levels: NamedLevels) -> None:
+        kinds = [level_kind(level) for _, level in levels]
         if kinds != [self.kind]:
             hint = "; name the level: Nested(level=…)" if len(kinds) > 1 else ""
             fact = f"{type(self).__name__} is for {self.kind} contexts, this one is {' over '.join(kinds)}"
             raise UsageError(f"{fact}{hint}")
         self.fits(levels[0][1])
 
-    def chooses(self, partition: Identity) -> bool:
+    def chooses(self, partition: PartitionIdentity) -> bool:
         return self.has(partition.steps[0].key)
 
 
@@ -131,8 +131,8 @@ class ByKey(_ByKey):
     def __init__(self, *keys: Any) -> None:
         object.__setattr__(self, "keys", tuple(key if isinstance(key, tuple) else (key,) for key in keys))
 
-    def fits(self, level: c.KeyedContextSpec | c.Keyed) -> None:
-        streams = level.streams.streams if isinstance(level, c.Keyed) else level.streams
+    def fits(self, level: c.KeyedStreams | c.KeyedSpec) -> None:
+        streams = level.streams.streams if isinstance(level, c.KeyedSpec) else level.streams
         number = len(streams[0].keys)
         for each in self.keys:
             if len(each) != number:
@@ -156,7 +156,7 @@ class ByHash(_ByKey):
     def __init__(self, *hashes: int) -> None:
         object.__setattr__(self, "hashes", _set_of("ByHash", hashes))
 
-    def fits(self, level: c.Hash) -> None:
+    def fits(self, level: c.HashSpec) -> None:
         for number in self.hashes:
             if number not in range(level.granularity):
                 raise UsageError(f"hashes of this context are 0 to {level.granularity - 1}, found {number!r}")
@@ -175,7 +175,7 @@ class ByCategory(_ByKey):
     def __init__(self, *labels: str) -> None:
         object.__setattr__(self, "labels", _set_of("ByCategory", labels))
 
-    def fits(self, level: c.Category) -> None:
+    def fits(self, level: c.CategorySpec) -> None:
         known = [label for label, _ in level.categories]
         for label in self.labels:
             if label not in known:
@@ -197,7 +197,7 @@ class ByProperties(Selector):
         if not callable(self.predicate):
             raise UsageError(f"ByProperties takes a function of the properties, not {self.predicate!r}")
 
-    def chooses(self, partition: Identity) -> bool:
+    def chooses(self, partition: PartitionIdentity) -> bool:
         return bool(self.predicate(partition.properties))
 
 
@@ -216,20 +216,22 @@ class Nested(Selector):
                 raise UsageError(f"Nested takes selectors by the names of levels, not {selector!r} by {name!r}")
         object.__setattr__(self, "levels", found)
 
-    def check(self, levels: Levels) -> None:
+    def check(self, levels: NamedLevels) -> None:
         known = dict(levels)
         for name, selector in self.levels.items():
             if name not in known:
                 raise UsageError(f"the context has no level `{name}`{hint_line(name, known)}")
             selector.check([(name, known[name])])
 
-    def chooses(self, partition: Identity) -> bool:
+    def chooses(self, partition: PartitionIdentity) -> bool:
         steps = {step.name: step for step in partition.steps}
         own = ((selector, steps[name]) for name, selector in self.levels.items())
-        return all(selector.chooses(Identity(partition.id, step.properties, (step,))) for selector, step in own)
+        return all(
+            selector.chooses(PartitionIdentity(partition.id, step.properties, (step,))) for selector, step in own
+        )
 
 
-def chosen(selector: Selector, context: Selectable) -> Set[int]:
+def select_partitions(selector: Selector, context: Selectable) -> Set[int]:
     """The ids of the partitions of a context that `selector` means; given ids as they are.
 
     Errors: UsageError when partitions of this context have no such thing.
@@ -237,5 +239,5 @@ def chosen(selector: Selector, context: Selectable) -> Set[int]:
     if isinstance(selector, ById):
         return selector.ids
     spec = context.plan.spec
-    selector.check(spec.levels if isinstance(spec, c.Nested) else [(context.name, spec)])
+    selector.check(spec.levels if isinstance(spec, c.NestedSpec) else [(context.name, spec)])
     return {partition.id for partition in context.identities() if selector.chooses(partition)}

@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cepbook.engine.cycles.windows import Row, Values
-from cepbook.engine.rows.frozen import one_nan
+from cepbook.engine.cycles.stage_windows import RowValues, StageRow
+from cepbook.engine.expressions.hashable import canonical_nan
 from cepbook.engine.state import State
-from cepbook.lang.cycles import Correlation
+from cepbook.lang.plan.cycles import Correlation
 
-Change = tuple[Sequence[Row], Sequence[Row]]
+CycleChange = tuple[Sequence[StageRow], Sequence[StageRow]]
 
 
-class Presence(State):
+class PatternPresence(State):
     """One id under one pattern: `bits` has one for each partition that it is in."""
 
     __slots__ = ("bits", "spent", "watched")
@@ -39,17 +39,17 @@ class Correlator(State):
     __slots__ = ("_presences", "_values")
 
     def __init__(self, patterns: int, partitions: int) -> None:
-        self._presences: list[dict[Any, Presence]] = [{} for _ in range(patterns)]
-        self._values: list[dict[Any, Values]] = [{} for _ in range(partitions)]
+        self._presences: list[dict[Any, PatternPresence]] = [{} for _ in range(patterns)]
+        self._values: list[dict[Any, RowValues]] = [{} for _ in range(partitions)]
 
     @property
     def held(self) -> int:
         """How many ids are watched, pattern by pattern."""
         return sum(map(len, self._presences))
 
-    def step(self, changes: Sequence[Change], node: Correlation) -> list[Values]:
+    def step(self, changes: Sequence[CycleChange], node: Correlation) -> list[RowValues]:
         """The rows of the patterns that fire in a cycle: (new, dead) of each partition."""
-        fired: list[list[Values]] = [[] for _ in node.patterns]
+        fired: list[list[RowValues]] = [[] for _ in node.patterns]
         for partition, (_, dead) in enumerate(changes):
             for id_ in _ids(dead, node.ids[partition]):
                 for number in range(len(node.patterns)):
@@ -60,7 +60,7 @@ class Correlator(State):
         arrived: dict[Any, int] = {}  # the partitions in which an id is new
         for partition, (new, _) in enumerate(changes):
             for row in new:
-                id_ = one_nan(row[2][node.ids[partition]])
+                id_ = canonical_nan(row[2][node.ids[partition]])
                 if id_ is not None:
                     self._values[partition][id_] = row[2]
                     arrived[id_] = arrived.get(id_, 0) | 1 << partition
@@ -69,7 +69,7 @@ class Correlator(State):
                 self._arrived(number, bits, id_, node, fired[number])
         return [row for rows in fired for row in rows]
 
-    def _departed(self, number: int, partition: int, id_: Any, node: Correlation, fired: list[Values]) -> None:
+    def _departed(self, number: int, partition: int, id_: Any, node: Correlation, fired: list[RowValues]) -> None:
         found = self._presences[number].get(id_)
         bit = 1 << partition
         if found is None or not found.bits & bit:
@@ -82,7 +82,7 @@ class Correlator(State):
         if not found.bits:
             del self._presences[number][id_]
 
-    def _arrived(self, number: int, bits: int, id_: Any, node: Correlation, fired: list[Values]) -> None:
+    def _arrived(self, number: int, bits: int, id_: Any, node: Correlation, fired: list[RowValues]) -> None:
         pattern, presences = node.patterns[number], self._presences[number]
         wanted = _bits(pattern.wanted)
         bits &= wanted | _bits(pattern.unwanted)
@@ -90,7 +90,7 @@ class Correlator(State):
             return
         found = presences.get(id_)
         if found is None:
-            found = presences[id_] = Presence()
+            found = presences[id_] = PatternPresence()
         held = found.bits == wanted
         found.bits |= bits
         holds = found.bits == wanted
@@ -104,7 +104,7 @@ class Correlator(State):
         elif not holds:
             found.watched = False
 
-    def _row(self, number: int, id_: Any, node: Correlation) -> Values:
+    def _row(self, number: int, id_: Any, node: Correlation) -> RowValues:
         """The columns of the wanted rows; those of others are null."""
         wanted = node.patterns[number].wanted
         values = self._values
@@ -114,9 +114,9 @@ class Correlator(State):
         }
 
 
-def _ids(rows: Sequence[Row], column: str) -> list[Any]:
+def _ids(rows: Sequence[StageRow], column: str) -> list[Any]:
     """The ids of rows; null is none."""
-    found = (one_nan(row[2][column]) for row in rows)
+    found = (canonical_nan(row[2][column]) for row in rows)
     return [id_ for id_ in found if id_ is not None]
 
 

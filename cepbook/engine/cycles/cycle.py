@@ -19,24 +19,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cepbook.engine.clock import NEVER
 from cepbook.engine.cycles.correlator import Correlator
-from cepbook.engine.cycles.relation import Versioned
-from cepbook.engine.cycles.stage import StageForm, StageState
-from cepbook.engine.cycles.windows import Row, Values
+from cepbook.engine.cycles.stage import StageSpec, StageState
+from cepbook.engine.cycles.stage_windows import RowValues, StageRow
+from cepbook.engine.cycles.versioned_relation import VersionedRelation
 from cepbook.engine.state import State
-from cepbook.lang.plan import CycleStatement
+from cepbook.engine.time.clock import NEVER
+from cepbook.lang.plan.nodes import CycleStatement
 
-Condition = Callable[[Values, Any], object]  # (values of a row, state of the statement)
+StageCondition = Callable[[RowValues, Any], object]  # (values of a row, state of the statement)
 
 
 @dataclass(frozen=True, slots=True)
-class CycleForm:
+class CycleSpec:
     """What all states of a query share: the stages of each partition, and the conditions of chained ones."""
 
     node: CycleStatement
-    stages: tuple[tuple[StageForm, ...], ...]
-    conditions: tuple[tuple[Condition | None, ...], ...]
+    stages: tuple[tuple[StageSpec, ...], ...]
+    conditions: tuple[tuple[StageCondition | None, ...], ...]
     failed: Callable[[Exception], None]
 
 
@@ -48,17 +48,17 @@ class CycleState(State):
     def __init__(self, node: CycleStatement, now: int) -> None:
         self._id = 0
         self.armed = NEVER  # for when a timer runs
-        self.waiting: list[list[Row]] = [[] for _ in node.partitions]
+        self.waiting: list[list[StageRow]] = [[] for _ in node.partitions]
         self.weight = 0.0
-        self.relations = [Versioned() for _ in node.partitions]
+        self.relations = [VersionedRelation() for _ in node.partitions]
         self.stages: list[list[StageState]] = []
-        self.fired: list[Row] = []
+        self.fired: list[StageRow] = []
         self.next = NEVER if node.every is None else now + node.every
         seed = node.seed
         for partition in node.partitions:
             chain: list[StageState] = []
             for stage in partition.stages:
-                chance = stage.window.row.tosses
+                chance = stage.window.row.admits_randomly
                 chain.append(StageState(seed if chance else None))
                 seed += chance
             self.stages.append(chain)
@@ -75,7 +75,7 @@ class CycleState(State):
         """How many rows there are, in windows or waiting."""
         return sum(stage.held for chain in self.stages for stage in chain) + sum(map(len, self.waiting))
 
-    def events(self, number: int, node: CycleStatement) -> list[Values]:
+    def events(self, number: int, node: CycleStatement) -> list[RowValues]:
         """The events that a partition holds; where they are its rows also those that the last cycle let go."""
         found = {row[0]: row[2] for row in self.stages[number][0].rows()}
         first, *more = node.partitions[number].stages
@@ -90,7 +90,7 @@ class CycleState(State):
             return self.next
         return min((stage.due for chain in self.stages for stage in chain), default=NEVER)
 
-    def admit(self, number: int, time: int, values: Values, weight: float) -> None:
+    def admit(self, number: int, time: int, values: RowValues, weight: float) -> None:
         """An event waits at a partition."""
         self.waiting[number].append((self.fresh(), time, values))
         self.weight = round(self.weight + weight, 9)
@@ -101,7 +101,7 @@ class CycleState(State):
             return self.next <= now
         return self.weight >= 1.0 or self.due <= now or any(stage.pending for chain in self.stages for stage in chain)
 
-    def cycle(self, now: int, form: CycleForm, state: Any) -> None:
+    def cycle(self, now: int, form: CycleSpec, state: Any) -> None:
         """Take what waits through the windows; `state` is that of the statement, for conditions."""
         node, changes = form.node, []
         if self.next < NEVER and node.every is not None:
@@ -120,11 +120,11 @@ class CycleState(State):
             self.fired = [(self.fresh(), now, row) for row in self.correlator.step(changes, node.correlation)]
 
     def _through(
-        self, number: int, rows: Sequence[Row], now: int, form: CycleForm, state: Any
-    ) -> tuple[list[Row], list[Row]]:
+        self, number: int, rows: Sequence[StageRow], now: int, form: CycleSpec, state: Any
+    ) -> tuple[list[StageRow], list[StageRow]]:
         """What becomes new and dead in the last stage of a partition."""
-        new: list[Row] = []
-        dead: list[Row] = []
+        new: list[StageRow] = []
+        dead: list[StageRow] = []
         for place, (stage, own) in enumerate(zip(self.stages[number], form.stages[number], strict=True)):
             if place:
                 rows = self._taken(
@@ -133,9 +133,11 @@ class CycleState(State):
             new, dead = stage.step(now, rows, own, self.fresh)
         return new, dead
 
-    def _taken(self, rows: Sequence[Row], condition: Condition | None, form: CycleForm, state: Any) -> list[Row]:
+    def _taken(
+        self, rows: Sequence[StageRow], condition: StageCondition | None, form: CycleSpec, state: Any
+    ) -> list[StageRow]:
         """Rows that come into a chained stage; they keep the times of their events."""
-        found: list[Row] = []
+        found: list[StageRow] = []
         for _, time, values in rows:
             try:
                 wanted = condition is None or condition(values, state)

@@ -11,31 +11,33 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
-from cepbook.engine.clock import NEVER
-from cepbook.engine.cycles.totals import Total, total
-from cepbook.engine.cycles.windows import Change, Row, Values, Window, window
-from cepbook.engine.rows.coins import Coins
-from cepbook.engine.rows.frozen import one_nan
+from cepbook.engine.cycles.stage_accumulators import StageAccumulator, make_stage_accumulator
+from cepbook.engine.cycles.stage_windows import RowValues, StageDelta, StageRow, StageWindowState, make_stage_window
+from cepbook.engine.expressions.hashable import canonical_nan
+from cepbook.engine.rows.coins import CoinTosses
 from cepbook.engine.state import State
-from cepbook.lang.cycles import CycleAggregate, CycleStage
+from cepbook.engine.time.clock import NEVER
+from cepbook.lang.plan.cycles import CycleAggregate, CycleStage
 
 
-class Leaf(State):
+class KeyedWindow(State):
     """One window, its aggregates, and the row that shows them."""
 
     __slots__ = ("armed", "key", "number", "shown", "totals", "window")
 
-    def __init__(self, number: int, key: tuple[Any, ...], window: Window, totals: list[Total]) -> None:
+    def __init__(
+        self, number: int, key: tuple[Any, ...], window: StageWindowState, totals: list[StageAccumulator]
+    ) -> None:
         self.number = number
         self.key = key
         self.window = window
         self.totals = totals
-        self.shown: Row | None = None
+        self.shown: StageRow | None = None
         self.armed = NEVER
 
 
 @dataclass(frozen=True, slots=True)
-class StageForm:
+class StageSpec:
     """What all states of a stage share; `fills` as in `windows.Sliding`.
 
     `functions` are aggregates that are registered functions, of the list of values; `failed` is told of their failures.
@@ -58,12 +60,12 @@ class StageState(State):
     __slots__ = ("_active", "_coins", "_heap", "_leaves", "_made", "_numbered")
 
     def __init__(self, seed: int | None) -> None:
-        self._leaves: dict[tuple[Any, ...], Leaf] = {}
-        self._numbered: dict[int, Leaf] = {}
+        self._leaves: dict[tuple[Any, ...], KeyedWindow] = {}
+        self._numbered: dict[int, KeyedWindow] = {}
         self._made = 0
-        self._active: dict[int, Leaf] = {}  # those that the next cycle changes whatever it brings, by number
+        self._active: dict[int, KeyedWindow] = {}  # those that the next cycle changes whatever it brings, by number
         self._heap: list[tuple[int, int]] = []  # (when rows leave by age, number of the leaf)
-        self._coins = None if seed is None else Coins(seed)
+        self._coins = None if seed is None else CoinTosses(seed)
 
     @property
     def pending(self) -> bool:
@@ -89,7 +91,7 @@ class StageState(State):
         """How many rows there are, those that wait included."""
         return sum(len(leaf.window) + leaf.window.pending for leaf in self._leaves.values())
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[StageRow]:
         """The rows that its windows hold."""
         for leaf in self._leaves.values():
             yield from leaf.window
@@ -99,9 +101,9 @@ class StageState(State):
         """How many leaves there are."""
         return len(self._leaves)
 
-    def step(self, now: int, incoming: Iterable[Row], form: StageForm, fresh: Callable[[], int]) -> Change:
+    def step(self, now: int, incoming: Iterable[StageRow], form: StageSpec, fresh: Callable[[], int]) -> StageDelta:
         """What is new and what is dead when a cycle at `now` brings rows; `fresh` gives ids of rows that it makes."""
-        brought: dict[int, tuple[Leaf, list[Row]]] = {}
+        brought: dict[int, tuple[KeyedWindow, list[StageRow]]] = {}
         for row in self._offered(incoming, form):
             leaf = self._leaf(row, form)
             found = brought.get(leaf.number)
@@ -117,13 +119,13 @@ class StageState(State):
             leaf.armed = NEVER
             brought.setdefault(number, (leaf, []))
         self._active = {}
-        new: list[Row] = []
-        dead: list[Row] = []
+        new: list[StageRow] = []
+        dead: list[StageRow] = []
         for number in sorted(brought):
             self._step(*brought[number], now, form, fresh, new, dead)
         return new, dead
 
-    def _offered(self, incoming: Iterable[Row], form: StageForm) -> Iterable[Row]:
+    def _offered(self, incoming: Iterable[StageRow], form: StageSpec) -> Iterable[StageRow]:
         """The rows that a window may take at all."""
         spec = form.node.window
         if spec.column is not None:
@@ -131,26 +133,28 @@ class StageState(State):
         coins = self._coins
         return incoming if coins is None else [row for row in incoming if coins.heads()]
 
-    def _leaf(self, row: Row, form: StageForm) -> Leaf:
+    def _leaf(self, row: StageRow, form: StageSpec) -> KeyedWindow:
         values = row[2]
-        key = tuple([one_nan(values[name]) for name in form.node.keys])
+        key = tuple([canonical_nan(values[name]) for name in form.node.keys])
         found = self._leaves.get(key)
         if found is None:
             self._made += 1
-            totals = [total(each.name) for each in form.node.aggregates]
-            found = self._leaves[key] = Leaf(self._made, key, window(form.node.window, form.fills), totals)
+            totals = [make_stage_accumulator(each.name) for each in form.node.aggregates]
+            found = self._leaves[key] = KeyedWindow(
+                self._made, key, make_stage_window(form.node.window, form.fills), totals
+            )
             self._numbered[found.number] = found
         return found
 
     def _step(
         self,
-        leaf: Leaf,
-        rows: Sequence[Row],
+        leaf: KeyedWindow,
+        rows: Sequence[StageRow],
         now: int,
-        form: StageForm,
+        form: StageSpec,
         fresh: Callable[[], int],
-        new: list[Row],
-        dead: list[Row],
+        new: list[StageRow],
+        dead: list[StageRow],
     ) -> None:
         held = leaf.window
         entered, left = held.step(now, rows)
@@ -168,20 +172,20 @@ class StageState(State):
             self._active[leaf.number] = leaf
         self._arm(leaf)
 
-    def _arm(self, leaf: Leaf) -> None:
+    def _arm(self, leaf: KeyedWindow) -> None:
         due = leaf.window.due
         if due < leaf.armed:
             leaf.armed = due
             heappush(self._heap, (due, leaf.number))
 
-    def _total(self, leaf: Leaf, entered: list[Row], left: list[Row], form: StageForm) -> None:
+    def _total(self, leaf: KeyedWindow, entered: list[StageRow], left: list[StageRow], form: StageSpec) -> None:
         for each, node in zip(leaf.totals, form.node.aggregates, strict=True):
             for row in left if node.retracts else ():
                 each.leave(row[2][node.column])
             for row in entered:
                 each.enter(row[2][node.column])
 
-    def _value(self, own: Total, node: CycleAggregate, form: StageForm) -> Any:
+    def _value(self, own: StageAccumulator, node: CycleAggregate, form: StageSpec) -> Any:
         """The value of an aggregate; null where a registered function fails."""
         function = form.functions.get(node.name)
         if function is None:
@@ -194,13 +198,13 @@ class StageState(State):
 
     def _show(
         self,
-        leaf: Leaf,
+        leaf: KeyedWindow,
         now: int,
         kept: bool,
-        form: StageForm,
+        form: StageSpec,
         fresh: Callable[[], int],
-        new: list[Row],
-        dead: list[Row],
+        new: list[StageRow],
+        dead: list[StageRow],
     ) -> None:
         """A row of new values takes the place of the former one; a leaf that is dropped takes its row with it."""
         before = leaf.shown
@@ -209,7 +213,7 @@ class StageState(State):
             return
         names = form.node.columns
         totals = [self._value(each, node, form) for each, node in zip(leaf.totals, form.node.aggregates, strict=True)]
-        values: Values = dict(zip(names, (*leaf.key, *totals), strict=True))
+        values: RowValues = dict(zip(names, (*leaf.key, *totals), strict=True))
         if before is not None:
             if all(_same(values[name], before[2][name]) for name in names):
                 return

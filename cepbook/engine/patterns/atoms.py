@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cepbook.engine.patterns.index import Index, new_index
-from cepbook.engine.patterns.node import Function, Match, Parent, Started, Whole
-from cepbook.engine.state import Mark, State
+from cepbook.engine.patterns.atom_index import AtomIndex, new_index
+from cepbook.engine.patterns.state_node import PatternFunction, PatternMatch, PatternParent, PatternRun, StateNode
+from cepbook.engine.state import State, StateMarker
 
-_NOWHERE = Mark.NOWHERE
+_NOWHERE = StateMarker.NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,29 +25,29 @@ class AtomSpec:
     position: int | None
     consume: int
     stays: bool
-    test: Function | None
-    event_key: Function | None
-    match_key: Function | None
-    event_bound: Function | None
-    match_bound: Function | None
+    test: PatternFunction | None
+    event_key: PatternFunction | None
+    match_key: PatternFunction | None
+    event_bound: PatternFunction | None
+    match_bound: PatternFunction | None
     op: str | None
-    rest: Function | None
-    unfold: Function | None = None  # the events within, which the tag is
+    rest: PatternFunction | None
+    unfold: PatternFunction | None = None  # the events within, which the tag is
 
-    def new(self, matcher: Whole, parent: Parent, place: int) -> Waiter:
-        return Waiter(matcher, matcher.atoms[self.number], parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> WaitingAtom:
+        return WaitingAtom(matcher, matcher.atoms[self.number], parent, place)
 
 
-class Atoms(State):
+class WaitingAtoms(State):
     """The waiters of one atom in one matcher, which it does not know: only the collector would free the two."""
 
     __slots__ = ("index", "spec")
 
     def __init__(self, spec: AtomSpec) -> None:
         self.spec = spec
-        self.index: Index[Waiter] = new_index(spec.match_key is not None, spec.op)
+        self.index: AtomIndex[WaitingAtom] = new_index(spec.match_key is not None, spec.op)
 
-    def find(self, event: Any, matcher: Whole) -> list[Waiter]:
+    def find(self, event: Any, matcher: PatternRun) -> list[WaitingAtom]:
         """The waiters that the event satisfies; it has passed `test`."""
         spec = self.spec
         key = bound = None
@@ -68,7 +68,7 @@ class Atoms(State):
             return []
         return found if spec.rest is None else [w for w in found if self._passes(spec.rest, event, w)]
 
-    def within(self, event: Any, matcher: Whole) -> Any:
+    def within(self, event: Any, matcher: PatternRun) -> Any:
         """The tag: the event, or those that it contains."""
         unfold = self.spec.unfold
         if unfold is None:
@@ -79,7 +79,7 @@ class Atoms(State):
             matcher.owner.failed(failure)
             return None
 
-    def _passes(self, rest: Function, event: Any, waiter: Waiter) -> bool:
+    def _passes(self, rest: PatternFunction, event: Any, waiter: WaitingAtom) -> bool:
         matcher = waiter.matcher
         try:
             return bool(rest(event, waiter.begin, matcher.partition, matcher.now))
@@ -87,7 +87,7 @@ class Atoms(State):
             matcher.owner.failed(failure)
             return False
 
-    def enter(self, waiter: Waiter) -> None:
+    def enter(self, waiter: WaitingAtom) -> None:
         """Add a waiter under its key. Where null (or a failure) is in the way no event will ever find it."""
         spec, matcher = self.spec, waiter.matcher
         key = bound = None
@@ -111,12 +111,12 @@ class Atoms(State):
         waiter.key, waiter.bound = key, bound
         self.index.add(waiter, key, bound)
 
-    def leave(self, waiter: Waiter) -> None:
+    def leave(self, waiter: WaitingAtom) -> None:
         if waiter.key is not _NOWHERE:
             self.index.remove(waiter, waiter.key, waiter.bound)
 
 
-class Waiter(Started):
+class WaitingAtom(StateNode):
     """An atom that waits. `serial` tells the order of starts, `since` the time."""
 
     __slots__ = ("bound", "home", "key", "serial", "since")
@@ -124,14 +124,14 @@ class Waiter(Started):
     key: Any
     bound: Any
 
-    def __init__(self, matcher: Whole, home: Atoms, parent: Parent, place: int) -> None:
+    def __init__(self, matcher: PatternRun, home: WaitingAtoms, parent: PatternParent, place: int) -> None:
         self.matcher = matcher
         self.parent = parent
         self.place = place
         self.alive = False
         self.home = home
 
-    def start(self, match: Match) -> None:
+    def start(self, match: PatternMatch) -> None:
         matcher = self.matcher
         self.begin = match
         self.alive = True

@@ -7,22 +7,30 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from cepbook.engine.clock import NEVER
-from cepbook.engine.filters import Condition
-from cepbook.engine.patterns.alarms import Alarms
-from cepbook.engine.patterns.atoms import Atoms, AtomSpec, Waiter
-from cepbook.engine.patterns.node import Function, Match, Owner, Spec, Started, Timer, first_serial
-from cepbook.engine.patterns.timers import Within
-from cepbook.engine.rows.support import copied
+from cepbook.engine.expressions.primitives import deep_copied
+from cepbook.engine.patterns.atoms import AtomSpec, WaitingAtom, WaitingAtoms
+from cepbook.engine.patterns.observers import WithinNode
+from cepbook.engine.patterns.pattern_timers import PatternTimers
+from cepbook.engine.patterns.state_node import (
+    PatternFunction,
+    PatternMatch,
+    PatternOwner,
+    PatternSpec,
+    StateNode,
+    TimerNode,
+    first_serial,
+)
 from cepbook.engine.state import State
-from cepbook.lang import expr as x
+from cepbook.engine.subscriptions.filter_index import IndexCondition
+from cepbook.engine.time.clock import NEVER
+from cepbook.lang.plan import expressions as x
 
 _serial = attrgetter("serial")
-Found = dict[str, Any]  # a whole match: all tags, in order, None where nothing matched
+CompleteMatch = dict[str, Any]  # a whole match: all tags, in order, None where nothing matched
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AtomGroup:
     """The atoms of one event type. `select(e, P, now)` tells by bits which of them an event may satisfy.
 
     `chosen` has the numbers of the atoms for each such value. `pick(columns)` tells for many events which ones may
@@ -35,7 +43,7 @@ class Group:
     atoms: tuple[AtomSpec, ...]
     chosen: dict[int, tuple[int, ...]]
     pick: Callable[[Mapping[str, list[Any]]], list[Any]] | None
-    ways: tuple[tuple[Condition, ...], ...]
+    ways: tuple[tuple[IndexCondition, ...], ...]
     ranged: bool = field(init=False)  # whether an atom has a range
 
     def __post_init__(self) -> None:
@@ -51,24 +59,24 @@ class Group:
 class PatternProgram:
     """A compiled pattern. `tags` are those of its matches, in order; `groups` its atoms by event type."""
 
-    root: Spec
+    root: PatternSpec
     tags: tuple[str, ...]
     atoms: tuple[AtomSpec, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[AtomGroup, ...]
     suppress_overlapping: bool
     discard_partials: bool
-    conditions: Mapping[str, x.Expr]  # what all events of a type must pass to be of use
+    conditions: Mapping[str, x.BoundExpr]  # what all events of a type must pass to be of use
     consumes: bool = field(init=False)  # whether atoms take events away from others
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "consumes", any(atom.consume for atom in self.atoms))
 
-    def condition(self, types: Sequence[str]) -> x.Expr | None:
+    def condition(self, types: Sequence[str]) -> x.BoundExpr | None:
         """What an event which is of all `types` must pass to be of use; None if that is not one condition."""
         route = self.route(types)
         return self.conditions.get(route[0].event_type) if len(route) == 1 else None
 
-    def route(self, types: Sequence[str]) -> tuple[Group, ...]:
+    def route(self, types: Sequence[str]) -> tuple[AtomGroup, ...]:
         """The atoms that may take an event which is of all `types`: those of its own type first, then supertypes."""
         return tuple(group for name in types for group in self.groups if group.event_type == name)
 
@@ -89,7 +97,7 @@ class Matcher(State):
     def __init__(
         self,
         program: PatternProgram,
-        owner: Owner,
+        owner: PatternOwner,
         *,
         partition: Any = None,
         limit: int = 1_000_000,
@@ -98,16 +106,16 @@ class Matcher(State):
         self.owner = owner
         self.partition = partition
         self.limit = limit
-        self.atoms = [Atoms(spec) for spec in program.atoms]
-        self.timers = Alarms()
-        self.found: list[Found] = []
-        self.root: Started | None = None
+        self.atoms = [WaitingAtoms(spec) for spec in program.atoms]
+        self.timers = PatternTimers()
+        self.found: list[CompleteMatch] = []
+        self.root: StateNode | None = None
         self.ended = False
         self.armed = NEVER
         self.now = self.serial = self.size = 0
 
     # -------------------------------------------------------------- from outside
-    def start(self, now: int) -> list[Found]:
+    def start(self, now: int) -> list[CompleteMatch]:
         """Begin to look for the pattern, afresh if it was running; the matches that there are at once."""
         self.stop()
         self.ended = False
@@ -124,11 +132,11 @@ class Matcher(State):
         self.timers.clear()
         self.ended = True
 
-    def on_event(self, route: Sequence[Group], event: Any, now: int) -> list[Found]:
+    def on_event(self, route: Sequence[AtomGroup], event: Any, now: int) -> list[CompleteMatch]:
         """The matches that `event` completes, in order. `route` is that of its type (`PatternProgram.route`)."""
         return self.fire(self.look(route, event, now), event)
 
-    def look(self, route: Sequence[Group], event: Any, now: int, bits: int | None = None) -> list[Waiter]:
+    def look(self, route: Sequence[AtomGroup], event: Any, now: int, bits: int | None = None) -> list[WaitingAtom]:
         """The waiting atoms that `event` is for. Nothing changes. `bits`: what the one group of `route` selected."""
         self.now = now
         numbers = route[0].chosen.get(bits) if bits is not None else None
@@ -144,14 +152,14 @@ class Matcher(State):
             hits = [waiter for waiter in hits if waiter.home.spec.consume == highest]
         return hits
 
-    def fire(self, hits: list[Waiter], event: Any) -> list[Found]:
+    def fire(self, hits: list[WaitingAtom], event: Any) -> list[CompleteMatch]:
         """`event` makes atoms true, those that still wait when it is their turn; the matches that this completes."""
         for waiter in hits:
             if waiter.alive:
                 waiter.fire(event)
         return self._matches() if self.found else []
 
-    def advance(self, now: int) -> list[Found]:
+    def advance(self, now: int) -> list[CompleteMatch]:
         """Fire the timers that are due, each once, by time and then start; the matches that this completes."""
         self.now = now
         while (due := self.timers.due) <= now:
@@ -176,13 +184,13 @@ class Matcher(State):
         Plain data: ``waiting_for`` (a piece of the pattern), ``since``, ``until`` (when it ends by itself, None: never)
         and ``events``, copies of what matched before it by tag.
         """
-        leaves: list[tuple[int, int, Started, dict[str, Any]]] = []
+        leaves: list[tuple[int, int, StateNode, dict[str, Any]]] = []
         open_ = [] if self.root is None else [(self.root, NEVER)]
         while open_:
             node, until = open_.pop()
             if not node.alive:
                 continue
-            if isinstance(node, Within):
+            if isinstance(node, WithinNode):
                 until = min(until, node.due)
             shown = node.waiting()
             if shown is not None:
@@ -191,15 +199,15 @@ class Matcher(State):
         leaves.sort(key=lambda leaf: leaf[0])
         return [self._partial(*leaf[1:]) for leaf in leaves[:most]]
 
-    def _partial(self, until: int, node: Started, shown: dict[str, Any]) -> dict[str, Any]:
+    def _partial(self, until: int, node: StateNode, shown: dict[str, Any]) -> dict[str, Any]:
         own = shown["until"]
         ends = until if own is None else min(until, own)
         tags = zip(self.program.tags, node.begin, strict=True)
-        events = {tag: copied(value) for tag, value in tags if value is not None}
+        events = {tag: deep_copied(value) for tag, value in tags if value is not None}
         return {**shown, "until": None if ends >= NEVER else ends, "events": events}
 
     # -------------------------------------------------------------- events
-    def _satisfied(self, group: Group, event: Any, bits: int | None) -> list[Waiter]:
+    def _satisfied(self, group: AtomGroup, event: Any, bits: int | None) -> list[WaitingAtom]:
         """The waiters of a type that the event satisfies, in order of start; atoms with a range in order of bounds."""
         if bits is None:
             try:
@@ -212,7 +220,7 @@ class Matcher(State):
         if len(numbers) == 1:
             atoms = self.atoms[numbers[0]]
             return atoms.find(event, self) if atoms.index else []
-        found: list[list[Waiter]] = []
+        found: list[list[WaitingAtom]] = []
         for number in numbers:
             atoms = self.atoms[number]
             if atoms.index:
@@ -221,7 +229,7 @@ class Matcher(State):
                     found.append(waiters)
         if len(found) < 2:
             return found[0] if found else []
-        merged: list[Waiter] = []
+        merged: list[WaitingAtom] = []
         for waiters in found:
             merged += waiters
         merged.sort(key=_serial)
@@ -230,7 +238,7 @@ class Matcher(State):
             merged = [next(rest[id(waiter.home)]) for waiter in merged]
         return merged
 
-    def _select_each(self, group: Group, event: Any) -> int:
+    def _select_each(self, group: AtomGroup, event: Any) -> int:
         """As `select`, where it fails: the other atoms still see the event."""
         bits = 0
         for i, spec in enumerate(group.atoms):
@@ -245,17 +253,17 @@ class Matcher(State):
         return bits
 
     # -------------------------------------------------------------- for sub-expressions
-    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+    def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         """The whole pattern matched."""
         self.found.append(dict(zip(self.program.tags, match)))  # noqa: B905 - a place for each tag
         if ended:
             self.ended = True
 
-    def on_false(self, child: Started) -> None:
+    def on_false(self, child: StateNode) -> None:
         """The pattern cannot match any more."""
         self.ended = True
 
-    def call(self, function: Function, match: Match) -> Any:
+    def call(self, function: PatternFunction, match: PatternMatch) -> Any:
         """The value of an expression over the match; None also if it fails, which is reported."""
         try:
             return function(None, match, self.partition, self.now)
@@ -263,7 +271,7 @@ class Matcher(State):
             self.owner.failed(failure)
             return None
 
-    def call_at(self, function: Function, match: Match, now: int) -> Any:
+    def call_at(self, function: PatternFunction, match: PatternMatch, now: int) -> Any:
         """`call` at another time than the present."""
         try:
             return function(None, match, self.partition, now)
@@ -275,24 +283,24 @@ class Matcher(State):
         """Whether one more partial match may be open."""
         if self.size < self.limit:
             return True
-        self.owner.crowded()
+        self.owner.partials_limit_reached()
         return False
 
-    def arm(self, timer: Timer, due: int) -> None:
+    def arm(self, timer: TimerNode, due: int) -> None:
         """Call `timer` at `due`."""
         self.serial += 1
         timer.serial, timer.due = self.serial, due
         if due < NEVER:
             self.timers.add(timer)
 
-    def disarm(self, timer: Timer) -> None:
+    def disarm(self, timer: TimerNode) -> None:
         """Do not call it."""
         if timer.serial:
             self.timers.drop(timer)
             timer.serial = 0
 
     # -------------------------------------------------------------- matches
-    def _matches(self) -> list[Found]:
+    def _matches(self) -> list[CompleteMatch]:
         """The matches found since the last look; what the annotations of the pattern remove is removed."""
         found, self.found = self.found, []
         if not found:
@@ -304,7 +312,7 @@ class Matcher(State):
         return found
 
 
-def _identities(match: Found) -> set[int]:
+def _identities(match: CompleteMatch) -> set[int]:
     """The identities of the events of a match."""
     found: set[int] = set()
     for value in match.values():
@@ -315,9 +323,9 @@ def _identities(match: Found) -> set[int]:
     return found
 
 
-def _without_overlaps(matches: list[Found]) -> list[Found]:
+def _without_overlaps(matches: list[CompleteMatch]) -> list[CompleteMatch]:
     """Of the matches that share an event the first."""
-    kept: list[Found] = []
+    kept: list[CompleteMatch] = []
     taken: set[int] = set()
     for match in matches:
         events = _identities(match)

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from cepbook.engine.patterns.node import Function, Match, OneOperand, Parent, Spec, Started, Whole, holds
+from cepbook.engine.patterns.state_node import (
+    PatternFunction,
+    PatternMatch,
+    PatternParent,
+    PatternRun,
+    PatternSpec,
+    StateNode,
+    UnaryStateNode,
+    contains_event,
+)
 
 
 # ---------------------------------------------------------------- followed-by
@@ -15,37 +24,37 @@ from cepbook.engine.patterns.node import Function, Match, OneOperand, Parent, Sp
 class FollowedBySpec:
     """`maxima` stands before each operand: how many of it may run at once under one instance."""
 
-    operands: tuple[Spec, ...]
-    maxima: tuple[Function | None, ...]
+    operands: tuple[PatternSpec, ...]
+    maxima: tuple[PatternFunction | None, ...]
 
-    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
-        return FollowedBy(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
+        return FollowedByNode(self, matcher, parent, place)
 
 
-class FollowedBy(Started):
+class FollowedByNode(StateNode):
     """Each time a step becomes true the next one starts, with the match so far."""
 
     __slots__ = ("children", "counts", "spec")
 
-    def __init__(self, spec: FollowedBySpec, matcher: Whole, parent: Parent, place: int) -> None:
+    def __init__(self, spec: FollowedBySpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
-        self.children: set[Started] = set()
+        self.children: set[StateNode] = set()
         self.counts: dict[int, int] | None = {} if any(spec.maxima) else None
 
-    def start(self, match: Match) -> None:
+    def start(self, match: PatternMatch) -> None:
         self.begin = match
         self.alive = True
         self._start_step(0, match)
 
-    def _start_step(self, place: int, match: Match) -> None:
+    def _start_step(self, place: int, match: PatternMatch) -> None:
         child = self.spec.operands[place].new(self.matcher, self, place)
         self.children.add(child)
         if self.counts is not None:
             self.counts[place] = self.counts.get(place, 0) + 1
         child.start(match)
 
-    def _leaves(self, child: Started) -> None:
+    def _leaves(self, child: StateNode) -> None:
         self.children.discard(child)
         if self.counts is not None:
             self.counts[child.place] -= 1
@@ -56,7 +65,7 @@ class FollowedBy(Started):
         for child in children:
             child.stop()
 
-    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+    def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         if ended:
             self._leaves(child)
         following = child.place + 1
@@ -69,21 +78,21 @@ class FollowedBy(Started):
         elif not self.children:
             self.fail()
 
-    def _may_start(self, place: int, match: Match) -> bool:
+    def _may_start(self, place: int, match: PatternMatch) -> bool:
         maximum = self.spec.maxima[place]
         if maximum is None or self.counts is None:
             return True
         allowed = self.matcher.call(maximum, match)
         return allowed is None or self.counts.get(place, 0) < allowed
 
-    def on_false(self, child: Started) -> None:
+    def on_false(self, child: StateNode) -> None:
         if child not in self.children:
             return
         self._leaves(child)
         if not self.children:
             self.fail()
 
-    def below(self) -> Iterable[Started]:
+    def below(self) -> Iterable[StateNode]:
         return self.children
 
 
@@ -95,7 +104,7 @@ class AndSpec:
     The nots start first: an event for both sides cancels (recorded: not_order_same_event); `order` is that of starting.
     """
 
-    operands: tuple[Spec, ...]
+    operands: tuple[PatternSpec, ...]
     tags: tuple[tuple[int, ...], ...]
     negated: tuple[bool, ...]
     order: tuple[int, ...] = field(init=False)
@@ -104,22 +113,22 @@ class AndSpec:
         order = sorted(range(len(self.negated)), key=lambda place: not self.negated[place])
         object.__setattr__(self, "order", tuple(order))
 
-    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
-        return And(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
+        return AndNode(self, matcher, parent, place)
 
 
-class And(Started):
+class AndNode(StateNode):
     """True when all operands have been; a ``not`` is true from the beginning."""
 
     __slots__ = ("children", "matches", "spec")
 
-    def __init__(self, spec: AndSpec, matcher: Whole, parent: Parent, place: int) -> None:
+    def __init__(self, spec: AndSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
-        self.children: list[Started | None] = [None] * len(spec.operands)
-        self.matches: list[list[Match]] = [[] for _ in spec.operands]
+        self.children: list[StateNode | None] = [None] * len(spec.operands)
+        self.matches: list[list[PatternMatch]] = [[] for _ in spec.operands]
 
-    def start(self, match: Match) -> None:
+    def start(self, match: PatternMatch) -> None:
         self.begin = match
         self.alive = True
         children = [operand.new(self.matcher, self, place) for place, operand in enumerate(self.spec.operands)]
@@ -141,7 +150,7 @@ class And(Started):
             if child is not None:
                 child.stop()
 
-    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+    def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         place, negated = child.place, self.spec.negated
         if ended:
             self.children[place] = None
@@ -161,7 +170,7 @@ class And(Started):
             if self.alive or done:
                 self.parent.on_true(self, each, done)
 
-    def _keep(self, place: int, match: Match) -> None:
+    def _keep(self, place: int, match: PatternMatch) -> None:
         kept = self.matches[place]
         if kept and not self.matcher.room():
             return
@@ -169,7 +178,7 @@ class And(Started):
             self.matcher.size += 1
         kept.append(match)
 
-    def _combined(self, match: Match, place: int, found: Sequence[Match]) -> Match:
+    def _combined(self, match: PatternMatch, place: int, found: Sequence[PatternMatch]) -> PatternMatch:
         result = match.copy()
         for i, tags in enumerate(self.spec.tags):
             if i != place:
@@ -177,34 +186,34 @@ class And(Started):
                     result[tag] = found[i][tag]
         return result
 
-    def on_false(self, child: Started) -> None:
+    def on_false(self, child: StateNode) -> None:
         if self.children[child.place] is child:
             self.children[child.place] = None
             self.fail()
 
-    def below(self) -> Iterable[Started]:
+    def below(self) -> Iterable[StateNode]:
         return [child for child in self.children if child is not None and child.alive]
 
     def discard(self, events: Collection[int]) -> None:
         for place, matches in enumerate(self.matches):
-            kept = [match for match in matches if not holds(match, events)]
+            kept = [match for match in matches if not contains_event(match, events)]
             self.matcher.size -= max(len(matches) - 1, 0) - max(len(kept) - 1, 0)
             self.matches[place] = kept
             if matches and not kept and self.children[place] is None:
                 self.fail()  # that side will not become true again
                 return
-        Started.discard(self, events)
+        StateNode.discard(self, events)
 
 
 @dataclass(frozen=True, slots=True)
 class OrSpec:
-    operands: tuple[Spec, ...]
+    operands: tuple[PatternSpec, ...]
 
-    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
-        return Or(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
+        return OrNode(self, matcher, parent, place)
 
 
-class Or(Started):
+class OrNode(StateNode):
     """True with each operand; the end of one that became true is the end of all.
 
     A schedule tells that its last point has passed after it was true with it; that ends what is not there any more, and
@@ -213,12 +222,12 @@ class Or(Started):
 
     __slots__ = ("children", "spec")
 
-    def __init__(self, spec: OrSpec, matcher: Whole, parent: Parent, place: int) -> None:
+    def __init__(self, spec: OrSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
-        self.children: list[Started] = []
+        self.children: list[StateNode] = []
 
-    def start(self, match: Match) -> None:
+    def start(self, match: PatternMatch) -> None:
         self.begin = match
         self.alive = True
         self.children = [operand.new(self.matcher, self, i) for i, operand in enumerate(self.spec.operands)]
@@ -232,43 +241,43 @@ class Or(Started):
         for child in children:
             child.stop()
 
-    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+    def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         if ended:
             self.stop()
         self.parent.on_true(self, match, ended)
 
-    def on_false(self, child: Started) -> None:
+    def on_false(self, child: StateNode) -> None:
         if child in self.children:
             self.children.remove(child)
         if not self.children:
             self.fail()
 
-    def below(self) -> Iterable[Started]:
+    def below(self) -> Iterable[StateNode]:
         return self.children
 
 
 @dataclass(frozen=True, slots=True)
 class NotSpec:
-    operand: Spec
+    operand: PatternSpec
 
-    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
-        return Not(self.operand, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
+        return NotNode(self.operand, matcher, parent, place)
 
 
-class Not(OneOperand):
+class NotNode(UnaryStateNode):
     """True as soon as it starts; false, and that for good, when its operand becomes true."""
 
     __slots__ = ()
 
-    def start(self, match: Match) -> None:
+    def start(self, match: PatternMatch) -> None:
         super().start(match)
         if self.alive:
             self.parent.on_true(self, match, False)
 
-    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+    def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         self.fail()
 
-    def on_false(self, child: Started) -> None:
+    def on_false(self, child: StateNode) -> None:
         self.child = None  # from now on true for ever
 
 
@@ -281,17 +290,17 @@ class EverySpec:
     `expiry` the time at which it is free again.
     """
 
-    operand: Spec
+    operand: PatternSpec
     respawns: bool = True
     restarts: bool = True
-    keys: Function | None = None
-    expiry: Function | None = None
+    keys: PatternFunction | None = None
+    expiry: PatternFunction | None = None
 
-    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
-        return Every(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
+        return EveryNode(self, matcher, parent, place)
 
 
-class Every(Started):
+class EveryNode(StateNode):
     """Starts its operand again each time it became true or false.
 
     An operand that is true or false at once would do so without end: it is stopped, unheard, and not started again.
@@ -300,15 +309,15 @@ class Every(Started):
 
     __slots__ = ("at_once", "children", "seen", "spec", "starting")
 
-    def __init__(self, spec: EverySpec, matcher: Whole, parent: Parent, place: int) -> None:
+    def __init__(self, spec: EverySpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
-        self.children: set[Started] = set()
-        self.starting: Started | None = None
+        self.children: set[StateNode] = set()
+        self.starting: StateNode | None = None
         self.at_once = False  # whether that became true
         self.seen: dict[Any, int | None] = {}  # key -> when it is free again
 
-    def start(self, match: Match) -> None:
+    def start(self, match: PatternMatch) -> None:
         # Timers hand on the very match that they began with, and `until` writes into it: the first round has its own
         # (recorded: until_timer_stale_array).
         self.begin = match.copy()
@@ -317,7 +326,7 @@ class Every(Started):
         if not self.children:
             self.fail()
 
-    def _spawn(self, match: Match) -> None:
+    def _spawn(self, match: PatternMatch) -> None:
         child = self.spec.operand.new(self.matcher, self, 0)
         self.children.add(child)
         before, self.starting = self.starting, child
@@ -334,7 +343,7 @@ class Every(Started):
         for child in children:
             child.stop()
 
-    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+    def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         if child is self.starting:
             self.at_once = True
             return
@@ -345,7 +354,7 @@ class Every(Started):
         if self.alive and (self.spec.keys is None or self._is_new(self.spec.keys, match)):
             self.parent.on_true(self, match, False)
 
-    def _is_new(self, keys: Function, match: Match) -> bool:
+    def _is_new(self, keys: PatternFunction, match: PatternMatch) -> bool:
         key, now = self.matcher.call(keys, match), self.matcher.now
         if key is None:
             return False  # it failed
@@ -364,7 +373,7 @@ class Every(Started):
         seen[key] = self.matcher.call(expiry, match)
         return True
 
-    def on_false(self, child: Started) -> None:
+    def on_false(self, child: StateNode) -> None:
         if not self.alive:
             return
         self.children.discard(child)
@@ -376,7 +385,7 @@ class Every(Started):
         if not self.children:
             self.fail()
 
-    def below(self) -> Iterable[Started]:
+    def below(self) -> Iterable[StateNode]:
         return self.children
 
 
@@ -385,16 +394,16 @@ class Every(Started):
 class RepeatSpec:
     """`bounds` gives (lowest, highest) number of matches, None for none. `tags` are the places that become arrays."""
 
-    operand: Spec
-    until: Spec | None
-    bounds: Function
+    operand: PatternSpec
+    until: PatternSpec | None
+    bounds: PatternFunction
     tags: tuple[int, ...]
 
-    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
-        return Repeat(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
+        return RepeatNode(self, matcher, parent, place)
 
 
-class Repeat(Started):
+class RepeatNode(StateNode):
     """Collects matches of its operand in arrays, up to a number of them or until something else becomes true.
 
     With an exact number it is true with the last of them; else something else alone can make it true.
@@ -404,18 +413,18 @@ class Repeat(Started):
 
     __slots__ = ("arrays", "child", "count", "high", "low", "spec", "starting", "until")
 
-    def __init__(self, spec: RepeatSpec, matcher: Whole, parent: Parent, place: int) -> None:
+    def __init__(self, spec: RepeatSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
         self.arrays: dict[int, list[Any]] = {}
         self.count = 0
         self.low: int = 0
         self.high: int | None = None
-        self.child: Started | None = None
-        self.until: Started | None = None
+        self.child: StateNode | None = None
+        self.until: StateNode | None = None
         self.starting = False
 
-    def start(self, match: Match) -> None:
+    def start(self, match: PatternMatch) -> None:
         self.begin = match
         self.alive = True
         bounds = self.matcher.call(self.spec.bounds, match)
@@ -451,7 +460,7 @@ class Repeat(Started):
             if child is not None:
                 child.stop()
 
-    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+    def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         if child.place == 1:
             self._on_until(match)
             return
@@ -471,20 +480,20 @@ class Repeat(Started):
         elif ended and not self.starting:
             self._start_operand()
 
-    def _on_until(self, match: Match) -> None:
+    def _on_until(self, match: PatternMatch) -> None:
         """The end came; too early it is the end of hope (recorded: until_min, repeat_bound_expression)."""
         if self.count >= self.low:
             self._done(match)
         else:
             self.fail()
 
-    def _done(self, match: Match) -> None:
+    def _done(self, match: PatternMatch) -> None:
         for tag, values in self.arrays.items():
             match[tag] = values
         self.stop()
         self.parent.on_true(self, match, True)
 
-    def on_false(self, child: Started) -> None:
+    def on_false(self, child: StateNode) -> None:
         if child is self.until:
             self.until = None
         elif child is self.child:
@@ -493,11 +502,11 @@ class Repeat(Started):
             return
         self.fail()
 
-    def below(self) -> Iterable[Started]:
+    def below(self) -> Iterable[StateNode]:
         return [child for child in (self.until, self.child) if child is not None]
 
     def discard(self, events: Collection[int]) -> None:
-        if self.alive and any(holds(values, events) for values in self.arrays.values()):
+        if self.alive and any(contains_event(values, events) for values in self.arrays.values()):
             self.fail()
         else:
-            Started.discard(self, events)
+            StateNode.discard(self, events)

@@ -20,15 +20,15 @@ from sortedcontainers import SortedList
 from cepbook.engine.state import State
 
 Item = tuple[Any, ...]
-Key = Callable[[Item], Any]
+ItemKey = Callable[[Item], Any]
 
 
-class Index(State):
+class RelationIndex(State):
     """Items by a key; ``key(item)`` gives it."""
 
     __slots__ = ("key",)
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: ItemKey) -> None:
         self.key = key
 
     def enter(self, item: Item) -> None:
@@ -45,7 +45,7 @@ class Index(State):
         self.enter(new)
 
 
-class HashIndex(Index):
+class HashIndex(RelationIndex):
     """`table` has the items of each key by ordinal, in order of arrival; null is a key.
 
     Generated code reads `table`; a lookup costs the same however many items there are.
@@ -53,7 +53,7 @@ class HashIndex(Index):
 
     __slots__ = ("table",)
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: ItemKey) -> None:
         super().__init__(key)
         self.table: dict[Any, dict[int, Item]] = {}
 
@@ -89,7 +89,7 @@ class SortedIndex(HashIndex):
 
     __slots__ = ("keys",)
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: ItemKey) -> None:
         super().__init__(key)
         self.keys: Any = SortedList()
 
@@ -134,7 +134,7 @@ class CompositeIndex(HashIndex):
     __slots__ = ("bands",)
     MANY = 32
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: ItemKey) -> None:
         super().__init__(key)
         self.bands: dict[Any, Any] = {}  # by key: SortedList of (value, ordinal)
 
@@ -188,7 +188,7 @@ class Relation(State):
 
     __slots__ = ("indexes", "rows")
 
-    def __init__(self, indexes: Iterable[Index] = ()) -> None:
+    def __init__(self, indexes: Iterable[RelationIndex] = ()) -> None:
         self.rows: dict[int, Item] = {}
         self.indexes = list(indexes)
 
@@ -222,7 +222,7 @@ class Relation(State):
                 for index in indexes:
                     index.leave(item)
 
-    def add_index(self, index: Index) -> None:
+    def add_index(self, index: RelationIndex) -> None:
         """A further index, filled from the contents."""
         for item in self.rows.values():
             index.enter(item)

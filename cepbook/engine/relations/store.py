@@ -1,6 +1,7 @@
 """Named windows that run: who holds the rows, who reads them, and what is handed on when they change.
 
-A row that is inserted goes to the statement that created the store; what enters and leaves there waits (`Changes`)
+A row that is inserted goes to the statement that created the store; what enters and leaves there waits
+(`PendingChanges`)
 until all statements have seen the present event, and then goes to the readers, in their order, one change for each.
 """
 
@@ -10,16 +11,24 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cepbook.engine.delta import Row
-from cepbook.engine.relations.relation import HashIndex, Key
-from cepbook.engine.relations.shared import Banded, ColumnKey, Name, Picked, Shared, Want, Wanted
-from cepbook.lang.catalog import EventType, IndexType, StoreType
+from cepbook.engine.delivery.delta import Row
+from cepbook.engine.relations.relation import HashIndex, ItemKey
+from cepbook.engine.relations.store_indexes import (
+    ColumnKey,
+    IndexName,
+    IndexRequest,
+    RequestedIndex,
+    StoreContents,
+    UnbandedIndex,
+    UnindexedItems,
+)
+from cepbook.lang.plan.catalog import EventType, IndexType, StoreType
 from cepbook.lang.types import is_hashable
 
 Item = tuple[Any, ...]
 
 
-class Owner(Protocol):
+class StoreOwner(Protocol):
     """The statement that created a store."""
 
     name: str
@@ -43,30 +52,30 @@ class Owner(Protocol):
         """The state in a partition, or the one state."""
 
 
-class Reader(Protocol):
+class StoreReader(Protocol):
     """A statement that reads stores."""
 
     name: str
     order: tuple[int, int]
 
-    def take(self, moved: Sequence[Moved]) -> None:
+    def take(self, moved: Sequence[StoreChange]) -> None:
         """What entered and left stores that it reads, since it was last told."""
 
     def failed(self, failure: Exception) -> None:
         """It failed."""
 
 
-class Looker(Protocol):
+class StoreObserver(Protocol):
     """A subquery over a store: it knows at once what the store holds."""
 
     def look(self, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
         """What entered and left in a context partition of the store's owner."""
 
 
-class Lagging(Protocol):
+class DeferredReader(Protocol):
     """A reader that looks into the contents, and is told of changes later than they happen."""
 
-    def missed(self, moved: Moved) -> None:
+    def missed(self, moved: StoreChange) -> None:
         """It is to be told of this."""
 
 
@@ -77,15 +86,15 @@ class Store:
     contents as a relation, behind the view.
     """
 
-    def __init__(self, type_: StoreType, columns: Iterable[str], changes: Changes, unseen: bool) -> None:
+    def __init__(self, type_: StoreType, columns: Iterable[str], changes: PendingChanges, unseen: bool) -> None:
         self.type = type_
         self.name = type_.name
         self.columns = tuple(columns)
-        self.owner: Owner
-        self.readers: list[Reader] = []
-        self.lookers: list[Looker] = []
-        self.lagging: list[Lagging] = []
-        self.wanted: dict[Name, Wanted] = {}
+        self.owner: StoreOwner
+        self.readers: list[StoreReader] = []
+        self.observers_of_rows: list[StoreObserver] = []
+        self.lagging: list[DeferredReader] = []
+        self.wanted: dict[IndexName, RequestedIndex] = {}
         self.unseen = unseen  # rows are collected before anybody is told of them
         self.uniques: tuple[IndexType, ...] = ()  # the declared indexes that are unique
         self._changes = changes
@@ -115,10 +124,10 @@ class Store:
         """What entered and left the contents in `state`."""
         if state[2] is not None:
             state[2].change(entered, left)
-        for looker in self.lookers:
+        for looker in self.observers_of_rows:
             looker.look(state[0], entered, left)
         if self.readers:
-            moved = Moved(self, state[0], entered, left)
+            moved = StoreChange(self, state[0], entered, left)
             for reader in self.lagging:
                 reader.missed(moved)
             self._changes.add(moved)
@@ -132,13 +141,13 @@ class Store:
         return list(state[1].contents())
 
     # -------------------------------------------------------------- indexes
-    def keeps(self, want: Want) -> bool:
+    def keeps(self, want: IndexRequest) -> bool:
         """Whether what is wanted is kept behind the contents, for those who look into it."""
         return True
 
-    def want(self, user: object, name: Name, kind: str, key: Key) -> None:
+    def want(self, user: object, name: IndexName, kind: str, key: ItemKey) -> None:
         """`user` looks into an index: it is there from now on."""
-        wanted = self.wanted.setdefault(name, Wanted(kind, key))
+        wanted = self.wanted.setdefault(name, RequestedIndex(kind, key))
         if user not in wanted.users:
             wanted.users.append(user)
         for _, state in self.owner.states():
@@ -163,11 +172,11 @@ class Store:
         if state is None or not self.wanted or self.unseen:
             return
         if state[2] is None:
-            state[2] = Shared(state[1].contents())
+            state[2] = StoreContents(state[1].contents())
         for name, wanted in self.wanted.items():
             state[2].name(name, wanted)
 
-    def looking(self, want: Want, name: Name, key: Key, lasting: bool) -> Callable[[Any], Any]:
+    def looking(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
         """What gives, for a state of the owner, what a reader looks into.
 
         Without the index, as for a query, which does not last, it is one over part of the key, or the rows one by one.
@@ -178,18 +187,18 @@ class Store:
                 return lambda state: state[2].named[name]
             by_keys = want.by_keys
             look = self.looking(by_keys, by_keys.name(""), ColumnKey(by_keys.columns), lasting)
-            return lambda state: Banded(look(state))
+            return lambda state: UnbandedIndex(look(state))
         if want.kind == "hash":
             if wanted:
                 return lambda state: state[2].named[name].table
-            return lambda state: Picked(lambda: self.contents(state), key, self._some(state, want))
+            return lambda state: UnindexedItems(lambda: self.contents(state), key, self._some(state, want))
         if want.kind == "sorted" and wanted:
             return lambda state: state[2].named[name]
         if want.kind == "rows" and wanted and lasting:
             return lambda state: state[2].rows
-        return lambda state: Picked(lambda: self.contents(state), key)
+        return lambda state: UnindexedItems(lambda: self.contents(state), key)
 
-    def serves(self, want: Want) -> bool:
+    def serves(self, want: IndexRequest) -> bool:
         """Whether there is an index for what is wanted on columns, or for a part of them."""
         if self.unseen:
             return False
@@ -198,7 +207,7 @@ class Store:
         parts = (name[1:] for name, each in self.wanted.items() if each.kind == "hash" and name[1])
         return want.name("") in self.wanted or (want.kind == "hash" and any({*p} <= {*want.columns} for p in parts))
 
-    def _some(self, state: Any, want: Want) -> Callable[[Any], Iterable[Item]] | None:
+    def _some(self, state: Any, want: IndexRequest) -> Callable[[Any], Iterable[Item]] | None:
         """What gives the items that may have a key, by the index there is over most of its columns."""
         found = [(name[1:], self.by_key) for name, each in self.wanted.items() if each.kind == "hash" and name[1]]
         found = [each for each in found if set(each[0]) <= set(want.columns)]
@@ -303,14 +312,14 @@ class Store:
         return [item for state in states for item in state[1].shown()]
 
 
-def replaced(store: Store, rows: Iterable[Row], now: int) -> None:
+def replace_contents(store: Store, rows: Iterable[Row], now: int) -> None:
     """A named window without a context holds these rows, and no others."""
     state = store.owner.state_of(None)
     own = [({name: row.get(name) for name in store.columns}, None) for row in rows]
     store.move(state, store.contents(state), own, now)
 
 
-def declare(stores: Mapping[str, Store], indexes: Mapping[str, IndexType]) -> None:
+def apply_declared_indexes(stores: Mapping[str, Store], indexes: Mapping[str, IndexType]) -> None:
     """These are the indexes that are declared now: they are there whoever reads."""
     for store in stores.values():
         own = [each for each in indexes.values() if each.store == store.name]
@@ -323,13 +332,13 @@ def declare(stores: Mapping[str, Store], indexes: Mapping[str, IndexType]) -> No
             store.want(_DECLARED, name, kind, ColumnKey(name[1:]))
         if gone:
             store.part(_DECLARED)
-            declare({store.name: store}, indexes)
+            apply_declared_indexes({store.name: store}, indexes)
 
 
 _DECLARED = "create index"
 
 
-def _declared(index: IndexType) -> tuple[Name, str]:
+def _declared(index: IndexType) -> tuple[IndexName, str]:
     """What is wanted by a declaration: one column may be sorted; of several, and where they are unique, equality is."""
     columns = tuple(name for name, _ in index.columns)
     ordered = len(columns) == 1 and index.columns[0][1] == "btree" and not index.unique
@@ -342,7 +351,7 @@ def _shown(columns: Sequence[str], row: Row) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class StoreChange:
     """What entered and left a store, in the context partition `partition` of its owner."""
 
     store: Store
@@ -351,17 +360,17 @@ class Moved:
     left: Sequence[Item]
 
 
-class Changes:
+class PendingChanges:
     """What moved and was not handed on yet. `waits` makes the round look when the present event was seen."""
 
     def __init__(self, waits: Callable[[], None]) -> None:
         self._waits = waits
-        self.moved: list[Moved] = []  # never another list: rounds look at it
+        self.moved: list[StoreChange] = []  # never another list: rounds look at it
 
     def __bool__(self) -> bool:
         return bool(self.moved)
 
-    def add(self, moved: Moved) -> None:
+    def add(self, moved: StoreChange) -> None:
         """Hand this on when all statements have seen the present event."""
         if not self.moved:
             self._waits()
@@ -385,7 +394,7 @@ class Changes:
                 reader.failed(failure)
 
 
-def together(moved: Sequence[Moved]) -> tuple[Sequence[Item], Sequence[Item]]:
+def combine_changes(moved: Sequence[StoreChange]) -> tuple[Sequence[Item], Sequence[Item]]:
     """All that entered, and all that left."""
     if len(moved) == 1:
         return moved[0].entered, moved[0].left

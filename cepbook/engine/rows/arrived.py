@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-class Arrived(dict[str, Any]):
+class TypedEvent(dict[str, Any]):
     """An event with the name of the type that it arrived with."""
 
     __slots__ = ("type",)
@@ -24,4 +24,4 @@ def event_type(event: Any, declared: str) -> str | None:
     """The type of an event, `declared` if it did not arrive by itself; None for none."""
     if event is None:
         return None
-    return event.type if isinstance(event, Arrived) else declared
+    return event.type if isinstance(event, TypedEvent) else declared

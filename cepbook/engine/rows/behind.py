@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cepbook.lang import plan as p
+from cepbook.lang.plan import nodes as p
 
 
 @dataclass(frozen=True, slots=True)
-class Derive:
+class DeriveOperator:
     """Each change becomes a derived event, and takes the former one back."""
 
-    node: p.Derived
+    node: p.Derivation
 
 
 @dataclass(frozen=True, slots=True)
-class Unfold:
+class UnnestOperator:
     """Each event gives way to those that it contains, which enter all at once."""
 
-    contained: tuple[p.Contained, ...]
+    contained: tuple[p.ContainedSelection, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Recognize:
+class RecognizeOperator:
     """Runs of rows that a regular expression describes become events."""
 
-    node: p.Recognize
+    node: p.Recognition

@@ -10,7 +10,7 @@ from cepbook.engine.state import State
 _AHEAD = 256  # coins that are drawn at once
 
 
-class Coins(State):
+class CoinTosses(State):
     """The coins that follow from a seed: those drawn ahead, and what the generator goes on from."""
 
     __slots__ = ("_ahead", "_generator", "_place")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cepbook.lang.plan import CycleStatement
+from cepbook.lang.plan.nodes import CycleStatement
 
 
 @dataclass(frozen=True, slots=True)
-class Cycle:
+class CycleOperator:
     """Events wait at partitions; a cycle takes them through their windows, and a select reads what came of it."""
 
     plan: CycleStatement

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.items import Items
-from cepbook.lang.explain_plan import show_expr
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.fragments.event_layout import EventLayout
+from cepbook.lang.explain.statements import show_expr
 
 _KINDS = {"n": "count", "nulls": "count of nulls", "s": "sum"}
 
 
-def notes(code: Code, arrivals: str) -> tuple[str, ...]:
+def storage_notes(code: CodegenContext, arrivals: str) -> tuple[str, ...]:
     """What is kept of an event, and `arrivals`: how these are written."""
     if not code.steps.stages[0].windows:
         return ()
-    return (arrivals,) if code.steps.runs_along else (f"keeps of each event: {_item(code.first)}", arrivals)
+    return (arrivals,) if code.steps.aggregate_only else (f"keeps of each event: {_item(code.first)}", arrivals)
 
 
-def _item(items: Items) -> str:
+def _item(items: EventLayout) -> str:
     names = {"o": "number", "t": "time of arrival", "e": "event"}
     properties = {str(position): name for name, position in items.positions.items()}
     shown = []
@@ -26,7 +26,7 @@ def _item(items: Items) -> str:
     return shown[0] if items.bare else f"({', '.join(shown)})" if shown else "()"
 
 
-def legend(code: Code) -> dict[str, str]:
+def locals_legend(code: CodegenContext) -> dict[str, str]:
     """What the locals of generated code stand for: ``p0`` of the arriving event, ``q0`` of a kept one, ``a0`` cells."""
     found = {f"p{position}": name for name, position in code.first.positions.items()}
     found |= {f"q{position}": f"{name} of an item" for name, position in code.items.positions.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cepbook.lang.catalog import EventType, FunctionType
+from cepbook.lang.plan.catalog import EventType, FunctionType
 from cepbook.lang.types import Type
 
 
@@ -17,11 +17,11 @@ def type_data(type_: Type | None) -> Any:
     return [type_.name, type_data(type_.of), type_.event, columns]
 
 
-def type_of(data: Any) -> Type:
+def type_from(data: Any) -> Type:
     """What `type_data` was made of."""
     name, of, event, columns = data
-    found = None if columns is None else tuple((column, type_of(each)) for column, each in columns)
-    return Type(name, None if of is None else type_of(of), event, found)
+    found = None if columns is None else tuple((column, type_from(each)) for column, each in columns)
+    return Type(name, None if of is None else type_from(of), event, found)
 
 
 def function_data(function: FunctionType) -> Any:
@@ -31,11 +31,11 @@ def function_data(function: FunctionType) -> Any:
     return [type_data(function.returns), parameters, list(function.nullable), *flags]
 
 
-def function_of(data: Any) -> FunctionType:
+def function_from(data: Any) -> FunctionType:
     """What `function_data` was made of."""
     returns, parameters, nullable, kind, optional, clocked = data
-    found = None if parameters is None else tuple(map(type_of, parameters))
-    return FunctionType(type_of(returns), found, tuple(nullable), kind, optional, clocked)
+    found = None if parameters is None else tuple(map(type_from, parameters))
+    return FunctionType(type_from(returns), found, tuple(nullable), kind, optional, clocked)
 
 
 def event_type_data(event_type: EventType) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def event_type_data(event_type: EventType) -> dict[str, Any]:
     }
 
 
-def event_type_of(data: Mapping[str, Any]) -> EventType:
+def event_type_from(data: Mapping[str, Any]) -> EventType:
     """What `event_type_data` was made of."""
-    properties = {name: type_of(of) for name, of in data["properties"]}
+    properties = {name: type_from(of) for name, of in data["properties"]}
     return EventType(data["name"], properties, tuple(data["supertypes"]), data["time"], data["end"])

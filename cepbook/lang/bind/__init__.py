@@ -13,28 +13,29 @@ from itertools import count
 from typing import Any
 
 from cepbook.errors import BindError, Span
-from cepbook.lang import ast, plan
-from cepbook.lang.bind.annotations import Heading, bind_annotations
-from cepbook.lang.bind.context import bind_context
-from cepbook.lang.bind.create import bind_schema
-from cepbook.lang.bind.declared import bind_create_expression, declare
-from cepbook.lang.bind.insert import check_context_of_target
-from cepbook.lang.bind.merge import bind_merge
-from cepbook.lang.bind.names import Module, Options
-from cepbook.lang.bind.onselect import bind_on_select
-from cepbook.lang.bind.reading import refuse_tables_of_contexts
-from cepbook.lang.bind.select import bind_select
-from cepbook.lang.bind.split import bind_split
-from cepbook.lang.bind.stores import bind_create_index, bind_create_window
-from cepbook.lang.bind.subquery import bind_subquery
-from cepbook.lang.bind.tables import bind_create_table, bind_into_table, bind_table
-from cepbook.lang.bind.update import bind_update
-from cepbook.lang.bind.variables import bind_create_variable, bind_on_set
-from cepbook.lang.catalog import Catalog
+from cepbook.lang.bind.clauses.annotations import StatementHeading, bind_annotations
+from cepbook.lang.bind.clauses.insert_into import check_target_context
+from cepbook.lang.bind.clauses.subquery import bind_subquery
+from cepbook.lang.bind.expressions.declared_expressions import bind_create_expression, declare_expressions
+from cepbook.lang.bind.reading import check_table_contexts
+from cepbook.lang.bind.scope import ModuleScope, Options
+from cepbook.lang.bind.statements.create_context import bind_context
+from cepbook.lang.bind.statements.create_schema import bind_schema
+from cepbook.lang.bind.statements.create_table import bind_create_table, bind_into_table, bind_table_access
+from cepbook.lang.bind.statements.create_variable import bind_create_variable, bind_on_set
+from cepbook.lang.bind.statements.create_window import bind_create_index, bind_create_window
+from cepbook.lang.bind.statements.on_merge import bind_merge
+from cepbook.lang.bind.statements.on_select import bind_on_select
+from cepbook.lang.bind.statements.on_split import bind_split
+from cepbook.lang.bind.statements.select import bind_select
+from cepbook.lang.bind.statements.update_istream import bind_update_istream
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.syntax import ast
 
 __all__ = ["Options", "bind"]
 
-Rule = Callable[[Any, str, Heading, Module], plan.StatementPlan | None]
+StatementRule = Callable[[Any, str, StatementHeading, ModuleScope], nodes.StatementPlan | None]
 
 
 def bind(
@@ -43,17 +44,19 @@ def bind(
     source: str,
     names: Collection[str] = (),
     options: Options = Options(),
-    rules: Mapping[type[ast.Statement], Rule] | None = None,
-) -> plan.ModulePlan:
+    rules: Mapping[type[ast.Statement], StatementRule] | None = None,
+) -> nodes.ModulePlan:
     """The plan of `module`; `catalog` is read, never changed.
 
     `names` are statement names in use: a statement that is given one of them is an error, made-up names (``stmt_1``)
     avoid them. `rules` are those of other statements than modules have. Raises BindError with all diagnostics.
     """
-    state = Module(catalog.copy(), source, options, taken=set(names), subquery=bind_subquery, table=bind_table)
+    state = ModuleScope(
+        catalog.copy(), source, options, taken=set(names), subquery=bind_subquery, table=bind_table_access
+    )
     given = {id(s): bind_annotations(s.annotations, state) for s in module.statements}
     _reserve(module, given, state)
-    statements: list[plan.StatementPlan] = []
+    statements: list[nodes.StatementPlan] = []
     for node in module.statements:
         heading = given[id(node)]
         name = heading.name if heading.name is not None else _fresh_name(state, node)
@@ -64,10 +67,10 @@ def bind(
         state.subqueries.clear()
     if state.problems.found:
         raise BindError(tuple(state.problems.found), source)
-    return plan.ModulePlan(tuple(statements), source, tuple(state.requires), tuple(state.provides), span=module.span)
+    return nodes.ModulePlan(tuple(statements), source, tuple(state.requires), tuple(state.provides), span=module.span)
 
 
-def _reserve(module: ast.Module, given: dict[int, Heading], state: Module) -> None:
+def _reserve(module: ast.Module, given: dict[int, StatementHeading], state: ModuleScope) -> None:
     """Takes the names that are written, so that made-up ones avoid them."""
     for node in module.statements:
         name = given[id(node)].name
@@ -79,7 +82,7 @@ def _reserve(module: ast.Module, given: dict[int, Heading], state: Module) -> No
         state.taken.add(name)
 
 
-def _fresh_name(state: Module, node: ast.Statement) -> str:
+def _fresh_name(state: ModuleScope, node: ast.Statement) -> str:
     """A name for a statement that is given none: that of the named window or table that it creates, or a number."""
     if isinstance(node, (ast.CreateWindow, ast.CreateTable)) and node.name not in state.taken:
         name = node.name
@@ -90,9 +93,13 @@ def _fresh_name(state: Module, node: ast.Statement) -> str:
 
 
 def _bind_statement(
-    node: ast.Statement, name: str, heading: Heading, state: Module, rules: Mapping[type[ast.Statement], Rule]
-) -> plan.StatementPlan | None:
-    declare(node.expressions, state)
+    node: ast.Statement,
+    name: str,
+    heading: StatementHeading,
+    state: ModuleScope,
+    rules: Mapping[type[ast.Statement], StatementRule],
+) -> nodes.StatementPlan | None:
+    declare_expressions(node.expressions, state)
     rule = rules.get(type(node))
     if rule is not None:
         return rule(node, name, heading, state)
@@ -105,16 +112,16 @@ def _bind_statement(
     return None
 
 
-def _with_subqueries(bound: plan.StatementPlan, state: Module) -> plan.StatementPlan:
+def _with_subqueries(bound: nodes.StatementPlan, state: ModuleScope) -> nodes.StatementPlan:
     if not state.subqueries:
         return bound
-    if not isinstance(bound, plan.Reader):
+    if not isinstance(bound, nodes.StreamStatement):
         for each in state.subqueries:
             state.problems.unsupported("subqueries in this statement", each.span)
     return replace(bound, subqueries=tuple(state.subqueries))
 
 
-def _refuse(node: ast.Statement, what: str, hint: str | None, state: Module) -> None:
+def _refuse(node: ast.Statement, what: str, hint: str | None, state: ModuleScope) -> None:
     """What is parsed and not executed yet; the names that it would declare are not reported again."""
     state.problems.unsupported(what, node.span, hint)
     for attribute in ("name", "declaration"):
@@ -134,25 +141,29 @@ def _inserted(action: ast.OnAction) -> list[str]:
     return []
 
 
-def _select(node: ast.Select, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
-    refuse_tables_of_contexts(node, state)
+def _select(node: ast.Select, name: str, heading: StatementHeading, state: ModuleScope) -> nodes.StatementPlan | None:
+    check_table_contexts(node, state)
     if node.into_table is not None:
         return bind_into_table(node, name, heading, state)
     if node.insert_into is not None:
-        check_context_of_target(node.insert_into.target, node.context, node.span, state)
+        check_target_context(node.insert_into.target, node.context, node.span, state)
     return bind_select(node, name, heading, state)
 
 
-def _schema(node: ast.CreateSchema, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
+def _schema(
+    node: ast.CreateSchema, name: str, heading: StatementHeading, state: ModuleScope
+) -> nodes.StatementPlan | None:
     _refuse_prefix(node, "create schema", state)
     event_type = bind_schema(node, state)
     text = state.text(node.span)
-    return plan.CreateSchemaStatement(
+    return nodes.CreateSchemaStatement(
         name, heading.name is not None, text, heading.annotations, event_type, span=node.span
     )
 
 
-def _context(node: ast.CreateContext, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
+def _context(
+    node: ast.CreateContext, name: str, heading: StatementHeading, state: ModuleScope
+) -> nodes.StatementPlan | None:
     _refuse_prefix(node, "create context", state)
     found = bind_context(node, state)
     if found is None:
@@ -160,12 +171,14 @@ def _context(node: ast.CreateContext, name: str, heading: Heading, state: Module
     text = state.text(node.span)
     context, spec = found
     given, annotations, priority = heading.name is not None, heading.annotations, heading.priority
-    if isinstance(spec, plan.KeyedContextSpec):
-        return plan.CreateContextStatement(name, given, text, annotations, context, spec, priority, span=node.span)
-    return plan.CreateContextTreeStatement(name, given, text, annotations, context, spec, priority, span=node.span)
+    if isinstance(spec, nodes.KeyedStreams):
+        return nodes.CreateContextStatement(name, given, text, annotations, context, spec, priority, span=node.span)
+    return nodes.CreateContextTreeStatement(name, given, text, annotations, context, spec, priority, span=node.span)
 
 
-def _on_trigger(node: ast.OnTrigger, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
+def _on_trigger(
+    node: ast.OnTrigger, name: str, heading: StatementHeading, state: ModuleScope
+) -> nodes.StatementPlan | None:
     rule = _TRIGGERED.get(type(node.action))
     if rule is not None:
         return rule(node, name, heading, state)
@@ -173,14 +186,14 @@ def _on_trigger(node: ast.OnTrigger, name: str, heading: Heading, state: Module)
     return None
 
 
-def _refuse_prefix(node: ast.Statement, what: str, state: Module) -> None:
+def _refuse_prefix(node: ast.Statement, what: str, state: ModuleScope) -> None:
     if node.context is not None:
         at = Span(node.span.start, node.span.end)
         hint = f"leave `context {node.context}` out"
         state.problems.add("wrong-context", f"`{what}` does not take a context", at, hint)
 
 
-_STATEMENTS: dict[type[ast.Statement], Rule] = {
+_STATEMENTS: dict[type[ast.Statement], StatementRule] = {
     ast.Select: _select,
     ast.CreateSchema: _schema,
     ast.CreateContext: _context,
@@ -190,11 +203,13 @@ _STATEMENTS: dict[type[ast.Statement], Rule] = {
     ast.CreateTable: bind_create_table,
     ast.OnTrigger: _on_trigger,
     ast.CreateExpression: bind_create_expression,
-    ast.UpdateIStream: bind_update,
+    ast.UpdateIStream: bind_update_istream,
 }
 
 # What on-triggers do
-_TRIGGERED: dict[type[ast.OnAction], Callable[[Any, str, Heading, Module], plan.StatementPlan | None]] = {
+_TRIGGERED: dict[
+    type[ast.OnAction], Callable[[Any, str, StatementHeading, ModuleScope], nodes.StatementPlan | None]
+] = {
     ast.OnSet: bind_on_set,
     ast.OnSplit: bind_split,
     ast.OnSelect: bind_on_select,

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from cepbook.lang import ast
-from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.bind.names import Module
-from cepbook.lang.catalog import VariableType
+from cepbook.lang.bind.scope import ModuleScope
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.catalog import VariableType
+from cepbook.lang.syntax import ast
 
 _EVERY_ROW, _OPTIMIZED = "disable_outputlimit_opt", "enable_outputlimit_opt"
 _KEPT = "disable_reclaim_group"
 AGED, SWEPT = "reclaim_group_aged", "reclaim_group_freq"
 
 
-def hints(annotations: Iterable[ast.Annotation]) -> Iterator[tuple[str, str, ast.Annotation]]:
+def statement_hints(annotations: Iterable[ast.Annotation]) -> Iterator[tuple[str, str, ast.Annotation]]:
     """(name in small letters, value, annotation) of each hint."""
     for node in annotations:
         if node.name.lower() == "hint":
@@ -26,14 +26,14 @@ def hints(annotations: Iterable[ast.Annotation]) -> Iterator[tuple[str, str, ast
                 yield name.lower(), value, node
 
 
-def keeps_every_row(annotations: Iterable[ast.Annotation]) -> bool:
+def buffers_every_row(annotations: Iterable[ast.Annotation]) -> bool:
     """Whether the output clause is to keep all rows of its interval, not only what it needs of them."""
-    return any(name == _EVERY_ROW for name, _, _ in hints(annotations))
+    return any(name == _EVERY_ROW for name, _, _ in statement_hints(annotations))
 
 
-def check_hints(node: ast.Select, levels: bool, module: Module) -> None:
+def check_hints(node: ast.Select, levels: bool, module: ModuleScope) -> None:
     """Report hints that do not go with the clauses of the statement; `levels`: it has several grouping sets."""
-    for name, _, annotation in hints(node.annotations):
+    for name, _, annotation in statement_hints(node.annotations):
         if name == _KEPT and levels:
             fact = f"`{name}` does not go with rollup, cube and grouping sets"
             module.problems.add("wrong-parameter", fact, annotation.span)
@@ -41,10 +41,10 @@ def check_hints(node: ast.Select, levels: bool, module: Module) -> None:
             module.problems.add("wrong-parameter", f"`{name}` does not go with order by", annotation.span)
 
 
-def reclaim_of_windows(annotations: Iterable[ast.Annotation], module: Module) -> tuple[int, int] | None:
+def window_reclaim(annotations: Iterable[ast.Annotation], module: ModuleScope) -> tuple[int, int] | None:
     """Of ``groupwin``: age and frequency in clock units; the latter is as long as the former if it is not given."""
     found: dict[str, int] = {}
-    for name, value, node in hints(annotations):
+    for name, value, node in statement_hints(annotations):
         if name in (AGED, SWEPT):
             found[name] = _clock_units(name, value, node, module)
     if AGED not in found or 0 in found.values():
@@ -52,10 +52,10 @@ def reclaim_of_windows(annotations: Iterable[ast.Annotation], module: Module) ->
     return found[AGED], found.get(SWEPT, found[AGED])
 
 
-def reclaim_of_groups(annotations: Iterable[ast.Annotation], module: Module) -> tuple[x.Expr, x.Expr] | None:
+def group_reclaim(annotations: Iterable[ast.Annotation], module: ModuleScope) -> tuple[x.BoundExpr, x.BoundExpr] | None:
     """The same of a group by clause, where variables may stand, too."""
-    found: dict[str, x.Expr] = {}
-    for name, value, node in hints(annotations):
+    found: dict[str, x.BoundExpr] = {}
+    for name, value, node in statement_hints(annotations):
         if name in (AGED, SWEPT):
             variable = module.catalog.variables.get(value)
             if variable is None:
@@ -67,19 +67,19 @@ def reclaim_of_groups(annotations: Iterable[ast.Annotation], module: Module) -> 
     return found[AGED], found.get(SWEPT, found[AGED])
 
 
-def _of_variable(name: str, variable: VariableType, node: ast.Annotation, module: Module) -> x.Expr:
+def _of_variable(name: str, variable: VariableType, node: ast.Annotation, module: ModuleScope) -> x.BoundExpr:
     module.need("variable", variable.name)
     if not t.is_numeric(variable.type):
         fact = f"`{name}` must be a number of seconds, `{variable.name}` is of type {variable.type}"
         module.problems.add("wrong-parameter", fact, node.span)
     if variable.known:
         return x.Const(t.LONG, _clock_units(name, str(variable.value), node, module), span=node.span)
-    value = x.Variable(variable.type, variable.name, span=node.span)
+    value = x.VariableRead(variable.type, variable.name, span=node.span)
     second = x.Const(t.LONG, _second(module), span=node.span)
-    return x.Arith(t.arithmetic(variable.type, t.LONG), "*", value, second, span=node.span)
+    return x.Arith(t.arithmetic_type(variable.type, t.LONG), "*", value, second, span=node.span)
 
 
-def _clock_units(name: str, value: str, node: ast.Annotation, module: Module) -> int:
+def _clock_units(name: str, value: str, node: ast.Annotation, module: ModuleScope) -> int:
     try:
         amount = float(value)
     except ValueError:
@@ -90,5 +90,5 @@ def _clock_units(name: str, value: str, node: ast.Annotation, module: Module) ->
     return round(amount * _second(module))
 
 
-def _second(module: Module) -> int:
+def _second(module: ModuleScope) -> int:
     return 1_000_000 if module.options.microseconds else 1000

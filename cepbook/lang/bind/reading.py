@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cepbook.lang import ast
-from cepbook.lang.bind.names import Module
-from cepbook.lang.catalog import StoreType
+from cepbook.lang.bind.scope import ModuleScope
+from cepbook.lang.plan.catalog import StoreType
+from cepbook.lang.syntax import ast
 
 
-def refuse_tables_of_contexts(node: ast.Select, module: Module) -> None:
+def check_table_contexts(node: ast.Select, module: ModuleScope) -> None:
     """A statement that reads a table of a context declares the same one (section "Context and Tables")."""
     for source in node.sources:
         name = source.stream.type_name if isinstance(source.stream, ast.FilterStream) else ""
@@ -17,7 +17,7 @@ def refuse_tables_of_contexts(node: ast.Select, module: Module) -> None:
             module.problems.add("wrong-context", fact, module.word(name, source.stream.span), hint)
 
 
-def store_read(source: ast.StreamSource, module: Module) -> StoreType | None:
+def resolve_store(source: ast.StreamSource, module: ModuleScope) -> StoreType | None:
     """The named window or table that a stream of the from-clause is, which takes no data windows; None: it is none."""
     if not isinstance(source.stream, ast.FilterStream):
         return None

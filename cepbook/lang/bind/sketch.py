@@ -5,14 +5,14 @@ Esper reference, section "Approximation Aggregation Functions", "Count-Min Sketc
 
 from __future__ import annotations
 
-from cepbook.lang import ast
-from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.aggregates import AGGREGATES
-from cepbook.lang.bind.expr import bind_expr
-from cepbook.lang.bind.names import Module, Scope, did_you_mean
-from cepbook.lang.plan import AggregateCall
-from cepbook.lang.rewrite.expressions import fold
+from cepbook.lang.bind.expressions.expression import bind_expr
+from cepbook.lang.bind.scope import ModuleScope, Scope, did_you_mean
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import AggregateCall
+from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.syntax import ast
 
 _SKETCH = AGGREGATES["countminsketchadd"]
 
@@ -30,7 +30,7 @@ def is_sketch(column: ast.ColumnDef) -> bool:
     return column.aggregate is not None and column.type_name.lower() == _SKETCH.column.lower()
 
 
-def bind_sketch(column: ast.ColumnDef, module: Module) -> AggregateCall:
+def bind_sketch(column: ast.ColumnDef, module: ModuleScope) -> AggregateCall:
     """The aggregate of the column, which takes strings. Raises Refused (reported)."""
     assert isinstance(column.aggregate, ast.Chain)
     (step,) = column.aggregate.steps
@@ -43,7 +43,7 @@ def bind_sketch(column: ast.ColumnDef, module: Module) -> AggregateCall:
             fact = f"`countMinSketch` has no option `{name}`"
             module.problems.fail("wrong-parameter", fact, step.span, did_you_mean(name, _OPTIONS))
         parameter, is_part = _OPTIONS[name]
-        bound = fold(bind_expr(values[0], Scope(module, no_aggregates="an option")))
+        bound = fold_expr(bind_expr(values[0], Scope(module, no_aggregates="an option")))
         value = bound.value if isinstance(bound, x.Const) else None
         fits = 0 < value < 1 if is_part and isinstance(value, float) else not is_part and isinstance(value, int)
         if not fits or value is True or (name == "topk" and isinstance(value, int) and value < 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from cepbook.lang.plan import ModulePlan, StatementPlan
+from cepbook.lang.plan.nodes import ModulePlan, StatementPlan
 from cepbook.lang.rewrite.compare_intervals import compare_intervals
 from cepbook.lang.rewrite.drop_tautologies import drop_tautologies
 from cepbook.lang.rewrite.fold_constants import fold_constants

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from cepbook.lang import expr as x
-from cepbook.lang import plan
 from cepbook.lang import types as t
-from cepbook.lang.rewrite.expressions import fold_node
-from cepbook.lang.trees import transformed
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.traversal import transform
+from cepbook.lang.rewrite.expressions import fold_expr_node
 
 # of each relation: comparisons of the (start, end) of the one with those of the other
 _COMPARISONS: Mapping[str, tuple[tuple[int, str, int], ...]] = {
@@ -32,24 +32,24 @@ _COMPARISONS: Mapping[str, tuple[tuple[int, str, int], ...]] = {
     "startedBy": ((0, "=", 0), (1, ">", 1)),
 }
 _POINT = x.Const(t.LONG, 0)
-_Interval = tuple[x.Expr, x.Expr]  # start, end
+_Interval = tuple[x.BoundExpr, x.BoundExpr]  # start, end
 
 
-def compare_intervals(statement: plan.StatementPlan) -> plan.StatementPlan:
+def compare_intervals(statement: nodes.StatementPlan) -> nodes.StatementPlan:
     """`statement` with comparisons in its filters and where-clauses, also those of subqueries."""
-    return transformed(statement, _compared)
+    return transform(statement, _compared)
 
 
-def _compared(node: plan.PlanNode) -> plan.PlanNode:
+def _compared(node: nodes.PlanNode) -> nodes.PlanNode:
     match node:
-        case plan.Selection():
+        case nodes.Selection():
             return replace(node, predicate=_condition(node.predicate))
-        case plan.Source(filter=x.Expr() as condition):
+        case nodes.SourceNode(filter=x.BoundExpr() as condition):
             return replace(node, filter=_condition(condition))
     return node
 
 
-def _condition(e: x.Expr) -> x.Expr:
+def _condition(e: x.BoundExpr) -> x.BoundExpr:
     """A condition that must be true, with the relations in its conjunction as comparisons."""
     if isinstance(e, x.Logic) and e.op == "and":
         operands = tuple(_condition(operand) for operand in e.operands)
@@ -65,8 +65,8 @@ def _condition(e: x.Expr) -> x.Expr:
     compares = [] if known and name in _FAR else [(one[i], op, other[j], 0) for i, op, j in _COMPARISONS[name]]
     if known:
         compares = [*_within(name, one, other, known), *(each for each in compares if each[1] != "=")]
-    found: list[x.Expr] = [
-        x.Compare(t.BOOLEAN, op, left, _plus(right, span), span=e.span)
+    found: list[x.BoundExpr] = [
+        x.ComparisonExpr(t.BOOLEAN, op, left, _plus(right, span), span=e.span)
         for left, op, right, span in dict.fromkeys(compares)
     ]
     compared = {part for each in found for part in x.walk(each)}
@@ -77,7 +77,7 @@ def _condition(e: x.Expr) -> x.Expr:
 
 
 _FAR = ("before", "after")  # whose thresholds say how far apart, and replace the comparison
-_Compared = tuple[x.Expr, str, x.Expr, int]  # left, operator, right, what is added to the right
+_Compared = tuple[x.BoundExpr, str, x.BoundExpr, int]  # left, operator, right, what is added to the right
 
 
 def _within(name: str, one: _Interval, other: _Interval, spans: list[int]) -> Iterator[_Compared]:
@@ -99,18 +99,18 @@ def _within(name: str, one: _Interval, other: _Interval, spans: list[int]) -> It
             yield from _from_to(left, right, -span, span)
 
 
-def _from_to(left: x.Expr, right: x.Expr, low: int | None, high: int | None) -> Iterator[_Compared]:
+def _from_to(left: x.BoundExpr, right: x.BoundExpr, low: int | None, high: int | None) -> Iterator[_Compared]:
     if low is not None:
         yield left, ">=", right, low
     if high is not None:
         yield left, "<=", right, high
 
 
-def _plus(e: x.Expr, span: int) -> x.Expr:
-    return fold_node(x.Arith(t.LONG, "+", e, x.Const(t.LONG, span), span=e.span)) if span else e
+def _plus(e: x.BoundExpr, span: int) -> x.BoundExpr:
+    return fold_expr_node(x.Arith(t.LONG, "+", e, x.Const(t.LONG, span), span=e.span)) if span else e
 
 
-def _ends(start: x.Expr, length: x.Expr) -> _Interval | None:
+def _ends(start: x.BoundExpr, length: x.BoundExpr) -> _Interval | None:
     """Start and end of an interval; None where it was moved."""
     if length == _POINT:
         return start, start

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cepbook.lang import expr as x
-from cepbook.lang import plan
-from cepbook.lang.trees import transformed
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.traversal import transform
 
 
-def drop_tautologies(statement: plan.StatementPlan) -> plan.StatementPlan:
+def drop_tautologies(statement: nodes.StatementPlan) -> nodes.StatementPlan:
     """`statement` without filter, where- and having-clauses that hold for every event."""
-    return transformed(statement, _simpler)
+    return transform(statement, _simpler)
 
 
-def _simpler(node: plan.PlanNode) -> plan.PlanNode:
+def _simpler(node: nodes.PlanNode) -> nodes.PlanNode:
     match node:
-        case plan.Having() | plan.Selection() if _holds(node.predicate):
+        case nodes.Having() | nodes.Selection() if _holds(node.predicate):
             return node.input
-        case plan.Source() if _holds(node.filter):
+        case nodes.SourceNode() if _holds(node.filter):
             return replace(node, filter=None)
-        case plan.Recognize() if _holds(node.predicate):
+        case nodes.Recognition() if _holds(node.predicate):
             return replace(node, predicate=None)
     return node
 
 
-def _holds(e: x.Expr | None) -> bool:
+def _holds(e: x.BoundExpr | None) -> bool:
     return isinstance(e, x.Const) and e.value is True

@@ -8,22 +8,22 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.java import COMPARISONS, integer_divide, wrap
+from cepbook.lang.java.numbers import COMPARISONS, integer_divide, wrap
+from cepbook.lang.plan import expressions as x
 from cepbook.lang.types import Type
 
 
-def _value(value: Any, fn: Callable[[x.Expr], x.Expr]) -> Any:
-    if isinstance(value, x.Expr):
-        return rebuild(value, fn)
+def _value(value: Any, fn: Callable[[x.BoundExpr], x.BoundExpr]) -> Any:
+    if isinstance(value, x.BoundExpr):
+        return rebuild_expr(value, fn)
     if isinstance(value, tuple):
         changed = tuple(_value(item, fn) for item in value)
         return value if all(a is b for a, b in zip(changed, value, strict=True)) else changed
     return value
 
 
-def rebuild(e: x.Expr, fn: Callable[[x.Expr], x.Expr]) -> x.Expr:
+def rebuild_expr(e: x.BoundExpr, fn: Callable[[x.BoundExpr], x.BoundExpr]) -> x.BoundExpr:
     """`e` with `fn` applied to every node, operands first; nodes that do not change are kept as they are."""
     spine: list[x.Arith] = []
     while isinstance(e, x.Arith):  # a loop, because a long sum is a deep tree
@@ -37,13 +37,13 @@ def rebuild(e: x.Expr, fn: Callable[[x.Expr], x.Expr]) -> x.Expr:
             changes[name] = new
     result = fn(replace(e, **changes) if changes else e)
     for node in reversed(spine):
-        right = rebuild(node.right, fn)
+        right = rebuild_expr(node.right, fn)
         same = result is node.left and right is node.right
         result = fn(node if same else replace(node, left=result, right=right))
     return result
 
 
-def substitute(e: x.Expr, mapping: Mapping[x.Expr, x.Expr]) -> x.Expr:
+def substitute_expr(e: x.BoundExpr, mapping: Mapping[x.BoundExpr, x.BoundExpr]) -> x.BoundExpr:
     """`e` with every part that equals a key of `mapping` exchanged, outermost first; spans stay."""
     if not mapping:
         return e
@@ -59,9 +59,9 @@ def substitute(e: x.Expr, mapping: Mapping[x.Expr, x.Expr]) -> x.Expr:
     return replace(e, **changes) if changes else e
 
 
-def _exchanged(value: Any, mapping: Mapping[x.Expr, x.Expr]) -> Any:
-    if isinstance(value, x.Expr):
-        return substitute(value, mapping)
+def _exchanged(value: Any, mapping: Mapping[x.BoundExpr, x.BoundExpr]) -> Any:
+    if isinstance(value, x.BoundExpr):
+        return substitute_expr(value, mapping)
     if isinstance(value, tuple):
         changed = tuple(_exchanged(item, mapping) for item in value)
         return value if all(a is b for a, b in zip(changed, value, strict=True)) else changed
@@ -74,18 +74,18 @@ def _wrap(value: int, type_: Type) -> int:
     return value if bits is None else wrap(value, bits)
 
 
-def fold(e: x.Expr) -> x.Expr:
+def fold_expr(e: x.BoundExpr) -> x.BoundExpr:
     """`e` with all constant parts evaluated."""
-    return rebuild(e, fold_node)
+    return rebuild_expr(e, fold_expr_node)
 
 
-def fold_node(e: x.Expr) -> x.Expr:
+def fold_expr_node(e: x.BoundExpr) -> x.BoundExpr:
     """One node whose operands are folded already: a constant if they decide it, else `e` itself."""
     rule = _RULES.get(type(e))
     return e if rule is None else rule(e)
 
 
-def _const(e: x.Expr, value: object) -> x.Const:
+def _const(e: x.BoundExpr, value: object) -> x.Const:
     return x.Const(e.type, value, span=e.span)
 
 
@@ -99,7 +99,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _arith(e: x.Expr) -> x.Expr:
+def _arith(e: x.BoundExpr) -> x.BoundExpr:
     assert isinstance(e, x.Arith)
     left, right = e.left, e.right
     if not (isinstance(left, x.Const) and isinstance(right, x.Const)):
@@ -119,7 +119,7 @@ def _arith(e: x.Expr) -> x.Expr:
     return _const(e, value)
 
 
-def _divide(e: x.Arith, a: Any, b: Any) -> x.Expr:
+def _divide(e: x.Arith, a: Any, b: Any) -> x.BoundExpr:
     """Division by zero stays in the plan: its result depends on the engine's configuration."""
     if b == 0 or any(isinstance(v, float) and v - v != 0 for v in (a, b)):
         return e
@@ -132,7 +132,7 @@ def _divide(e: x.Arith, a: Any, b: Any) -> x.Expr:
     return _const(e, -remainder if a < 0 else remainder)
 
 
-def _negate(e: x.Expr) -> x.Expr:
+def _negate(e: x.BoundExpr) -> x.BoundExpr:
     assert isinstance(e, x.Negate)
     if not isinstance(e.operand, x.Const):
         return e
@@ -142,8 +142,8 @@ def _negate(e: x.Expr) -> x.Expr:
     return _const(e, _wrap(-value, e.type) if isinstance(value, int) else -value)
 
 
-def _compare(e: x.Expr) -> x.Expr:
-    assert isinstance(e, x.Compare)
+def _compare(e: x.BoundExpr) -> x.BoundExpr:
+    assert isinstance(e, x.ComparisonExpr)
     if isinstance(e.left, x.Const) and isinstance(e.right, x.Const):
         if e.left.value is None or e.right.value is None:
             return _const(e, None)
@@ -151,18 +151,18 @@ def _compare(e: x.Expr) -> x.Expr:
     return e
 
 
-def _is(e: x.Expr) -> x.Expr:
+def _is(e: x.BoundExpr) -> x.BoundExpr:
     assert isinstance(e, x.Is)
     if isinstance(e.left, x.Const) and isinstance(e.right, x.Const):
         return _const(e, (e.left.value == e.right.value) != e.negated)
     return e
 
 
-def _logic(e: x.Expr) -> x.Expr:
+def _logic(e: x.BoundExpr) -> x.BoundExpr:
     """Flattens, drops neutral constants, and stops at a deciding one."""
     assert isinstance(e, x.Logic)
     deciding = e.op == "or"
-    kept: list[x.Expr] = []
+    kept: list[x.BoundExpr] = []
     for operand in e.operands:
         if isinstance(operand, x.Logic) and operand.op == e.op:
             kept.extend(operand.operands)
@@ -172,20 +172,20 @@ def _logic(e: x.Expr) -> x.Expr:
             kept.append(operand)
     if not kept:
         return _const(e, not deciding)
-    if len(kept) == 1 and not (deciding and isinstance(kept[0], x.Between)):
+    if len(kept) == 1 and not (deciding and isinstance(kept[0], x.RangeTest)):
         return kept[0]
     # a range that stands in an `or` stays there: a join accepts its bounds in either order then, and only then
     return e if tuple(kept) == e.operands else replace(e, operands=tuple(kept))
 
 
-def _not(e: x.Expr) -> x.Expr:
-    assert isinstance(e, x.Not)
+def _not(e: x.BoundExpr) -> x.BoundExpr:
+    assert isinstance(e, x.LogicalNot)
     if isinstance(e.operand, x.Const):
         return _const(e, None if e.operand.value is None else not e.operand.value)
-    return e.operand.operand if isinstance(e.operand, x.Not) else e
+    return e.operand.operand if isinstance(e.operand, x.LogicalNot) else e
 
 
-def _concat(e: x.Expr) -> x.Expr:
+def _concat(e: x.BoundExpr) -> x.BoundExpr:
     assert isinstance(e, x.Concat)
     values = [o.value for o in e.operands if isinstance(o, x.Const)]
     if len(values) < len(e.operands):
@@ -195,9 +195,9 @@ def _concat(e: x.Expr) -> x.Expr:
     return _const(e, "".join(v for v in values if isinstance(v, str)))
 
 
-def _case(e: x.Expr) -> x.Expr:
-    assert isinstance(e, x.Case)
-    kept: list[tuple[x.Expr, x.Expr]] = []
+def _case(e: x.BoundExpr) -> x.BoundExpr:
+    assert isinstance(e, x.CaseWhen)
+    kept: list[tuple[x.BoundExpr, x.BoundExpr]] = []
     for condition, value in e.branches:
         if isinstance(condition, x.Const):
             if condition.value is True:
@@ -209,7 +209,7 @@ def _case(e: x.Expr) -> x.Expr:
     return e if len(kept) == len(e.branches) else replace(e, branches=tuple(kept))
 
 
-def _convert(e: x.Expr) -> x.Expr:
+def _convert(e: x.BoundExpr) -> x.BoundExpr:
     """Numeric conversions of constants; text is left to the engine, whose errors point at the statement."""
     assert isinstance(e, x.Convert)
     if not isinstance(e.operand, x.Const):
@@ -231,14 +231,14 @@ def _convert(e: x.Expr) -> x.Expr:
     return e
 
 
-_RULES: dict[type, Callable[[x.Expr], x.Expr]] = {
+_RULES: dict[type, Callable[[x.BoundExpr], x.BoundExpr]] = {
     x.Arith: _arith,
     x.Negate: _negate,
-    x.Compare: _compare,
+    x.ComparisonExpr: _compare,
     x.Is: _is,
     x.Logic: _logic,
-    x.Not: _not,
+    x.LogicalNot: _not,
     x.Concat: _concat,
-    x.Case: _case,
+    x.CaseWhen: _case,
     x.Convert: _convert,
 }

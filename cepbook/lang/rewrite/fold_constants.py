@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cepbook.lang.plan import StatementPlan
-from cepbook.lang.rewrite.expressions import fold
-from cepbook.lang.trees import mapped
+from cepbook.lang.plan.nodes import StatementPlan
+from cepbook.lang.plan.traversal import map_expressions
+from cepbook.lang.rewrite.expressions import fold_expr
 
 
 def fold_constants(statement: StatementPlan) -> StatementPlan:
     """`statement` with constant parts of expressions evaluated; conversions of text stay for run time."""
-    return mapped(statement, fold)
+    return map_expressions(statement, fold_expr)

@@ -9,36 +9,36 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cepbook.lang import expr as x
-from cepbook.lang import plan
-from cepbook.lang.trees import transformed
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.traversal import transform
 from cepbook.lang.types import BOOLEAN
 
 # What is not known before the statement takes the event
 _OF_ROWS = (x.Prior, x.Prev, x.InsertStream, x.SubqueryRef, x.TableRead)
 
 
-def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:
+def push_filters(statement: nodes.StatementPlan) -> nodes.StatementPlan:
     """`statement` with what can be decided on arrival in the filter of its source."""
-    if not isinstance(statement, plan.SelectStatement):
+    if not isinstance(statement, nodes.SelectStatement):
         return statement
-    return replace(statement, root=transformed(statement.root, _pushed))
+    return replace(statement, root=transform(statement.root, _pushed))
 
 
-def _pushed(node: plan.PlanNode) -> plan.PlanNode:
-    if isinstance(node, plan.Selection) and isinstance(node.input, plan.Source):
+def _pushed(node: nodes.PlanNode) -> nodes.PlanNode:
+    if isinstance(node, nodes.Selection) and isinstance(node.input, nodes.SourceNode):
         if not _filters(node.input) or any(isinstance(e, _OF_ROWS) for e in x.walk(node.predicate)):
             return node
         return _narrowed(node.input, node.predicate)
     return node
 
 
-def _filters(source: plan.Source) -> bool:
+def _filters(source: nodes.SourceNode) -> bool:
     """Whether its events pass a filter: matches of a pattern do not, contained events, nor partitions of a context."""
-    return source.pattern is None and not source.contained and source.event_type != plan.NOTHING
+    return source.pattern is None and not source.contained and source.event_type != nodes.NO_EVENTS
 
 
-def _narrowed(source: plan.Source, condition: x.Expr) -> plan.Source:
+def _narrowed(source: nodes.SourceNode, condition: x.BoundExpr) -> nodes.SourceNode:
     parts = [part for e in (source.filter, condition) for part in x.conjuncts(e)]
     if len(parts) == 1:
         return replace(source, filter=parts[0])

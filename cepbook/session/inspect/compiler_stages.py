@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from cepbook.engine.clock import Clock
-from cepbook.engine.compiler import Compiled, compile_plan, options_of
-from cepbook.engine.deployments import without
-from cepbook.engine.rows.compile import Program
-from cepbook.engine.rows.describe import describe
+from cepbook.dialects import stages
+from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.deploy.compiler import CompiledModule, binder_options, compile_plan
+from cepbook.engine.deploy.deployments import catalog_without
+from cepbook.engine.physical.explain_operators import explain_program
 from cepbook.engine.runtime import Runtime
-from cepbook.lang import explain as stages
-from cepbook.lang.explain_plan import reading
-from cepbook.lang.plan import CycleStatement, ModulePlan, SelectStatement
-from cepbook.lang.text import EPL, dialect_of
-from cepbook.spark.plan.pipeline import Pipeline, pipeline
-from cepbook.spark.plan.placement import clocks_of, place, without_engine
+from cepbook.engine.time.clock import Clock
+from cepbook.lang.explain.statements import display_names
+from cepbook.lang.plan.dependencies import StatementDependencies, dependencies_of
+from cepbook.lang.plan.nodes import CycleStatement, ModulePlan, SelectStatement
+from cepbook.lang.syntax.source_text import EPL, dialect_of
+from cepbook.spark.plan.placement import bypass_engine, event_time_properties, place
 
 _LOCALS = re.compile(r"\b[pqab]\d+(?:_\d+)?\b")
 _NUMBERED = re.compile(r"[cn]\d+")
 
 
-def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
+def explain_stage(runtime: Runtime, name_or_epl: str, stage: str) -> str:
     """`stage` of the statement `name_or_epl`, if there is one of that name, else of that EPL text.
 
     Raises UsageError for an unknown stage, ParseError and BindError as compiling the text does.
@@ -36,7 +36,7 @@ def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
         text = statement.epl
         deployment = runtime.deployments[statement.deployment_id]
         if dialect_of(deployment.source) != EPL:  # a text of another dialect has a meaning as a whole only
-            text, only, catalog = deployment.source, statement.name, without(catalog, [deployment])
+            text, only, catalog = deployment.source, statement.name, catalog_without(catalog, [deployment])
     printers = {
         "steps": partial(_steps, runtime),
         "python": partial(_python, runtime),
@@ -48,8 +48,10 @@ def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
     if statement is not None and statement.owned is not None:
         catalog.event_types.pop(statement.owned.name, None)  # of another dialect they are gone already
         catalog.stores.pop(statement.owned.name, None)
-    with reading(second=runtime.config.second):
-        return stages.show(stage, text, catalog, printers=printers, options=options_of(runtime.config), only=only)
+    with display_names(second=runtime.config.second):
+        return stages.show_stage(
+            stage, text, catalog, printers=printers, options=binder_options(runtime.config), only=only
+        )
 
 
 def _python(runtime: Runtime, plan: ModulePlan) -> str:
@@ -60,15 +62,15 @@ def _python(runtime: Runtime, plan: ModulePlan) -> str:
 def _steps(runtime: Runtime, plan: ModulePlan) -> str:
     """The physical plan of each statement that runs."""
     found = _compiled(runtime, plan).programs
-    return "\n\n".join(describe(name, program) for name, program in found.items()) or "no statement that runs"
+    return "\n\n".join(explain_program(name, program) for name, program in found.items()) or "no statement that runs"
 
 
-def _compiled(runtime: Runtime, plan: ModulePlan) -> Compiled:
+def _compiled(runtime: Runtime, plan: ModulePlan) -> CompiledModule:
     clock = Clock(runtime.now)
     return compile_plan(plan, runtime.catalog, clock, runtime.config, runtime.functions, runtime.variables)
 
 
-def _source(program: Program) -> str:
+def _source(program: StatementProgram) -> str:
     """The generated module, what its rows are, and the table of the constants and names that its text refers to."""
     columns = "dicts" if program.row_columns is None else f"tuples of {', '.join(program.row_columns)}"
     if program.steps.lookup is not None:
@@ -103,11 +105,13 @@ def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
                 "  spark    not yet: its cycles follow all events and the clock",
             ]
         if isinstance(statement, SelectStatement):
-            line = pipeline(statement.name, known, compiled.catalog, compiled.catalog.event_types)
+            line = dependencies_of(statement.name, known, compiled.catalog, compiled.catalog.event_types)
             known_types = compiled.catalog.event_types
-            clocks = clocks_of({name: known_types[name].time_property for name in line.inputs}, compiled.catalog)
+            clocks = event_time_properties(
+                {name: known_types[name].time_property for name in line.inputs}, compiled.catalog
+            )
             placed = place(line, compiled.catalog)
-            placement = without_engine(placed, line, compiled.catalog, runtime.config, clocks)
+            placement = bypass_engine(placed, line, compiled.catalog, runtime.config, clocks)
             lines += [
                 statement.name,
                 "  rows     runs it: generated Python in this process",
@@ -118,7 +122,7 @@ def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
     return "\n".join(lines) or "no select statement"
 
 
-def _replayed(runtime: Runtime, line: Pipeline) -> str:
+def _replayed(runtime: Runtime, line: StatementDependencies) -> str:
     """How a replay of the event types that the statement lives on hands over its events now."""
     if line.target not in runtime.statements:
         return "decided when it is deployed, by all statements that it is connected with"

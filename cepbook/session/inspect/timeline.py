@@ -9,10 +9,10 @@ import pandas as pd
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.session.inspect.partitions import flat, levels_of
-from cepbook.session.inspect.times import Times
-from cepbook.session.running.lives import ContextLives, Life
-from cepbook.session.values.clock import span_text, unit
+from cepbook.session.history.partition_lifetimes import ContextLifetimes, PartitionLifetime
+from cepbook.session.inspect.partition_table import context_levels, flat_properties
+from cepbook.session.inspect.time_columns import TimeColumns
+from cepbook.session.io.time_conversion import clock_unit, format_span
 
 MOST_PARTITIONS = 500
 
@@ -31,7 +31,7 @@ class Timeline:
     epl: str
     start: int
     end: int
-    lives: tuple[Life, ...]
+    lives: tuple[PartitionLifetime, ...]
     counts: tuple[tuple[int, int], ...]
     live: int
     allocated: int
@@ -42,7 +42,7 @@ class Timeline:
 
     def to_frame(self) -> pd.DataFrame:
         """One line per partition: id, born, died (ms; NA: it lives), and its properties."""
-        rows = [flat(life.properties, self.levels) for life in self.lives]
+        rows = [flat_properties(life.properties, self.levels) for life in self.lives]
         names = dict.fromkeys(name for row in rows for name in row)
         head = {
             "id": pd.array([life.id for life in self.lives], dtype="Int64"),
@@ -58,12 +58,12 @@ class Timeline:
         shown = f", the last {len(self.lives):,} drawn" if self.allocated > len(self.lives) else ""
         text = (
             f"timeline of {self.context}: {self.allocated:,} partition{'' if self.allocated == 1 else 's'}{shown}, "
-            f"{self.live:,} live, {span_text(self.start, self.end, self.unit)}"
+            f"{self.live:,} live, {format_span(self.start, self.end, self.unit)}"
         )
         return "\n".join((text, *(f"  {note}" for note in self.notes)))
 
 
-def timeline_of(runtime: Runtime, known: ContextLives, context: str, partitions: int) -> Timeline:
+def build_timeline(runtime: Runtime, known: ContextLifetimes, context: str, partitions: int) -> Timeline:
     """The timeline of the last `partitions` partitions of a context.
 
     Errors: UsageError for an unknown context, and for a number below 1 or above `MOST_PARTITIONS`.
@@ -82,10 +82,10 @@ def timeline_of(runtime: Runtime, known: ContextLives, context: str, partitions:
         counts=_counts(tuple(known.counts), begin),
         live=known.live,
         allocated=known.allocated,
-        levels=levels_of(runtime, context),
+        levels=context_levels(runtime, context),
         notes=() if found.statements else ("no statement uses the context: it is not active",),
-        unit=unit(runtime.config.second),
-        times=Times(runtime, ms=True).of_context(context),
+        unit=clock_unit(runtime.config.second),
+        times=TimeColumns(runtime, ms=True).of_context(context),
     )
 
 

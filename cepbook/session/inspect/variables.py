@@ -9,18 +9,18 @@ import pandas as pd
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang.types import BOOLEAN, OBJECT, STRING
-from cepbook.session.data.tables import frame_of
-from cepbook.session.values.validate import Mismatch, converter
+from cepbook.session.io.event_validation import TypeMismatch, value_converter
+from cepbook.session.io.result_frames import rows_frame
 
 
-def variables_of(runtime: Runtime) -> pd.DataFrame:
+def variables_frame(runtime: Runtime) -> pd.DataFrame:
     """All variables, in order of declaration: name, type, value, and whether it is a constant."""
     found = runtime.catalog.variables
     rows = []
     for v in found.values():
         value = runtime.get_variable(v.name) if v.context is None else None
         rows.append({"name": v.name, "type": str(v.type), "value": value, "constant": v.constant})
-    return frame_of(rows, {"name": STRING, "type": STRING, "value": OBJECT, "constant": BOOLEAN})
+    return rows_frame(rows, {"name": STRING, "type": STRING, "value": OBJECT, "constant": BOOLEAN})
 
 
 def set_variable(runtime: Runtime, name: str, value: object) -> None:
@@ -32,7 +32,7 @@ def set_variable(runtime: Runtime, name: str, value: object) -> None:
     fitting: Any = value
     if variable is not None:
         try:
-            fitting = converter(variable.type, runtime.catalog.event_types, runtime.config.second)(value)
-        except Mismatch as mismatch:
+            fitting = value_converter(variable.type, runtime.catalog.event_types, runtime.config.second)(value)
+        except TypeMismatch as mismatch:
             raise UsageError(f"variable `{name}` {mismatch}") from None
     runtime.set_variable(name, fitting)

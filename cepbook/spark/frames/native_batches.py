@@ -8,27 +8,29 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cepbook.lang import expr, plan
-from cepbook.spark.frames.native import as_sql, in_clock, meta_of
-from cepbook.spark.frames.output import Output
-from cepbook.spark.task.form import MADE_OF
-from cepbook.spark.task.names import FURTHEST, SEQ, TIME
-from cepbook.spark.task.schema import shape_of
+from cepbook.lang.plan import expressions, nodes
+from cepbook.spark.frames.job_output import JobOutput
+from cepbook.spark.frames.sql_conditions import bounded_event_time, condition_sql, delivery_metadata
+from cepbook.spark.task.form import BASE_AGGREGATE
+from cepbook.spark.task.stream_columns import CLOCK_END, SEQ, TIME
+from cepbook.spark.task.type_mapping import type_mapping_of
 
 if TYPE_CHECKING:
-    from cepbook.lang.catalog import EventType
-    from cepbook.spark.frames.casts import Sql
-    from cepbook.spark.frames.derived import Derived
-    from cepbook.spark.task.form import Form
-    from cepbook.spark.task.hosted import Program
+    from cepbook.lang.plan.catalog import EventType
+    from cepbook.spark.frames.sql_casts import Sql
+    from cepbook.spark.frames.sql_query import SqlQuery
+    from cepbook.spark.task.form import VectorizedWindow
+    from cepbook.spark.task.task_runner import TaskProgram
 
 _BITS = 63  # of a place within a batch: what of the time there is, then the sequence number
 _LOW = 2**32 - 1
-Bases = Mapping[tuple[str, str], str]
+BaseColumns = Mapping[tuple[str, str], str]
 """What aggregates are made of (`_bases`), by its name and the property: a column."""
 
 
-def delivered(form: Form, program: Program, events: Derived, about: Collection[str]) -> Output:
+def native_batches_output(
+    form: VectorizedWindow, program: TaskProgram, events: SqlQuery, about: Collection[str]
+) -> JobOutput:
     """What a program of the one statement delivers of its tagged events; of time and sequence number (`about`) what is
     asked for.
     """
@@ -37,9 +39,9 @@ def delivered(form: Form, program: Program, events: Derived, about: Collection[s
     ((name, output),) = program.outputs
     place = dict(zip(properties, columns, strict=True))
     if form.filter is not None:
-        events = events.where(as_sql(form.filter, place))
-    at = in_clock(TIME, type_name, program.start, program.config.second)
-    wanted = [c for c in form.columns if isinstance(c, plan.AggregateCall)]
+        events = events.where(condition_sql(form.filter, place))
+    at = bounded_event_time(TIME, type_name, program.start, program.config.second)
+    wanted = [c for c in form.columns if isinstance(c, nodes.AggregateCall)]
     bases = {base: f"b{i}" for i, base in enumerate(_bases(wanted))}
     own = [f"{key} AS k{i}" for i, key in enumerate(_keyed(form, place, program.nested[type_name]))]
     read = [*own, *dict.fromkeys(place[p] for _, p in bases if p)]
@@ -49,10 +51,10 @@ def delivered(form: Form, program: Program, events: Derived, about: Collection[s
     else:
         rows = _placed(form, events.select(f"{at} AS {TIME}", SEQ, *_apart(columns)), read, made)
     keys = {key: f"k{i}" for i, key in enumerate(form.keys)}
-    shown = [_value(c, bases) if isinstance(c, plan.AggregateCall) else keys[c] for c in form.columns]
-    types = [shape_of(t, program.nested).ddl for t in output.properties.values()]
+    shown = [_value(c, bases) if isinstance(c, nodes.AggregateCall) else keys[c] for c in form.columns]
+    types = [type_mapping_of(t, program.nested).ddl for t in output.properties.values()]
     values = [f"CAST({v} AS {t})" for v, t in zip(shown, types, strict=True)]
-    return Output(rows, meta_of(name), [values], failing=False)
+    return JobOutput(rows, delivery_metadata(name), [values], failing=False)
 
 
 def _apart(columns: Sequence[str]) -> list[str]:
@@ -60,12 +62,12 @@ def _apart(columns: Sequence[str]) -> list[str]:
     return [column for column in columns if column != TIME]
 
 
-def _bases(calls: Sequence[plan.AggregateCall]) -> list[tuple[str, str]]:
+def _bases(calls: Sequence[nodes.AggregateCall]) -> list[tuple[str, str]]:
     """What aggregates are made of: (name, property)."""
     found: dict[tuple[str, str], None] = {}
     for call in calls:
-        of = call.args[0].name if call.args and isinstance(call.args[0], expr.Prop) else ""
-        made = MADE_OF[call.name]
+        of = call.args[0].name if call.args and isinstance(call.args[0], expressions.Prop) else ""
+        made = BASE_AGGREGATE[call.name]
         if made == "total":
             parts = ("low", "high") if call.args[0].type.name == "long" else (made,)
             found |= {(part, of): None for part in (*parts, *(["number"] if call.name == "avg" else []))}
@@ -87,11 +89,11 @@ def _aggregate(name: str, value: Sql) -> Sql:
     }[name]
 
 
-def _value(call: plan.AggregateCall, bases: Bases) -> Sql:
+def _value(call: nodes.AggregateCall, bases: BaseColumns) -> Sql:
     """The value of an aggregate, as the engine has it: sums wrap at the width of Java's type."""
     of = call.args[0] if call.args else None
-    name = of.name if isinstance(of, expr.Prop) else ""
-    made = MADE_OF[call.name]
+    name = of.name if isinstance(of, expressions.Prop) else ""
+    made = BASE_AGGREGATE[call.name]
     if made != "total":
         return bases[made if name else "rows", name]
     assert of is not None
@@ -106,14 +108,16 @@ def _value(call: plan.AggregateCall, bases: Bases) -> Sql:
     return f"CASE WHEN {number} > 0 THEN CAST({total} AS DOUBLE) / {number} END"
 
 
-def _in_batches(form: Form, events: Derived, time: Sql, read: Sequence[Sql], made: Sequence[Sql]) -> Derived:
+def _in_batches(
+    form: VectorizedWindow, events: SqlQuery, time: Sql, read: Sequence[Sql], made: Sequence[Sql]
+) -> SqlQuery:
     """A row for each batch that another one follows: keys and what is `made` of the columns `read`."""
-    shift = form.period * (FURTHEST // form.period + 2) - form.reference  # so that none has a number below 0
+    shift = form.period * (CLOCK_END // form.period + 2) - form.reference  # so that none has a number below 0
     events = events.select(f"({time} + {shift}L) div {form.period}L AS begin", *read)
     return _followed(events.grouped(["begin", *_keys(form)], made), _keys(form), made, ["begin"])
 
 
-def _placed(form: Form, events: Derived, read: Sequence[Sql], made: Sequence[Sql]) -> Derived:
+def _placed(form: VectorizedWindow, events: SqlQuery, read: Sequence[Sql], made: Sequence[Sql]) -> SqlQuery:
     """As `_in_batches`, with the time and sequence number of each: those of the first event of the next one."""
     since = f"pmod({TIME} - {form.reference}L, {form.period}L)"
     bits = _BITS - (form.period - 1).bit_length()
@@ -127,14 +131,14 @@ def _placed(form: Form, events: Derived, read: Sequence[Sql], made: Sequence[Sql
     return rows.select(*_keys(form), *_names(made), f"next_begin + {since} AS {TIME}", f"{sequence} AS {SEQ}")
 
 
-def _followed(batches: Derived, keys: Sequence[str], made: Sequence[Sql], told: Sequence[str]) -> Derived:
+def _followed(batches: SqlQuery, keys: Sequence[str], made: Sequence[Sql], told: Sequence[str]) -> SqlQuery:
     """The batches that another one follows, of which some columns are `told`: those called next_…"""
     over = f"OVER (PARTITION BY {', '.join(keys)} ORDER BY begin)"
     after = [f"lead({name}) {over} AS next_{name}" for name in told]
     return batches.select(*keys, *_names(made), *after).where("next_begin IS NOT NULL")
 
 
-def _keys(form: Form) -> list[str]:
+def _keys(form: VectorizedWindow) -> list[str]:
     return [f"k{i}" for i in range(len(form.keys))]
 
 
@@ -165,7 +169,7 @@ def _place_of_next(bits: int) -> tuple[Sql, Sql]:
     return since, sequence
 
 
-def _keyed(form: Form, place: Mapping[str, str], of: EventType) -> list[Sql]:
+def _keyed(form: VectorizedWindow, place: Mapping[str, str], of: EventType) -> list[Sql]:
     """The keys; texts are the same where all their characters are, whatever the collation of a column."""
     texts = ("string", "char")
     return [f"CAST({place[key]} AS STRING)" if of.properties[key].name in texts else place[key] for key in form.keys]

@@ -15,25 +15,25 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cepbook.engine.config import Config
-from cepbook.lang import plan
-from cepbook.lang.catalog import Catalog
-from cepbook.spark.frames.native import is_native
-from cepbook.spark.plan.carried import ANYWHERE, Need, common_keys
-from cepbook.spark.plan.division import division_of, need_of, need_of_store
-from cepbook.spark.plan.forms import form_of
-from cepbook.spark.plan.parts import Parts, parts_of
-from cepbook.spark.plan.pipeline import Pipeline, is_timed, store_of
-from cepbook.spark.plan.reach import Reach, reach_of
-from cepbook.spark.task.form import Form
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.plan.dependencies import StatementDependencies, created_store, depends_on_clock
+from cepbook.spark.frames.sql_conditions import is_native
+from cepbook.spark.plan.context_shards import ContextShards, context_shards_of
+from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyRequirement, common_partition_keys
+from cepbook.spark.plan.lookback import Lookback, lookback_of
+from cepbook.spark.plan.partitioning import key_requirement_of, partition_streams, store_key_requirement
+from cepbook.spark.plan.vectorized_windows import vectorized_window_of
+from cepbook.spark.task.form import VectorizedWindow
 
-ADVICE = "if each key may count by itself, a context `partition by` that key lets it run in parallel"
-ADVICE_AROUND = (
+PARTITION_ADVICE = "if each key may count by itself, a context `partition by` that key lets it run in parallel"
+NESTED_CONTEXT_ADVICE = (
     "if each key may have partitions of its own, a nested context with `partition by` that key as its outermost level "
     "lets it run in parallel"
 )
 
 
-UNFED = "no frame has events that it reads, so that it delivers nothing"
+NO_INPUT = "no frame has events that it reads, so that it delivers nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,55 +52,55 @@ class Placement:
     ticks: bool
     reason: str
     advice: str = ""
-    parts: Parts | None = None
-    reach: Reach | None = None
-    form: Form | None = None
+    parts: ContextShards | None = None
+    reach: Lookback | None = None
+    form: VectorizedWindow | None = None
 
 
-def place(line: Pipeline, catalog: Catalog, clocks: Mapping[str, str] | None = None) -> Placement:
+def place(line: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str] | None = None) -> Placement:
     """How to run `line` so that the result is the one of the ordered run.
 
     `clocks` are the properties (long) that are the times of events, by their types; by default the types' own.
     """
     if clocks is None:
-        clocks = clocks_of({name: catalog.event_types[name].time_property for name in line.inputs}, catalog)
-    created = [s for s in line.stores if isinstance(s, plan.CreateWindowStatement)]
-    ticks = any(is_timed(s) for s in (*line.readers, *created)) or any(
-        isinstance(c, plan.CreateContextTreeStatement) for c in line.contexts
+        clocks = event_time_properties({name: catalog.event_types[name].time_property for name in line.inputs}, catalog)
+    created = [s for s in line.stores if isinstance(s, nodes.CreateWindowStatement)]
+    ticks = any(depends_on_clock(s) for s in (*line.readers, *created)) or any(
+        isinstance(c, nodes.CreateContextTreeStatement) for c in line.contexts
     )
     if not line.inputs:
         if ticks:
             return Placement("ordered", (), ticks, "no frame has events that it reads: only the clock moves it")
-        return Placement("row by row", (), ticks, UNFED)
+        return Placement("row by row", (), ticks, NO_INPUT)
     if any(s.assigned for s in line.readers):
         names = ", ".join(s.name for s in line.readers if s.assigned)
         return Placement("ordered", (), ticks, f"it reads variables that {names} assigns event by event")
     statements = [*line.readers, *(s for s in created if s.name not in {r.name for r in line.readers})]
-    needs = {statement.name: need_of(statement, line, catalog) for statement in statements}
-    needs |= {s.name: need_of_store(s, line, catalog) for s in line.stores if s.name not in needs}
+    needs = {statement.name: key_requirement_of(statement, line, catalog) for statement in statements}
+    needs |= {s.name: store_key_requirement(s, line, catalog) for s in line.stores if s.name not in needs}
     whole = {name: need for name, need in needs.items() if not isinstance(need, str)}
     only = line.selects[0]
     alone = len(line.inputs) == len(line.readers) == 1
-    if alone and isinstance(only, plan.SelectStatement) and is_native(only, catalog.event_types):
+    if alone and isinstance(only, nodes.SelectStatement) and is_native(only, catalog.event_types):
         return Placement("native", (), False, "a filter and columns, which Spark expresses itself")
     if len(whole) == len(needs):
-        if all(need == ANYWHERE for need in whole.values()):
+        if all(need == NO_REQUIREMENT for need in whole.values()):
             return Placement("row by row", (), False, "no state that can be seen: every event is judged by itself")
-        keys = common_keys(line, list(whole.values()), catalog)
+        keys = common_partition_keys(line, list(whole.values()), catalog)
         if keys is not None:
             shown = ", ".join(f"{t}.{'+'.join(props)}" for t, props in keys)
             clock = "; every task follows the clock of the whole stream" if ticks else ""
             return Placement("by key", keys, ticks, f"all state is divided by {shown}{clock}")
-    parts = parts_of(line, catalog, any(map(is_timed, statements)))
-    if isinstance(parts, Parts):
+    parts = context_shards_of(line, catalog, any(map(depends_on_clock, statements)))
+    if isinstance(parts, ContextShards):
         return Placement("by key", (), ticks, parts.reason, parts=parts)
-    reach = reach_of(line, catalog, clocks)
-    if isinstance(reach, Reach):
+    reach = lookback_of(line, catalog, clocks)
+    if isinstance(reach, Lookback):
         return Placement("by time slice", (), ticks, reach.reason, reach=reach)
     return _ordered(line, needs, ticks, parts, reach)
 
 
-def clocks_of(columns: Mapping[str, str | None], catalog: Catalog) -> dict[str, str]:
+def event_time_properties(columns: Mapping[str, str | None], catalog: Catalog) -> dict[str, str]:
     """Of the time columns, by type, those that are long properties: their values are the times of the events."""
     found = {}
     for name, column in columns.items():
@@ -110,8 +110,8 @@ def clocks_of(columns: Mapping[str, str | None], catalog: Catalog) -> dict[str, 
     return found
 
 
-def without_engine(
-    found: Placement, line: Pipeline, catalog: Catalog, config: Config, clocks: Mapping[str, str]
+def bypass_engine(
+    found: Placement, line: StatementDependencies, catalog: Catalog, config: Config, clocks: Mapping[str, str]
 ) -> Placement:
     """By Spark itself, or by columns in the same tasks, where a statement has a form that can be calculated so.
 
@@ -119,35 +119,39 @@ def without_engine(
     """
     if found.path not in ("by key", "by time slice", "ordered") or found.parts is not None:
         return found
-    form = form_of(line, catalog, config)
+    form = vectorized_window_of(line, catalog, config)
     if form is None:
         return found
-    if isinstance(form, Form) and form.clock is None:
+    if isinstance(form, VectorizedWindow) and form.clock is None:
         return found if found.ticks else replace(found, reason=f"{found.reason}; {form.reason}", form=form)
     if found.path != "by key":
         return found
-    if isinstance(form, Form) and form.clock == clocks.get(form.event_type):
+    if isinstance(form, VectorizedWindow) and form.clock == clocks.get(form.event_type):
         return Placement("native", found.keys, False, form.reason, form=form)
     why = form if isinstance(form, str) else f"Spark itself could group batches if {form.clock} were the time"
     return replace(found, reason=f"{found.reason}; {why}")
 
 
 def _ordered(
-    line: Pipeline, needs: Mapping[str, Need | str], ticks: bool, parts: str | None, reach: str | None
+    line: StatementDependencies,
+    needs: Mapping[str, KeyRequirement | str],
+    ticks: bool,
+    parts: str | None,
+    reach: str | None,
 ) -> Placement:
     """In one task, with what forbids to divide it."""
     refused = [(name, reason) for name, reason in needs.items() if isinstance(reason, str)]
-    together = any(isinstance(s, plan.CycleStatement) or s.lots for s in line.selects)  # which have no contexts
-    advice = "" if line.contexts or together else ADVICE
-    if any(isinstance(division_of(context), str) for context in line.contexts):
-        advice = ADVICE_AROUND
+    together = any(isinstance(s, nodes.CycleStatement) or s.lots for s in line.selects)  # which have no contexts
+    advice = "" if line.contexts or together else PARTITION_ADVICE
+    if any(isinstance(partition_streams(context), str) for context in line.contexts):
+        advice = NESTED_CONTEXT_ADVICE
     if refused:
         refused.sort(key=lambda each: each[0] != line.target)
         name, reason = refused[0]
         who = "" if name == line.target else f"{name}, which feeds it: "
         reason = f"{who}{reason}"
     elif line.stores:
-        names = ", ".join(dict.fromkeys(str(store_of(s)) for s in line.stores))
+        names = ", ".join(dict.fromkeys(str(created_store(s)) for s in line.stores))
         reason = f"it reads or changes {names}, which no property of all its events divides"
     else:
         reason = "no property divides all the state of the statement and what feeds it"

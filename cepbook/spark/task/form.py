@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cepbook.lang import expr, plan
+from cepbook.lang.plan import expressions, nodes
 
-MADE_OF = {"count": "number", "sum": "total", "avg": "total", "min": "lowest", "max": "highest"}
+BASE_AGGREGATE = {"count": "number", "sum": "total", "avg": "total", "min": "lowest", "max": "highest"}
 """What aggregates are made of."""
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class VectorizedWindow:
     """A statement of one event type: `columns` are its own, each a property or an aggregate.
 
     Over the last `length` rows; or those of the last `span` (units of the clock, as are others); or batches of the
@@ -20,8 +20,8 @@ class Form:
 
     event_type: str
     keys: tuple[str, ...]
-    filter: expr.Expr | None
-    columns: tuple[str | plan.AggregateCall, ...]
+    filter: expressions.BoundExpr | None
+    columns: tuple[str | nodes.AggregateCall, ...]
     length: int = 0
     span: int = 0
     period: int = 0

@@ -1,4 +1,4 @@
-// The browser half of cepbook.widgets.flow: the picture is Python's, escaped there; frames change its figures.
+// The browser half of cepbook.widgets.map.flow_map: the picture is Python's, escaped there; frames change its figures.
 // Uses table.js, which Python puts before this text.
 
 function showFlow(model, el) {

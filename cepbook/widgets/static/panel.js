@@ -1,4 +1,4 @@
-// The browser half of cepbook.widgets.panel, in a cell and in JupyterLab's sidebar. Details are HTML from Python, which
+// The browser half of cepbook.widgets.panel.workbench_panel, in a cell and in JupyterLab's sidebar. Details are HTML from Python, which
 // escaped it; all else becomes text nodes. Uses table.js, which Python puts before this text.
 
 const WIDE = 620; // px from which details stand beside the items

@@ -1,4 +1,4 @@
-// The browser half of cepbook.widgets.progress. Buttons send orders; the replay obeys between its slices.
+// The browser half of cepbook.widgets.replay_bar.replay_control. Buttons send orders; the replay obeys between its slices.
 // Uses hearing.js, table.js and scrub.js, which Python puts before this text.
 
 const ENDED = ["finished", "stopped", "failed"];

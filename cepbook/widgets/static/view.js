@@ -1,4 +1,4 @@
-// The browser half of cepbook.widgets.view: one Store (store.js) per widget model, one Panel per place where it is
+// The browser half of cepbook.widgets.live_view.statement_view: one Store (store.js) per widget model, one Panel per place where it is
 // displayed. Only the visible rows are in the page. Uses table.js, tree.js, export.js, store.js and panes.js, which
 // Python puts before this.
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Slice
-from cepbook.engine.contexts.notices import Notice
+from cepbook.engine.contexts.partition_listeners import PartitionNotice
 from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested, Selector
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import BindError, StatementError, UsageError
 from tests.engine.sinks import Deltas
@@ -47,7 +47,7 @@ COUNT = "@name('s') context C select count(*) as c from D output snapshot when t
 @pytest.mark.parametrize("all_contexts", [False, True])
 def test_a_partition_listener_is_told_of_births_and_deaths(all_contexts: bool) -> None:
     runtime = running("create context C initiated by S as s terminated after 10 sec")
-    notices: list[Notice] = []
+    notices: list[PartitionNotice] = []
     runtime.add_partition_listener(None if all_contexts else "C", notices.append)
     runtime.deploy(COUNT, deployment_id="s")
     sent(runtime, ("S", "a", 1))
@@ -55,16 +55,16 @@ def test_a_partition_listener_is_told_of_births_and_deaths(all_contexts: bool) -
     runtime.undeploy("s")
     properties = {"id": 0, "startTime": 0, "endTime": 10_000, "s": {"id": "a", "v": 1}, "name": "C"}
     assert notices == [
-        Notice("activated", "C", None, {}, 0),
-        Notice("allocated", "C", 0, properties, 0),
-        Notice("deallocated", "C", 0, properties, 10_000),
-        Notice("deactivated", "C", None, {}, 10_000),
+        PartitionNotice("activated", "C", None, {}, 0),
+        PartitionNotice("allocated", "C", 0, properties, 0),
+        PartitionNotice("deallocated", "C", 0, properties, 10_000),
+        PartitionNotice("deactivated", "C", None, {}, 10_000),
     ]
 
 
 def test_plain_keyed_contexts_tell_too() -> None:
     runtime = running("create context C partition by id from D;@name('s') context C select * from D")
-    notices: list[Notice] = []
+    notices: list[PartitionNotice] = []
     runtime.add_partition_listener("C", notices.append)
     sent(runtime, ("D", "a", 1), ("D", "a", 2), ("D", "b", 1))
     runtime.end_partition("C", 0)
@@ -81,7 +81,7 @@ def test_plain_keyed_contexts_tell_too() -> None:
 
 def test_listeners_of_other_contexts_are_not_called() -> None:
     runtime = running("create context C start @now;@name('s') context C select * from D")
-    notices: list[Notice] = []
+    notices: list[PartitionNotice] = []
     runtime.add_partition_listener("Other", notices.append)
     runtime.end_partition("C", 0)
     assert notices == []
@@ -91,7 +91,7 @@ def test_listeners_of_other_contexts_are_not_called() -> None:
 def test_a_listener_that_fails_is_reported_and_stops_nothing() -> None:
     runtime = running("create context C partition by id from D;@name('s') context C select id from D")
 
-    def failing(notice: Notice) -> None:
+    def failing(notice: PartitionNotice) -> None:
         raise RuntimeError("no")
 
     runtime.add_partition_listener(None, failing)
@@ -276,7 +276,7 @@ def test_a_window_that_cannot_begin_is_the_failure_of_its_statement(context: str
         for name, sink in sinks.items():
             runtime.statement(name).add_sink(sink)
         if replayed:
-            runtime.batch(["S"]).run([Slice("S", [1, 2, 3, 4], {"id": ["x"] * 4, "v": sizes})])
+            runtime.batch(["S"]).run([ColumnBatch("S", [1, 2, 3, 4], {"id": ["x"] * 4, "v": sizes})])
         else:
             for time, size in enumerate(sizes, 1):
                 runtime.advance(time)
@@ -400,7 +400,7 @@ def test_a_partition_that_is_ended_while_it_is_allocated_sees_nothing(context: s
     runtime.add_error_listener(errors.append)
     counted = rows(runtime, "t")
 
-    def end(notice: Notice) -> None:
+    def end(notice: PartitionNotice) -> None:
         if notice.kind == "allocated" and notice.partition is not None:
             runtime.end_partition("C", notice.partition)
 

@@ -16,12 +16,21 @@ from typing import Any
 
 import pytest
 
-from cepbook.lang.dialects.epl_lexer import scan
+from cepbook.lang.syntax.reader.lexer import tokenize
 from cepbook.testing.engines import RowsEngine
-from cepbook.testing.runner import Result, run
-from cepbook.testing.scenario import Case, Config, DialectQuery, Invalid, Module, Trace, case_sections, parse_case
+from cepbook.testing.runner import CaseResult, run
+from cepbook.testing.scenario import (
+    ConfigFence,
+    InvalidFence,
+    ModuleFence,
+    QueryFence,
+    ScenarioCase,
+    TraceFence,
+    case_sections,
+    parse_case,
+)
 from cepbook.testing.sweep import scenario_files
-from cepbook.testing.trace import Failure, Query, Reaction
+from cepbook.testing.trace import Failure, Reaction, RunQuery
 
 pytestmark = pytest.mark.histories
 
@@ -50,7 +59,7 @@ APART = {
 def inside(epl: str) -> str:
     """The module with its statements in the context."""
     found, at = [], 0
-    for piece in scan(epl)[0]:
+    for piece in tokenize(epl)[0]:
         begin = piece.tokens[0].start if piece.tokens else len(epl)
         text = epl[begin:]
         if not OUTSIDE.match(text[ANNOTATIONS.match(text).end() :] if ANNOTATIONS.match(text) else text):
@@ -59,32 +68,32 @@ def inside(epl: str) -> str:
     return "".join([*found, epl[at:]])
 
 
-def cases() -> list[Case]:
+def cases() -> list[ScenarioCase]:
     """Those whose statements may all stand in one context."""
     sections = [(path, each) for path in scenario_files(CORPUS) for each in case_sections(path.read_text("utf-8"))]
     found = [parse_case(each, path) for path, each in sections]
     return [each for each in found if each.name not in APART and _fits(each)]
 
 
-def _fits(case: Case) -> bool:
-    modules = [each.epl for each in case.fences if isinstance(each, Module)]
+def _fits(case: ScenarioCase) -> bool:
+    modules = [each.epl for each in case.fences if isinstance(each, ModuleFence)]
     queries = [
         step.stimulus.epl
-        for each in case.fences if isinstance(each, Trace)
-        for step in each.steps if isinstance(step.stimulus, Query)
+        for each in case.fences if isinstance(each, TraceFence)
+        for step in each.steps if isinstance(step.stimulus, RunQuery)
     ]  # fmt: skip
-    alone = not any(isinstance(each, DialectQuery) for each in case.fences)
+    alone = not any(isinstance(each, QueryFence) for each in case.fences)
     plain = not re.search(r"\bcontext\b|@drop", " ".join(modules), re.I)
     return alone and plain and bool(modules) and not any(re.search(r"\(\s*select|\[", each) for each in queries)
 
 
-def ran(case: Case, context: str = "") -> Result:
+def ran(case: ScenarioCase, context: str = "") -> CaseResult:
     """A run with priorities, in which statements take events in the order of deployment."""
-    fences = [each for each in case.fences if not isinstance(each, Invalid)]
+    fences = [each for each in case.fences if not isinstance(each, InvalidFence)]
     if context:
-        first = next(number for number, each in enumerate(fences) if not isinstance(each, Config))
-        fences = [replace(each, epl=inside(each.epl)) if isinstance(each, Module) else each for each in fences]
-        fences.insert(first, Module(f"create context Always {context}", "always", case.line))
+        first = next(number for number, each in enumerate(fences) if not isinstance(each, ConfigFence))
+        fences = [replace(each, epl=inside(each.epl)) if isinstance(each, ModuleFence) else each for each in fences]
+        fences.insert(first, ModuleFence(f"create context Always {context}", "always", case.line))
 
     def opened(start: int, options: Mapping[str, Any]) -> RowsEngine:
         return RowsEngine(start, {**options, "prioritized": True})
@@ -92,7 +101,7 @@ def ran(case: Case, context: str = "") -> Result:
     return run(replace(case, fences=tuple(fences)), opened)
 
 
-def difference(case: Case, context: str) -> str:
+def difference(case: ScenarioCase, context: str) -> str:
     plain, within = ran(case), ran(case, context)
     if plain.broken or plain.refusals:
         return ""

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Slice
-from cepbook.engine.contexts.tally import Tally
+from cepbook.engine.contexts.event_counts import PartitionCounts
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 from tests.engine.histories import Event, Run
 from tests.engine.sinks import Deltas
@@ -125,8 +125,8 @@ def running(epl: str) -> tuple[Runtime, Deltas, list[str]]:
     return runtime, deltas, errors
 
 
-def of(*xs: int | None) -> Slice:
-    return Slice("A", list(range(len(xs))), {"k": ["a"] * len(xs), "x": list(xs)})
+def of(*xs: int | None) -> ColumnBatch:
+    return ColumnBatch("A", list(range(len(xs))), {"k": ["a"] * len(xs), "x": list(xs)})
 
 
 def test_the_rows_of_several_categories_are_one_delivery() -> None:
@@ -195,7 +195,7 @@ def test_events_are_counted_where_they_belong(context: str) -> None:
     for replayed in (False, True):
         runtime, _, _ = running(f"create context P {context}; @name('s') context P select x from A")
         found = runtime.contexts["P"]
-        found.tallies.append(tally := Tally(0, ()))
+        found.event_counters.append(tally := PartitionCounts(0, ()))
         runtime.rewired()
         xs = (1, 2, 0, 1, 2, 0)
         if replayed:
@@ -204,7 +204,7 @@ def test_events_are_counted_where_they_belong(context: str) -> None:
             for time, x in enumerate(xs):
                 runtime.advance(time)
                 runtime.send("A", {"k": "a", "x": x})
-        around = list(getattr(found, "around_all", list)())
+        around = list(getattr(found, "outer_nodes", list)())
         counts.append([tally.of(each) for each in (*found.partitions.values(), *around)])
     assert counts[0] == counts[1]
     assert sum(arrived for arrived, _ in counts[0]) >= 6
@@ -256,7 +256,9 @@ def test_what_deliveries_of_partitions_are_due_to(context: str) -> None:
         runtime.statement("s").add_sink(plain)
         if tracing:
             runtime.statement("s").add_sink(traced)
-        runtime.batch(["A"]).run([Slice("A", [10, 20, 1500, 1600], {"k": ["a", "b", "c", "c"], "x": [2, 1, 2, 2]})])
+        runtime.batch(["A"]).run(
+            [ColumnBatch("A", [10, 20, 1500, 1600], {"k": ["a", "b", "c", "c"], "x": [2, 1, 2, 2]})]
+        )
         found.append(plain.flat)
         if tracing:
             assert [key[:2] for key in traced.causes] == [(0, 1), (1, 1), (2, 0), (2, 1), (3, 1)]

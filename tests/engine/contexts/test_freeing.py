@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.runtime import Runtime
 
 _FEW = 130  # timers of ended partitions are cleaned up when they are many
@@ -90,4 +90,4 @@ def test_partitions_that_end_at_one_instant_leave_the_count_of_timers_right() ->
 
 def _kept() -> int:
     """How many partitions are in memory."""
-    return sum(isinstance(o, Partition) and o.name == "Freed" for o in gc.get_objects())
+    return sum(isinstance(o, ContextPartition) and o.name == "Freed" for o in gc.get_objects())

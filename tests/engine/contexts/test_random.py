@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from cepbook.engine.contexts.node import Node
-from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.contexts.partition import ContextPartition
+from cepbook.engine.contexts.tree_nodes import PartitionNode
 from cepbook.engine.patterns.matcher import Matcher
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import StatementError
@@ -114,4 +114,4 @@ def test_nothing_is_left_of_an_undeployed_context() -> None:
 
 def _in_memory() -> int:
     """How many parts of running contexts and patterns there are."""
-    return sum(isinstance(found, (Partition, Node, Matcher)) for found in gc.get_objects())
+    return sum(isinstance(found, (ContextPartition, PartitionNode, Matcher)) for found in gc.get_objects())

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.contexts.node import Branch
-from cepbook.engine.contexts.notices import Notice
-from cepbook.engine.contexts.tree import Tree
+from cepbook.engine.contexts.partition_listeners import PartitionNotice
+from cepbook.engine.contexts.tree_context import TreeContext
+from cepbook.engine.contexts.tree_nodes import Branch
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError, StatementError
 
@@ -105,7 +105,7 @@ class Watched:
         self.epl = f"create context C {levels[0] if len(levels) == 1 else nested}"
         self.runtime.deploy(self.epl)
 
-    def told(self, notice: Notice) -> None:
+    def told(self, notice: PartitionNotice) -> None:
         if notice.kind == "allocated":
             assert notice.partition is not None and notice.partition not in self.live
             self.live.add(notice.partition)
@@ -118,7 +118,7 @@ class Watched:
         ids = [partition["id"] for partition in self.runtime.partitions("C")]
         assert ids == sorted(self.live), self.epl
         tree = self.runtime.context("C")
-        if isinstance(tree, Tree):
+        if isinstance(tree, TreeContext):
             root: Any = tree._root
             assert sorted(_leaves(root)) == ids, self.epl
         assert self.failures == [], self.epl

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.lang.text import Text
+from cepbook.lang.syntax.source_text import SourceText
 from tests.engine.cycles.naive import Query, same
 
 pytestmark = pytest.mark.histories
@@ -71,7 +71,7 @@ def stage(draw: random.Random, columns: list[str], first: bool, fill: bool) -> t
     return f"({' '.join(parts)})", made, output
 
 
-def drawn(draw: random.Random) -> tuple[Text, Query]:
+def drawn(draw: random.Random) -> tuple[SourceText, Query]:
     fill, columns = draw.random() < 0.4, ["id", "k", "v"]
     texts, specs = [], []
     for place in range(draw.choice([1, 1, 2, 3])):
@@ -87,7 +87,7 @@ def drawn(draw: random.Random) -> tuple[Text, Query]:
     if every is not None:
         settings["schedule"] = {"policy": "fixed", "every_ms": every}
     query = f"select * from s {' to '.join(texts)} as w{where}"
-    return Text(query, "streamcruncher", settings), Query(specs, status, settings["seed"], weight, every)
+    return SourceText(query, "streamcruncher", settings), Query(specs, status, settings["seed"], weight, every)
 
 
 def history(draw: random.Random) -> list[Any]:
@@ -107,7 +107,7 @@ def history(draw: random.Random) -> list[Any]:
     return steps
 
 
-def lots_of(text: Text, steps: list[Any], cuts: random.Random | None) -> list[list[Any]]:
+def lots_of(text: SourceText, steps: list[Any], cuts: random.Random | None) -> list[list[Any]]:
     runtime = Runtime()
     runtime.deploy("create schema s(id long, k string, v double)")
     runtime.deploy(text)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.cycles.relation import Versioned
+from cepbook.engine.cycles.versioned_relation import VersionedRelation
 from cepbook.engine.runtime import Runtime
-from cepbook.lang.text import Text
+from cepbook.lang.syntax.source_text import SourceText
 
 HELD = "b (partition store last 6) as y"
 QUERIES = {
@@ -33,7 +33,7 @@ QUERIES = {
 def rows_of(query: str, seed: int) -> list[Any]:
     draw, runtime, found = random.Random(seed), Runtime(), list[Any]()
     runtime.deploy("create schema a(id long, p double); create schema b(id long, p double)")
-    runtime.deploy(Text(query, "streamcruncher", {"name": "q"}))
+    runtime.deploy(SourceText(query, "streamcruncher", {"name": "q"}))
     runtime.statement("q").add_listener(lambda delta: found.append(list(delta.insert or ())))
     for number in range(40):
         if number == 20:
@@ -51,6 +51,6 @@ def rows_of(query: str, seed: int) -> list[Any]:
 @pytest.mark.parametrize("name", QUERIES)
 def test_same_rows_without_indexes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     narrowed = [rows_of(QUERIES[name], seed) for seed in range(12)]
-    monkeypatch.setattr(Versioned, "among", lambda self, column, keys, statuses: self.read(statuses))
+    monkeypatch.setattr(VersionedRelation, "among", lambda self, column, keys, statuses: self.read(statuses))
     assert narrowed == [rows_of(QUERIES[name], seed) for seed in range(12)]
     assert any(narrowed)

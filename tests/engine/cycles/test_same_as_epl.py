@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.lang.cycles import CYCLE_AGGREGATES
-from cepbook.lang.text import Text
+from cepbook.lang.plan.cycles import CYCLE_AGGREGATES
+from cepbook.lang.syntax.source_text import SourceText
 from tests.engine.cycles.naive import same
 
 pytestmark = pytest.mark.histories
@@ -65,7 +65,7 @@ def runtime_with(query: str, epl: str) -> Runtime:
     runtime = Runtime()
     runtime.deploy("create schema s(id long, k string, v double)")
     runtime.deploy(f"@name('e') {epl}")
-    runtime.deploy(Text(query, "streamcruncher", {"name": "q"}))
+    runtime.deploy(SourceText(query, "streamcruncher", {"name": "q"}))
     return runtime
 
 

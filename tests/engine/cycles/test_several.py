@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.lang.text import Text
+from cepbook.lang.syntax.source_text import SourceText
 from tests.engine.cycles.naive import Row, Stage, same
 from tests.engine.cycles.several import ALL, NOT_DEAD, Alert, Partition, Pattern, Query
 from tests.engine.cycles.test_histories import stage
@@ -18,7 +18,7 @@ from tests.engine.cycles.test_histories import stage
 STREAMS = ("a", "b", "c")
 SCHEMAS = "; ".join(f"create schema {each}(id long, k string, v double)" for each in STREAMS)
 CODES = ["a", "c"]
-Case = tuple[Text, Query, list[Any]]
+Case = tuple[SourceText, Query, list[Any]]
 
 
 def partition(
@@ -141,7 +141,7 @@ def join(seed_of_case: int) -> Case:
     def event(stream: str) -> Row:
         return {"id": next(numbers), "k": draw.choice("abc"), "v": draw.choice([None, *map(float, range(5))])}
 
-    return Text(query, "streamcruncher", given), Query(partitions, select, every), history(draw, event)
+    return SourceText(query, "streamcruncher", given), Query(partitions, select, every), history(draw, event)
 
 
 # ---------------------------------------------------------------- alerts
@@ -176,7 +176,7 @@ def alert(seed_of_case: int) -> Case:
     def event(stream: str) -> Row:
         return {"id": draw.randint(0, 2), "k": draw.choice("ab"), "v": draw.choice([None, *map(float, range(5))])}
 
-    return Text(query, "streamcruncher", given), naive, history(draw, event)
+    return SourceText(query, "streamcruncher", given), naive, history(draw, event)
 
 
 def without_twins(steps: list[Any], naive: Query) -> list[Any]:
@@ -201,7 +201,7 @@ def without_twins(steps: list[Any], naive: Query) -> list[Any]:
 
 
 # ---------------------------------------------------------------- both
-def lots_of(text: Text, steps: Sequence[Any], cut: int | None) -> list[list[Any]]:
+def lots_of(text: SourceText, steps: Sequence[Any], cut: int | None) -> list[list[Any]]:
     """The lots; before the step `cut` everything is saved, and goes on in a fresh runtime."""
     runtime = Runtime()
     runtime.deploy(SCHEMAS)

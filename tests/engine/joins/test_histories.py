@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.delta import Delta
+from cepbook.engine.delivery.delta import Delta
 from cepbook.engine.relations.relation import CompositeIndex
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import CompileError

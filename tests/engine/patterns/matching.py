@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from cepbook.engine.clock import Clock
-from cepbook.engine.patterns.code import PatternCode
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
-from cepbook.engine.rows.expr import Scope
-from cepbook.engine.rows.source import Source
+from cepbook.engine.patterns.pattern_codegen import PatternCodegen
 from cepbook.engine.runtime import Runtime
-from cepbook.lang.plan import SelectStatement
+from cepbook.engine.time.clock import Clock
+from cepbook.lang.plan.nodes import SelectStatement
 
 SCHEMA = """create schema A(id string, x int); create schema B(id string, x int); create schema C(id string, x int);
             create schema Child() inherits A;"""
@@ -25,8 +25,8 @@ def compiled(text: str, annotations: str) -> PatternProgram:
     runtime.deploy(SCHEMA)
     plan = runtime.compile(f"select * from pattern {annotations} [{text}]").statements[0]
     assert isinstance(plan, SelectStatement) and plan.source.pattern is not None
-    source = Source()
-    code = PatternCode(plan.source.pattern, _scope(source), "pattern")
+    source = SourceWriter()
+    code = PatternCodegen(plan.source.pattern, _scope(source), "pattern")
     return code.program(source.load())
 
 
@@ -45,7 +45,7 @@ class Run:
     def failed(self, failure: Exception) -> None:
         self.failures.append(failure)
 
-    def crowded(self) -> None:
+    def partials_limit_reached(self) -> None:
         self.times_crowded += 1
 
     def send(self, type_name: str, id_: str | None = None, x: int | None = None) -> list[str]:
@@ -64,9 +64,9 @@ class Run:
         return [(p["waiting_for"], p["since"], p["until"], shown(p["events"])) for p in found]
 
 
-def _scope(source: Source) -> Scope:
+def _scope(source: SourceWriter) -> CodeScope:
     source.bind("clock", Clock(0))
-    return Scope(source, {})
+    return CodeScope(source, {})
 
 
 def shown(match: dict[str, Any]) -> str:

@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from cepbook.engine.clock import NEVER
-from cepbook.engine.patterns.alarms import Alarms
-from cepbook.engine.patterns.node import Timer
-from cepbook.engine.patterns.timers import Observer
+from cepbook.engine.patterns.observers import TimePointObserver
+from cepbook.engine.patterns.pattern_timers import PatternTimers
+from cepbook.engine.patterns.state_node import TimerNode
+from cepbook.engine.time.clock import NEVER
 from tests.engine.patterns.matching import Run
 
 
@@ -145,24 +145,24 @@ def test_guards_that_ended_early_leave_no_timers() -> None:
 
 def test_alarms_against_a_table() -> None:
     random = Random(5)
-    alarms, table, serials = Alarms(), dict[int, Timer](), count(1)
+    armed_timers, table, serials = PatternTimers(), dict[int, TimerNode](), count(1)
     for _ in range(5000):
         if random.random() < 0.5:
-            timer = Observer("", lambda *_: None, None, None, 0)  # type: ignore[arg-type]
+            timer = TimePointObserver("", lambda *_: None, None, None, 0)  # type: ignore[arg-type]
             timer.serial, timer.due = next(serials), random.randrange(30)
-            alarms.add(timer)
+            armed_timers.add(timer)
             table[timer.serial] = timer
         elif table and random.random() < 0.9:
             timer = table.pop(random.choice(list(table)))
-            alarms.drop(timer)
-            alarms.drop(timer)  # says nothing if it is not there
+            armed_timers.drop(timer)
+            armed_timers.drop(timer)  # says nothing if it is not there
         else:
             upto = random.randrange(30)
-            alarms.lose(upto)
+            armed_timers.lose(upto)
             table = {serial: timer for serial, timer in table.items() if timer.due > upto}
-        assert alarms.due == min((timer.due for timer in table.values()), default=NEVER)
+        assert armed_timers.due == min((timer.due for timer in table.values()), default=NEVER)
         if table:
-            assert list(alarms.first()) == [timer for timer in table.values() if timer.due == alarms.due]
+            assert list(armed_timers.first()) == [timer for timer in table.values() if timer.due == armed_timers.due]
 
 
 def test_guards_that_end_at_one_instant_stand_under_one_time() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from cepbook.engine.config import Config
 from cepbook.engine.patterns.matcher import Matcher
-from cepbook.engine.patterns.node import Started
+from cepbook.engine.patterns.state_node import StateNode
 from cepbook.errors import StatementError
 from tests.engine.histories import Event, Run, comparable
 
@@ -220,4 +220,4 @@ def test_nothing_is_left_of_an_undeployed_pattern() -> None:
 
 def _in_memory() -> int:
     """How many running patterns and sub-expressions there are."""
-    return sum(isinstance(found, (Matcher, Started)) for found in gc.get_objects())
+    return sum(isinstance(found, (Matcher, StateNode)) for found in gc.get_objects())

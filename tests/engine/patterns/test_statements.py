@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Slice
-from cepbook.engine.delta import Delta
+from cepbook.engine.delivery.delta import Delta
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import StatementError
 from tests.engine.patterns.matching import SCHEMA
@@ -145,7 +145,7 @@ def test_a_replay_finds_what_sending_finds(pattern: str, seed: int) -> None:
         for name in ("A", "B"):
             rows = [(i, at, event) for i, at, type_, event in part if type_ == name]
             columns = {c: [event[c] for _, _, event in rows] for c in batch.columns[name]}
-            slices.append(Slice(name, [at for _, at, _ in rows], columns, [i for i, _, _ in rows]))
+            slices.append(ColumnBatch(name, [at for _, at, _ in rows], columns, [i for i, _, _ in rows]))
         batch.run(slices)
     assert found == expected
     assert replayed.now == sent.now

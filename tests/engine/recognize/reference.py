@@ -2,7 +2,7 @@
 between two ends, one after the other, by backtracking.
 
 A pattern is a tuple: ``("row", "A")``, ``("seq", …)``, ``("alt", …)``, ``("permute", …)``, ``("repeat", p, low, high,
-reluctant)``. The order of the ways is that of `cepbook.lang.recognize`.
+reluctant)``. The order of the ways is that of `cepbook.lang.plan.row_pattern`.
 """
 
 from __future__ import annotations

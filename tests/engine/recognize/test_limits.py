@@ -10,9 +10,9 @@ from cepbook import Workbench
 from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError, StatementError, UsageError
-from cepbook.lang.recognize import RowRepeat, RowSequence, RowVariable, automaton
+from cepbook.lang.plan.row_pattern import RowRepeat, RowSequence, RowVariable, compile_automaton
 from cepbook.lang.types import INT
-from cepbook.session.inspect.compiler_stages import explain
+from cepbook.session.inspect.compiler_stages import explain_stage
 
 SCHEMA = "create schema R(k string, n int);"
 
@@ -142,7 +142,7 @@ def test_steps_and_plan_show_the_clause() -> None:
         " all matches after match skip to next row pattern (A (B | C){2,3} D*?) interval 1 min or terminated"
         " define B as B.n > A.n) where n > 0"
     )
-    shown = {stage: explain(cep.runtime, "s", stage) for stage in ("plan", "steps", "python", "coverage")}
+    shown = {stage: explain_stage(cep.runtime, "s", stage) for stage in ("plan", "steps", "python", "coverage")}
     clause = "recognize (A (B | C){2,3} D*?) to next row, all matches"
     assert clause in shown["plan"]
     assert clause in shown["steps"]
@@ -152,7 +152,7 @@ def test_steps_and_plan_show_the_clause() -> None:
 
 def test_the_automaton_has_no_empty_steps() -> None:
     loop = RowRepeat(RowRepeat(RowRepeat(RowVariable(0), 0, 1), 0, None), 1, None)
-    found = automaton(RowSequence((loop, RowVariable(1))))
+    found = compile_automaton(RowSequence((loop, RowVariable(1))))
     assert found.variables == (0, 1)
     assert sorted(found.follow[0]) == [0, 1]
     assert found.follow[1] == (-1,)

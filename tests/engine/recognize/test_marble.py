@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cepbook import Workbench
-from cepbook.widgets.marble import chart
+from cepbook.widgets.marble.marble_chart import marble_chart
 
 EPL = """create schema Tick(symbol string, price double);
 @name('v') select * from Tick{window} match_recognize (partition by symbol
@@ -28,7 +28,7 @@ def test_the_rows_of_a_match_are_marked() -> None:
         assert [run.time for run in marble.runs] == [5000]
         assert marble.runs[0].rows == ((0, "S"), (1, "D"), (3, "D"), (5, "U"))
         assert "1 match," in repr(marble)
-        drawn = chart(marble).to_dict()
+        drawn = marble_chart(marble).to_dict()
         labels = (
             [row.get("label") for layer in drawn["layer"] for row in drawn["datasets"][layer["data"]["name"]]]
             if ("datasets" in drawn)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Slice
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 from tests.engine.recognize.reference import Clause, Clauses, Row, TooMany, history
 from tests.engine.sinks import Deltas
@@ -117,7 +117,7 @@ def test_replayed_saved_and_loaded(kind: str) -> None:
         for low, high in ((0, cut), (cut, len(rows))):
             part = rows[low:high]
             columns = {name: [row[name] for row in part] for name in batch.columns["R"]}
-            batch.run([Slice("R", [0] * len(part), columns, list(range(low, high)))])
+            batch.run([ColumnBatch("R", [0] * len(part), columns, list(range(low, high)))])
         assert list(run) == list(made), clause.epl()
         first, before = started(clause, window)
         for row in rows[:cut]:
@@ -154,7 +154,7 @@ def test_intervals_replayed_saved_and_loaded(kind: str) -> None:
         middle = draw.randint(0, len(rows))
         for low, high in ((0, middle), (middle, len(rows))):
             columns = {name: [row[name] for row in rows[low:high]] for name in batch.columns["R"]}
-            batch.run([Slice("R", times[low:high], columns, list(range(low, high)))])
+            batch.run([ColumnBatch("R", times[low:high], columns, list(range(low, high)))])
         replayed.advance(now + 10_000)
         assert list(run) == list(made), epl
         saved, before = deployed(epl)

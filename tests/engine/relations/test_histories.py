@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.batch import Slice
-from cepbook.engine.delta import Delta
+from cepbook.engine.delivery.delta import Delta
+from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 from tests.engine.relations.naive import (
     CONDITIONS,
@@ -247,7 +247,7 @@ def test_a_replay_gives_what_sending_gives(seed: int) -> None:
         for of in "ABC":
             own = [(rank, e) for rank, (each, e) in part if each == of]
             columns = {name: [e[name] for _, e in own] for name in batch.columns[of]}
-            slices.append(Slice(of, [rank for rank, _ in own], columns, [rank for rank, _ in own]))
+            slices.append(ColumnBatch(of, [rank for rank, _ in own], columns, [rank for rank, _ in own]))
         batch.run(slices)
         begin = end
     wanted: dict[str, list[Row]] = {}

@@ -8,10 +8,10 @@ from operator import itemgetter
 
 import pytest
 
-from cepbook.engine.relations.access import access
+from cepbook.engine.physical.access import plan_access
 from cepbook.engine.relations.relation import CompositeIndex, HashIndex, Relation, SortedIndex
-from cepbook.lang import expr as x
 from cepbook.lang import types as t
+from cepbook.lang.plan import expressions as x
 
 
 def _random_changes(seed: int) -> list[tuple[list[tuple], list[tuple]]]:
@@ -62,22 +62,24 @@ def _prop(stream: int, name: str, type_: t.Type = t.INT) -> x.Prop:
 
 
 def test_access_takes_equalities_before_ranges():
-    equal = x.Compare(t.BOOLEAN, "=", _prop(0, "k"), _prop(1, "k"))
-    above = x.Compare(t.BOOLEAN, "<", _prop(0, "lo"), _prop(1, "v"))
-    found = access([above, equal], 1, {0})
+    equal = x.ComparisonExpr(t.BOOLEAN, "=", _prop(0, "k"), _prop(1, "k"))
+    above = x.ComparisonExpr(t.BOOLEAN, "<", _prop(0, "lo"), _prop(1, "v"))
+    found = plan_access([above, equal], 1, {0})
     assert found.index == ("composite", (_prop(1, "k"), _prop(1, "v"))) and found.rest == (above,)
-    assert access([equal], 1, {0}).index == ("hash", (_prop(1, "k"),))
-    ranged = access([above, x.Compare(t.BOOLEAN, "<=", _prop(1, "v"), _prop(0, "hi"))], 1, {0})
+    assert plan_access([equal], 1, {0}).index == ("hash", (_prop(1, "k"),))
+    ranged = plan_access([above, x.ComparisonExpr(t.BOOLEAN, "<=", _prop(1, "v"), _prop(0, "hi"))], 1, {0})
     assert ranged.range is not None and ranged.index == ("sorted", (_prop(1, "v"),)) and ranged.rest == ()
     assert (ranged.range.with_low, ranged.range.with_high) == (False, True)
-    assert access([equal], 1, ()).scans, "nothing is known of input 0"
+    assert plan_access([equal], 1, ()).scans, "nothing is known of input 0"
 
 
 def test_what_changes_from_time_to_time_is_no_key():
-    later = x.Compare(t.BOOLEAN, "=", x.Arith(t.INT, "+", _prop(1, "k"), x.Variable(t.INT, "v")), _prop(0, "k"))
-    assert access([later], 1, {0}).scans
-    known = x.Compare(t.BOOLEAN, "=", _prop(1, "k"), x.Variable(t.INT, "v"))
-    assert not access([known], 1, ()).scans, "a variable is read when the index is looked into"
+    later = x.ComparisonExpr(
+        t.BOOLEAN, "=", x.Arith(t.INT, "+", _prop(1, "k"), x.VariableRead(t.INT, "v")), _prop(0, "k")
+    )
+    assert plan_access([later], 1, {0}).scans
+    known = x.ComparisonExpr(t.BOOLEAN, "=", _prop(1, "k"), x.VariableRead(t.INT, "v"))
+    assert not plan_access([known], 1, ()).scans, "a variable is read when the index is looked into"
 
 
 def test_a_composite_index_finds_what_is_in_the_range_and_its_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.relations.relation import HashIndex, Index, SortedIndex
-from cepbook.engine.relations.shared import Shared
+from cepbook.engine.relations.relation import HashIndex, RelationIndex, SortedIndex
+from cepbook.engine.relations.store_indexes import StoreContents
 from cepbook.engine.runtime import Runtime
 
 WINDOW = """
@@ -34,14 +34,14 @@ def _kept(kind: type[Any]) -> int:
     return sum(type(each) is kind for each in gc.get_objects())
 
 
-def _relation(runtime: Runtime, name: str = "W") -> Shared | None:
-    found: Shared | None = runtime.stores[name].owner.state_of(None)[2]
+def _relation(runtime: Runtime, name: str = "W") -> StoreContents | None:
+    found: StoreContents | None = runtime.stores[name].owner.state_of(None)[2]
     return found
 
 
 @pytest.mark.histories
 def test_readers_share_one_index_that_goes_with_the_last_of_them() -> None:
-    before = _kept(HashIndex), _kept(Shared)
+    before = _kept(HashIndex), _kept(StoreContents)
     runtime = Runtime()
     runtime.deploy(WINDOW)
     for text in READERS:
@@ -56,7 +56,7 @@ def test_readers_share_one_index_that_goes_with_the_last_of_them() -> None:
         assert _relation(runtime) is not None, f"{len(READERS) - number} still read it"
         runtime.undeploy(text)
     assert _relation(runtime) is None and not runtime.stores["W"].wanted
-    assert (_kept(HashIndex), _kept(Shared)) == before, "the memory is free"
+    assert (_kept(HashIndex), _kept(StoreContents)) == before, "the memory is free"
 
 
 def test_a_declared_index_stays_and_is_used() -> None:
@@ -150,7 +150,7 @@ def test_a_join_sees_a_named_window_as_it_was_told_of_it() -> None:
     runtime.send("A", {"k": "a", "x": 0, "i": 0})
     runtime.send("B", {"k": "a", "x": 0, "i": 1})
     assert got == [([{"i": 0, "j": 1}], None), (None, [{"i": 0, "j": 1}])]
-    index: Index = _relation(runtime).named["hash", "k"]  # type: ignore[union-attr]
+    index: RelationIndex = _relation(runtime).named["hash", "k"]  # type: ignore[union-attr]
     assert index.table == {}  # type: ignore[attr-defined]
     assert not isinstance(index, SortedIndex)
 

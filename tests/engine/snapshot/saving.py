@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import flaws
+from cepbook.engine.soundness import invariant_violations
 from cepbook.errors import UsageError
 from cepbook.testing.engine import OnDelivery, OnFailure
 from cepbook.testing.engines import RowsEngine
@@ -30,7 +30,7 @@ def each_partition_again(runtime: Runtime) -> int:
             before = _seen(runtime, name)
             assert runtime.restore_partition(data) == found["id"]
             assert _seen(runtime, name) == before
-            assert flaws(runtime) == []
+            assert invariant_violations(runtime) == []
             count += 1
     return count
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.rows.source import Source
+from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.runtime import Config, Runtime
-from cepbook.engine.snapshot.form import packed, unpacked
+from cepbook.engine.snapshot.file_format import pack_document, unpack_document
 from cepbook.errors import SnapshotError
-from cepbook.lang.catalog import EventType
+from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import DOUBLE, INT, STRING, Type, array_of
 from tests.engine.snapshot.saving import again
 
@@ -83,7 +83,7 @@ def test_another_format() -> None:
         Runtime.restored(data, {"twice": twice})
     for other in (b"", b"{}", zlib.compress(b"{}"), b"\x80\x04N."):
         with pytest.raises(SnapshotError, match="no snapshot of cepbook"):
-            unpacked(other)
+            unpack_document(other)
 
 
 def test_functions_must_be_registered() -> None:
@@ -94,20 +94,20 @@ def test_functions_must_be_registered() -> None:
 def test_another_program_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state of a statement fits the code that it was saved with."""
     data = filled().snapshot()
-    monkeypatch.setattr(Source, "text", property(lambda self: "\n".join([*self.lines, "# new"]) + "\n"))
+    monkeypatch.setattr(SourceWriter, "text", property(lambda self: "\n".join([*self.lines, "# new"]) + "\n"))
     with pytest.raises(SnapshotError, match="code for these modules is another one"):
         Runtime.restored(data, {"twice": twice})
 
 
 @pytest.mark.parametrize("changed", [r"length\(many\)", "Tick#"])
 def test_another_module_text_is_refused(changed: str) -> None:
-    document = unpacked(filled().snapshot())
+    document = unpack_document(filled().snapshot())
     document["modules"][0][1] = re.sub(
         changed, lambda m: m[0] + "#lastevent" * ("many" in m[0]), document["modules"][0][1]
     )
     document["modules"][0][1] = document["modules"][0][1].replace("length(many)", "length(3)")
     with pytest.raises(SnapshotError, match="code for these modules"):
-        Runtime.restored(packed(document), {"twice": twice})
+        Runtime.restored(pack_document(document), {"twice": twice})
 
 
 @pytest.mark.histories
@@ -116,12 +116,12 @@ def test_tables_that_make_no_sense() -> None:
     draw = random.Random(2)
     good = filled().snapshot()
     for _ in range(200):
-        document = unpacked(good)
+        document = unpack_document(good)
         nodes = document["nodes"]
         node = draw.choice(nodes)
         node[draw.randrange(len(node))] = draw.choice([[len(nodes)], [0], None, "x", [1, 2], {}, 10**9, "state"])
         try:
-            Runtime.restored(packed(document), {"twice": twice})
+            Runtime.restored(pack_document(document), {"twice": twice})
         except SnapshotError:
             continue
 

@@ -13,19 +13,21 @@ from zoneinfo import ZoneInfo
 import pytest
 from sortedcontainers import SortedList
 
-from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.rows.frozen import hashable
-from cepbook.engine.rows.sorting import descending
-from cepbook.engine.snapshot.graph import Reader, Unknown, Writer
-from cepbook.engine.state import Mark
+from cepbook.engine.contexts.partition import ContextPartition
+from cepbook.engine.expressions.hashable import hashable
+from cepbook.engine.expressions.sort_keys import descending_key
+from cepbook.engine.snapshot.value_graph import GraphReader, GraphWriter, UnsavableValue
+from cepbook.engine.state import StateMarker
 from cepbook.errors import SnapshotError
 
 
 def there_and_back(value: Any) -> Any:
-    writer = Writer(lambda part: "print" if part is print else None)
+    writer = GraphWriter(lambda part: "print" if part is print else None)
     written = writer.value(value)
     nodes, classes, parts = json.loads(json.dumps([writer.nodes, writer.classes, writer.parts]))
-    return Reader(nodes, classes, [{"print": print}[path] for path in parts]).value(json.loads(json.dumps(written)))
+    return GraphReader(nodes, classes, [{"print": print}[path] for path in parts]).value(
+        json.loads(json.dumps(written))
+    )
 
 
 PLAIN = [
@@ -36,7 +38,7 @@ PLAIN = [
     datetime(2024, 1, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=30))),
     datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Berlin")),
     timedelta(-1, 5, 7),
-    Mark.EMPTY,
+    StateMarker.EMPTY,
     *([], [1, [2]], (), (1, (2, "x")), {}, {"a": {"b": [1.5]}}, {1: "a", None: "b", (1, 2): "c"}, set(), {1, "a"}),
     *(deque(), deque([1, 2], maxlen=2), OrderedDict([("b", 1), ("a", 2)]), SortedList([3, 1, 2])),
     hashable({"a": [1, {"b": 2}]}),
@@ -69,7 +71,7 @@ def test_order_of_dicts_and_what_is_shared() -> None:
 
 def test_circles() -> None:
     state: list[Any] = []
-    partition = Partition(7, "C", {"key1": "k"}, "k")
+    partition = ContextPartition(7, "C", {"key1": "k"}, "k")
     partition.states = [state, state]
     state += [partition, (state, partition), {"me": state}]
     found = there_and_back(state)
@@ -89,11 +91,11 @@ def test_long_chains_do_not_nest() -> None:
 
 
 def test_sorted_with_keys_that_are_objects() -> None:
-    entries = SortedList((descending(word), i) for i, word in enumerate("bcab"))
+    entries = SortedList((descending_key(word), i) for i, word in enumerate("bcab"))
     found = there_and_back({"s": entries, "first": entries[0]})
     assert [(entry[0][1].part, entry[1]) for entry in found["s"]] == [("c", 1), ("b", 0), ("b", 3), ("a", 2)]
     assert found["first"] is found["s"][0]
-    found["s"].remove((descending("a"), 2))
+    found["s"].remove((descending_key("a"), 2))
 
 
 def test_parts_of_the_program_are_named() -> None:
@@ -105,12 +107,12 @@ STRANGE = "object lambda function complex frozenset own".split()  # names that a
 
 @pytest.mark.parametrize("value", [object(), lambda: 0, len, 1j, frozenset(), type("Own", (int,), {})(3)], ids=STRANGE)
 def test_what_is_not_known_is_refused(value: object) -> None:
-    with pytest.raises(Unknown, match="a value of type"):
+    with pytest.raises(UnsavableValue, match="a value of type"):
         there_and_back({"a": [value]})
 
 
 def test_classes_of_another_version() -> None:
     with pytest.raises(SnapshotError, match=r"no state `rows\.gone\.Gone`"):
-        Reader([["state", 0]], [("rows.gone.Gone", ())])
+        GraphReader([["state", 0]], [("rows.gone.Gone", ())])
     with pytest.raises(SnapshotError, match="has other fields"):
-        Reader([["state", 0, 1]], [("rows.sorting.Descending", ("parts",))])
+        GraphReader([["state", 0, 1]], [("rows.sorting.Descending", ("parts",))])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cepbook.engine.config import Config
-from cepbook.engine.contexts.tree import Tree
+from cepbook.engine.contexts.tree_context import TreeContext
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError
 from tests.engine import histories
@@ -132,8 +132,8 @@ def test_partitions_put_back_are_as_they_were() -> None:
 
 def _outer(runtime: Runtime) -> int:
     """How many partitions of outer levels there are: those that have none below them are no partitions yet."""
-    trees = [context for context in runtime.contexts.values() if isinstance(context, Tree)]
-    return sum(len(list(tree.around_all())) for tree in trees)
+    trees = [context for context in runtime.contexts.values() if isinstance(context, TreeContext)]
+    return sum(len(list(tree.outer_nodes())) for tree in trees)
 
 
 def test_partitions_go_on_in_another_runtime_whatever_it_has_seen() -> None:

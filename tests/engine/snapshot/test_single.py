@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import flaws
+from cepbook.engine.soundness import invariant_violations
 from cepbook.errors import SnapshotError, UsageError
 
 EPL = """
@@ -197,7 +197,7 @@ def test_all_partitions_of_a_context_go_on_in_another_runtime(kind: str) -> None
         assert second.restore_partition(first.snapshot(partition=("C", each["id"]))) == each["id"]
     found.clear()
     assert second.partitions("C") == first.partitions("C")
-    assert flaws(second) == []
+    assert invariant_violations(second) == []
     for runtime in (alone, second):
         run(runtime, events[at:])
         runtime.advance(300_000, stepping=True)

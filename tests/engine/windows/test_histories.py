@@ -19,10 +19,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from cepbook.engine.delta import Rows
+from cepbook.engine.delivery.delta import Rows
 from cepbook.engine.runtime import Runtime
-from cepbook.lang.plan import ModulePlan
-from cepbook.lang.windows import WINDOWS
+from cepbook.lang.plan.nodes import ModulePlan
+from cepbook.lang.registry.windows import WINDOWS
 from tests.engine import histories
 from tests.engine.histories import slices
 from tests.engine.sinks import Deltas

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.lang.windows import WINDOWS
+from cepbook.lang.registry.windows import WINDOWS
 from cepbook.testing import scenario, trace
 from tests.engine.windows.references import Change, Event, ExpressionWindow, Window
 from tests.engine.windows.texts import Unknown, build, names_of
@@ -30,7 +30,7 @@ _VARIABLE = re.compile(r"create variable (int|long|boolean) (?P<name>\w+) = (?P<
 class Subject:
     """A recorded statement that is nothing but a window: what the reference is held against."""
 
-    case: scenario.Case
+    case: scenario.ScenarioCase
     module: str
     name: str
     selector: str
@@ -45,7 +45,7 @@ def subjects(root: Path) -> Iterator[Subject]:
         for case in scenario.read(path).cases:
             if any(s.key == "microseconds" for s in settings_of(case)):
                 continue
-            modules = [f for f in case.fences if isinstance(f, scenario.Module)]
+            modules = [f for f in case.fences if isinstance(f, scenario.ModuleFence)]
             epl = "\n".join(m.epl for m in modules)
             if re.search(r"^(on|create context) ", epl, re.MULTILINE):
                 continue
@@ -66,14 +66,14 @@ def subjects(root: Path) -> Iterator[Subject]:
                     yield subject
 
 
-def settings_of(case: scenario.Case) -> Iterator[scenario.Setting]:
+def settings_of(case: scenario.ScenarioCase) -> Iterator[scenario.ConfigSetting]:
     for fence in case.fences:
-        if isinstance(fence, scenario.Config):
+        if isinstance(fence, scenario.ConfigFence):
             yield from fence.settings
 
 
-def variables_of(case: scenario.Case) -> dict[str, Any]:
-    texts = (text.strip() for f in case.fences if isinstance(f, scenario.Module) for text in f.epl.split(";"))
+def variables_of(case: scenario.ScenarioCase) -> dict[str, Any]:
+    texts = (text.strip() for f in case.fences if isinstance(f, scenario.ModuleFence) for text in f.epl.split(";"))
     found = [m for text in texts if (m := _VARIABLE.match(text)) is not None]
     literals = {"true": True, "false": False}
     return {m["name"]: literals[m["value"]] if m["value"] in literals else int(m["value"]) for m in found}
@@ -85,9 +85,9 @@ def replay(subject: Subject) -> None:
     variables = variables_of(subject.case)
     window: Window | None = None
     for fence in subject.case.fences:
-        if isinstance(fence, scenario.Module) and fence.id == subject.module:
+        if isinstance(fence, scenario.ModuleFence) and fence.id == subject.module:
             window = build(subject.chain, now, **variables)
-        if not isinstance(fence, scenario.Trace):
+        if not isinstance(fence, scenario.TraceFence):
             continue
         for step in fence.steps:
             made: Change | None = None
@@ -102,14 +102,14 @@ def replay(subject: Subject) -> None:
                     if isinstance(window, ExpressionWindow) and name in window.variables:
                         window.set(name, value)
                 case trace.Iterate(statement) if statement == subject.name and window is not None:
-                    recorded = [r.rows for r in step.reactions if isinstance(r, trace.Rows)]
+                    recorded = [r.rows for r in step.reactions if isinstance(r, trace.ReadRows)]
                     assert shown(subject, window.contents()) == plain(subject, recorded[0]), step
                 case trace.Undeploy(id_) if id_ == subject.module:
                     window = None
             expected = [
                 (plain(subject, r.insert), plain(subject, r.remove))
                 for r in step.reactions
-                if isinstance(r, trace.Delivery) and r.statement == subject.name
+                if isinstance(r, trace.StatementDelivery) and r.statement == subject.name
             ]
             assert delivered(subject, made) == [e for e in expected if e != ([], []) or forced(subject)], step
 

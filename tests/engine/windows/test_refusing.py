@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cepbook.engine.rows.windows.combined import Union, intersection
-from cepbook.engine.rows.windows.firstlength import FirstLength
-from cepbook.engine.rows.windows.length import Length
-from cepbook.engine.rows.windows.view import Change, Item, Queue
+from cepbook.engine.windows.combined import WindowUnion, intersection
+from cepbook.engine.windows.firstlength import FirstLengthWindow
+from cepbook.engine.windows.length import LengthWindow
+from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
-class Gap(Queue):
+class Gap(QueueView):
     """Every second event."""
 
     __slots__ = ("seen",)
@@ -18,7 +18,7 @@ class Gap(Queue):
         super().__init__()
         self.seen = 0
 
-    def arrive(self, item: Item, now: int) -> Change | None:
+    def arrive(self, item: Item, now: int) -> ViewDelta | None:
         self.seen += 1
         if self.seen % 2:
             return None
@@ -27,7 +27,7 @@ class Gap(Queue):
 
 
 def test_an_intersection_shows_an_event_to_all_that_may_refuse_it() -> None:
-    gap, first, latest = Gap(), FirstLength(2), Length(2)
+    gap, first, latest = Gap(), FirstLengthWindow(2), LengthWindow(2)
     view = intersection(latest, first, gap)
     taken = [number for number in range(8) if view.arrive((number,), 0) is not None]
     assert gap.seen == 8
@@ -37,6 +37,6 @@ def test_an_intersection_shows_an_event_to_all_that_may_refuse_it() -> None:
 
 def test_a_union_keeps_what_one_of_its_windows_took() -> None:
     gap = Gap()
-    view = Union(gap, FirstLength(1))
+    view = WindowUnion(gap, FirstLengthWindow(1))
     assert [view.arrive((number,), 0) is not None for number in range(4)] == [True, True, False, True]
     assert gap.seen == 4 and list(view.contents()) == [(0,), (1,), (3,)]

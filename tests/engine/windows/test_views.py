@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 
-from cepbook.engine.rows.windows.combined import Intersection
-from cepbook.engine.rows.windows.length import Length
-from cepbook.engine.rows.windows.unique import Unique
-from cepbook.engine.rows.windows.view import Item, Queue
+from cepbook.engine.windows.combined import WindowIntersection
+from cepbook.engine.windows.length import LengthWindow
+from cepbook.engine.windows.unique import UniqueWindow
+from cepbook.engine.windows.window_view import Item, QueueView
 
 
-class Plain(Queue):
+class Plain(QueueView):
     """A queue that takes everything."""
 
     def arrive(self, item: Item, now: int) -> tuple[tuple[Item], tuple[()]]:
@@ -43,8 +43,8 @@ def test_a_queue_is_what_was_put_in_without_what_was_taken_out() -> None:
 
 def test_what_left_from_the_middle_takes_no_place() -> None:
     # the first event stays the last one of its key: nothing ever leaves at the old end
-    queue = Length(1000)
-    both = Intersection([queue, Unique(2)])
+    queue = LengthWindow(1000)
+    both = WindowIntersection([queue, UniqueWindow(2)])
     both.arrive((0, 0, "rare"), 0)
     for ordinal in range(1, 10_000):
         both.arrive((ordinal, 0, ordinal % 10), 0)

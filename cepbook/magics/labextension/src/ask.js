@@ -1,4 +1,4 @@
-// Questions to the kernel over a comm, asked when it is idle (cepbook/magics/lint.py answers them).
+// Questions to the kernel over a comm, asked when it is idle (cepbook/magics/editor/lint.py answers them).
 import { language } from '@codemirror/language';
 
 const TARGET = 'cepbook.lint';

@@ -1,0 +1,186 @@
+"""Arguments of public methods and functions, held to their annotations before anything happens, not failing late."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import os
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+from cepbook.errors import UsageError, did_you_mean, printable
+
+_Kind = tuple[str, Callable[[Any], bool]]
+_Class = TypeVar("_Class")
+_Called = TypeVar("_Called", bound=Callable[..., Any])
+MAX_REPR_LENGTH = 40  # characters of a value that is told
+MAX_INTEGER_BITS = 1000  # of a number that is told, and of one that any argument may be
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _truth(value: object) -> bool:
+    return isinstance(value, int) or type(value).__name__ == "bool_"  # that of numpy
+
+
+def _whole(value: object) -> bool:
+    try:
+        return not isinstance(value, bool) and operator.index(value).bit_length() <= MAX_INTEGER_BITS  # type: ignore[arg-type]
+    except TypeError:
+        return False
+
+
+def _number(value: object) -> bool:
+    try:
+        return not isinstance(value, bool | str | bytes) and float(value) is not None  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _path(value: object) -> bool:
+    name = os.fspath(value) if isinstance(value, os.PathLike) else value
+    return isinstance(name, str) and bool(name) and "\0" not in name
+
+
+def _names(value: object) -> bool:
+    return _text(value) or (isinstance(value, Sequence) and all(map(_text, value)))
+
+
+def _by_name(value: object) -> bool:
+    return isinstance(value, Mapping) and all(map(_text, value))
+
+
+def _called(value: object) -> bool:
+    return callable(value)
+
+
+_KINDS: dict[str, _Kind] = {
+    "str": ("text", _text),
+    "bool": ("True or False", _truth),
+    "int": ("a whole number", _whole),
+    "float": ("a number", _number),
+    "Now": ("a function", _called),
+    "Sleep": ("a function", _called),
+    "SparkSession": ("a Spark session", lambda value: hasattr(type(value), "createDataFrame")),
+    "Runtime": ("a runtime, such as `Workbench.runtime`", lambda value: hasattr(type(value), "deploy")),
+    "Late": ('"error" or "drop"', lambda value: _text(value) and value in ("error", "drop")),
+    "Path": ("a path", _path),
+    "str | os.PathLike[str]": ("a path", _path),
+    "Sequence[str]": ("a list of names", lambda value: _names(value) and not _text(value)),
+    "str | Sequence[str]": ("a name or a list of names", _names),
+    "Mapping[str, Any]": ("a dict by name", _by_name),
+    "Mapping[str, Callable[..., Any]]": (
+        "a dict of functions by name",
+        lambda value: _by_name(value) and all(map(callable, value.values())),
+    ),
+    "str | Mapping[str, str]": (
+        "a name, or a dict of names",
+        lambda value: _text(value) or (_by_name(value) and all(map(_text, value.values()))),
+    ),
+}  # by annotation; what is not here a method looks at itself
+
+
+def _kind(annotation: str) -> _Kind | None:
+    """What an annotation asks for; with ``| None`` as well."""
+    plain = annotation.removesuffix(" | None")
+    found = _KINDS.get(plain)
+    if found is None or plain == annotation:
+        return found
+    words, fits = found
+    return f"{words}, or None", lambda value: value is None or fits(value)
+
+
+def describe_value(value: object) -> str:
+    """A value of any kind, and what it is."""
+    return f"{short_repr(value)} ({type(value).__name__})"
+
+
+def short_repr(value: object) -> str:
+    """A value of any kind, shortened."""
+    if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
+        return "a number of very many digits"
+    try:
+        text = printable(" ".join(repr(value).split()))
+    except Exception:  # noqa: BLE001 - an object whose repr fails is still told of
+        text = "an object without a readable repr"
+    return text if len(text) <= MAX_REPR_LENGTH else text[: MAX_REPR_LENGTH - 1] + "…"
+
+
+def check_public_arguments(*, but: Collection[str] = ()) -> Callable[[type[_Class]], type[_Class]]:
+    """For a class: a wrong argument of a public method, inherited ones included, is a UsageError.
+
+    `but` are methods that look at all their arguments themselves.
+    """
+
+    def dress(cls: type[_Class]) -> type[_Class]:
+        for name, method in inspect.getmembers(cls, inspect.isfunction):
+            if not name.startswith("_"):
+                method.__qualname__ = f"{cls.__qualname__}.{name}"  # by which Python tells of a wrong call
+                if name not in but:
+                    setattr(cls, name, check_arguments(method))
+        return cls
+
+    return dress
+
+
+def check_argument(where: str, name: str, annotation: str, value: object) -> None:
+    """Raise UsageError where the argument `name` is not what the annotation asks for."""
+    kind = _kind(annotation)
+    if kind is not None and not kind[1](value):
+        raise UsageError(f"{where}: `{name}` is {kind[0]}, not {describe_value(value)}")
+
+
+def check_arguments(method: _Called) -> _Called:
+    """For a method or a function: a wrong argument is a UsageError, one of a name that it does not have a TypeError."""
+    signature = inspect.signature(method)
+    kinds = {p.name: kind for p in signature.parameters.values() if (kind := _kind(str(p.annotation))) is not None}
+    names = _names_of(signature)
+    if not kinds and names is None:
+        return method
+
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if names is not None and not kwargs.keys() <= names.keys():
+            raise TypeError(_unknown(method.__name__, next(name for name in kwargs if name not in names), names))
+        if not kinds:
+            return method(*args, **kwargs)
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:  # which Python tells best
+            return method(*args, **kwargs)
+        for name in kinds:
+            if name in given:
+                check_argument(method.__name__, name, str(signature.parameters[name].annotation), given[name])
+        return method(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def caller_stacklevel() -> int:
+    """The `stacklevel` for a warning of the caller's, which then stands where somebody else's code called ours."""
+    level, frame = 0, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cepbook":
+        level, found = level + 1, frame.f_back
+        if found is None:
+            break
+        frame = found
+    return level + 1
+
+
+def _names_of(signature: inspect.Signature) -> dict[str, None] | None:
+    """The names that arguments may be given by, in order; None where any will do."""
+    parameters = list(signature.parameters.values())
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return dict.fromkeys(each.name for each in parameters if each.kind in named and each.name != "self")
+
+
+def _unknown(where: str, name: str, names: Collection[str]) -> str:
+    """What is said of an argument of a name that there is not."""
+    hint = did_you_mean(name, names) or (f"there are {', '.join(names)}" if names else "it takes none by name")
+    return f"{where}: there is no argument `{name}`\n  hint: {hint}"

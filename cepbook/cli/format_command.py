@@ -1,0 +1,59 @@
+"""``cepbook format``: EPL files laid out anew (`cepbook.lang.syntax.formatter`)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from cepbook.cli.command import CliCommand, read_text
+from cepbook.errors import CompileError, UsageError
+from cepbook.lang.syntax.formatter import format_epl
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths", nargs="+", help="EPL files, folders of .epl files; - formats the standard input to standard output"
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a file would change")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Format every file; one that is not EPL is told of and left alone, the others are done."""
+    failed = changed = count = 0
+    for path in _files(options.paths):
+        count += 1
+        try:
+            before = sys.stdin.read() if path is None else read_text(path)
+            after = format_epl(before)
+        except CompileError as error:
+            print(error.counted_from(1, "standard input" if path is None else str(path)), file=sys.stderr)
+            failed += 1
+            continue
+        if path is None:
+            print(after, end="")
+        elif after != before:
+            changed += 1
+            if options.check:
+                print(f"would format {path}")
+            else:
+                path.write_text(after, encoding="utf-8")
+                print(f"formatted {path}")
+    if not count:
+        raise UsageError("there is no .epl file")
+    return 1 if failed or (options.check and changed) else 0
+
+
+def _files(paths: list[str]) -> Iterator[Path | None]:
+    for name in paths:
+        path = Path(name)
+        if name == "-":
+            yield None
+        elif path.is_dir():
+            yield from sorted(path.rglob("*.epl"))
+        else:
+            yield path
+
+
+COMMAND = CliCommand(arguments, run)

@@ -1,0 +1,419 @@
+"""Expressions of Apama queries as those of the plan: names, types, aggregates, what empty windows and NaN give.
+
+Apama's values are never null: what an aggregate gives over an empty window is a value of its type. Comparisons with
+NaN are false, aggregates ignore it. Numbers of both kinds mix (Apama wants conversions).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from cepbook.dialects.apama import tree as a
+from cepbook.errors import Span, nearest_or_known_names
+from cepbook.lang import types as t
+from cepbook.lang.bind.coercion import coerce
+from cepbook.lang.bind.scope import DiagnosticCollector, did_you_mean
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.catalog import Catalog, EventType
+from cepbook.lang.plan.nodes import AggregateCall
+from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.types import Type
+
+SCALAR_TYPES: Mapping[str, Type] = {"float": t.DOUBLE, "integer": t.LONG, "string": t.STRING, "boolean": t.BOOLEAN}
+VALUE_COLUMN = "value"  # the one column of a stream of plain values
+EMPTY_WINDOW_VALUES: Mapping[Type, object] = {t.LONG: 0, t.DOUBLE: math.nan, t.STRING: "", t.BOOLEAN: False}
+
+
+@dataclass(frozen=True, slots=True)
+class InputItem:
+    """The item of an input: events of a type, or plain values of `scalar`, which are its column `VALUE_COLUMN`."""
+
+    number: int
+    event_type: EventType
+    scalar: Type | None
+
+
+@dataclass(slots=True)
+class ApamaScope:
+    """Where an expression stands. `calls` are the aggregates so far; `place` says why there may be none."""
+
+    problems: DiagnosticCollector
+    catalog: Catalog
+    items: Mapping[str, InputItem] = field(default_factory=dict)
+    calls: dict[AggregateCall, int] = field(default_factory=dict)
+    place: str | None = None
+
+    def without_aggregates(self, place: str) -> ApamaScope:
+        return replace(self, place=place)
+
+
+def apama_type(type_: Type) -> Type | None:
+    """The Apama type that values of an EPL type have; None for those that Apama has not."""
+    if t.is_integral(type_):
+        return t.LONG
+    if type_ in (t.FLOAT, t.DOUBLE):
+        return t.DOUBLE
+    return t.STRING if type_ in (t.STRING, t.CHAR) else t.BOOLEAN if type_ == t.BOOLEAN else None
+
+
+def type_text(type_: Type) -> str:
+    """A type as Apama calls it."""
+    names = {of: name for name, of in SCALAR_TYPES.items()}
+    found = apama_type(type_)
+    return names[found] if found is not None else f"event {type_.event}" if type_.event else str(type_)
+
+
+def bind_expression(node: a.Expr, scope: ApamaScope) -> x.BoundExpr:
+    """The value of `node`. Errors: Refused, reported."""
+    match node:
+        case a.ApamaLiteral(value=value):
+            return x.Const(_of_literal(value), value, span=node.span)
+        case a.ApamaName():
+            return _name(node, scope)
+        case a.ApamaMember(args=None):
+            return _member(node, scope)
+        case a.ApamaMember():
+            return _method(node, scope)
+        case a.ApamaCall():
+            return _call(node, scope)
+        case a.ApamaUnary():
+            return _unary(node, scope)
+        case a.ApamaBinary():
+            return _binary(node, scope)
+
+
+def bind_value(node: a.Expr, scope: ApamaScope) -> x.BoundExpr:
+    """A value that is no event. Errors: Refused, reported."""
+    found = bind_expression(node, scope)
+    if apama_type(found.type) is None:
+        scope.problems.fail(
+            "type-mismatch", f"expected a value, found {type_text(found.type)}", node.span, "name a field"
+        )
+    return found
+
+
+def bind_boolean(node: a.Expr, what: str, scope: ApamaScope) -> x.BoundExpr:
+    """A boolean. Errors: Refused, reported."""
+    found = bind_expression(node, scope)
+    if found.type != t.BOOLEAN:
+        fact = f"{what} must be a boolean, found {type_text(found.type)}"
+        scope.problems.fail("type-mismatch", fact, node.span, "write a comparison, such as x > 0")
+    return found
+
+
+def bind_constant(node: a.Expr, what: str, scope: ApamaScope) -> x.Const:
+    """A number that is known when the query is created. Errors: Refused, reported."""
+    found = fold_expr(bind_expression(node, replace(scope, items={}, place=what)))
+    if not isinstance(found, x.Const) or apama_type(found.type) not in (t.LONG, t.DOUBLE):
+        shown_ = type_text(found.type) if isinstance(found, x.Const) else "an expression"
+        fact = f"{what} must be a number, found {shown_}"
+        scope.problems.fail("wrong-parameter", fact, node.span, "it is known when the query is created, such as 10")
+    return found
+
+
+def _of_literal(value: object) -> Type:
+    if isinstance(value, bool):
+        return t.BOOLEAN
+    return t.LONG if isinstance(value, int) else t.DOUBLE if isinstance(value, float) else t.STRING
+
+
+# ---------------------------------------------------------------- names
+def _name(node: a.ApamaName, scope: ApamaScope) -> x.BoundExpr:
+    item = scope.items.get(node.name)
+    if item is None:
+        known = [*scope.items, *APAMA_AGGREGATES]
+        if not scope.items:
+            fact = f"{scope.place or 'this'} must be a constant, found `{node.name}`"
+            template = f'several conditions are separated by commas; text stands in double quotes: "{node.name}"'
+            how = template if scope.place == "a template" else "it is known when the query is created, such as 10"
+            scope.problems.fail("unknown-name", fact, node.span, how)
+        fields = [f"{n}.{node.name}" for n, i in scope.items.items() if i.scalar is None and _has(i, node.name)]
+        hint = f"did you mean `{fields[0]}`?" if fields else did_you_mean(node.name, known)
+        hint = hint or nearest_or_known_names(node.name, scope.items)
+        hint = "values are never null; only NaN is no number" if node.name.lower() == "null" else hint
+        scope.problems.fail("unknown-name", f"no item `{node.name}`", node.span, hint)
+    if item.scalar is not None:
+        return x.Prop(item.scalar, item.number, VALUE_COLUMN, span=node.span)
+    return x.EventOf(t.event_of(item.event_type.name), item.number, span=node.span)
+
+
+def _has(item: InputItem, name: str) -> bool:
+    return name in item.event_type.properties
+
+
+def _member(node: a.ApamaMember, scope: ApamaScope) -> x.BoundExpr:
+    target = bind_expression(node.target, scope)
+    event_type = scope.catalog.event_types.get(target.type.event or "")
+    if event_type is None and isinstance(target, x.EventOf):
+        event_type = next(i.event_type for i in scope.items.values() if i.number == target.stream)
+    name_at = Span(node.span.end - len(node.name), node.span.end)
+    if event_type is None:
+        how = f"write .{node.name}()" if node.name in VALUE_METHODS else "only events have fields"
+        scope.problems.fail("unknown-field", f"{type_text(target.type)} has no field `{node.name}`", name_at, how)
+    type_ = event_type.properties.get(node.name)
+    if type_ is None:
+        hint = nearest_or_known_names(node.name, event_type.properties)
+        scope.problems.fail("unknown-field", f"`{event_type.name}` has no field `{node.name}`", name_at, hint)
+    if isinstance(target, x.EventOf):
+        return x.Prop(type_, target.stream, node.name, span=node.span)
+    return x.MemberAccess(type_, target, node.name, span=node.span)
+
+
+def _round(scope: ApamaScope, target: x.BoundExpr, name: str) -> x.BoundExpr:
+    if apama_type(target.type) == t.LONG:
+        return target
+    inner = x.FunctionCall(t.LONG if name == "round" else t.DOUBLE, f"Math.{name}", (coerce(target, t.DOUBLE),))
+    return inner if name == "round" else x.Convert(t.LONG, inner)
+
+
+# What methods values have: the types of what they are called on, and what they give
+VALUE_METHODS: Mapping[str, tuple[tuple[Type, ...], Callable[[ApamaScope, x.BoundExpr, str], x.BoundExpr]]] = {
+    "abs": ((t.LONG, t.DOUBLE), lambda scope, e, name: x.FunctionCall(_wide(e.type), "Math.abs", (e,))),
+    "ceil": ((t.LONG, t.DOUBLE), _round),
+    "floor": ((t.LONG, t.DOUBLE), _round),
+    "round": ((t.LONG, t.DOUBLE), _round),
+    "toFloat": ((t.LONG, t.DOUBLE), lambda scope, e, name: coerce(e, t.DOUBLE)),
+    "toString": (
+        (t.LONG, t.DOUBLE, t.STRING, t.BOOLEAN),
+        lambda scope, e, name: x.Concat(t.STRING, (x.Const(t.STRING, ""), e)),
+    ),
+}
+
+
+def _wide(type_: Type) -> Type:
+    return apama_type(type_) or type_
+
+
+def _method(node: a.ApamaMember, scope: ApamaScope) -> x.BoundExpr:
+    target = bind_expression(node.target, scope)
+    found = VALUE_METHODS.get(node.name)
+    if found is None or apama_type(target.type) not in found[0]:
+        near = did_you_mean(node.name, VALUE_METHODS) if found is None else None
+        own = [name for name, (types, _) in VALUE_METHODS.items() if apama_type(target.type) in types]
+        hint = near or (f"it has {', '.join(own)}" if own else None)
+        scope.problems.fail("unknown-method", f"{type_text(target.type)} has no method `{node.name}`", node.span, hint)
+    if node.args:
+        fact = f"`{node.name}` takes no parameters"
+        scope.problems.fail("wrong-parameter", fact, node.span, f"write .{node.name}()")
+    return replace(found[1](scope, target, node.name), span=node.span)
+
+
+# ---------------------------------------------------------------- operators
+def _unary(node: a.ApamaUnary, scope: ApamaScope) -> x.BoundExpr:
+    operand = bind_expression(node.operand, scope)
+    if node.op == "not":
+        if operand.type != t.BOOLEAN:
+            _mismatch(node, operand, "a boolean", scope)
+        return x.LogicalNot(t.BOOLEAN, operand, span=node.span)
+    if apama_type(operand.type) not in (t.LONG, t.DOUBLE):
+        _mismatch(node, operand, "a number", scope)
+    if node.op == "+":
+        return operand
+    return fold_expr(x.Negate(_wide(operand.type), operand, span=node.span))
+
+
+def _mismatch(node: a.ApamaUnary | a.ApamaBinary, found: x.BoundExpr, wanted: str, scope: ApamaScope) -> None:
+    fact = f"`{node.op}` takes {wanted}, found {type_text(found.type)}"
+    hint = "booleans go with and, or, xor and not" if found.type == t.BOOLEAN else "of texts there is +, with a text"
+    if found.type.event:
+        hint = "name a field of it"
+    elif "number" not in wanted:
+        hint = "write a comparison, such as x > 0"
+    elif node.op == "+" and apama_type(found.type) == t.STRING:
+        hint = "text is added to text: write .toString() behind the other"
+    scope.problems.fail("type-mismatch", fact, found.span if found.span.end else node.span, hint)
+
+
+def _binary(node: a.ApamaBinary, scope: ApamaScope) -> x.BoundExpr:
+    left, right = bind_expression(node.left, scope), bind_expression(node.right, scope)
+    kinds = apama_type(left.type), apama_type(right.type)
+    if node.op in ("and", "or", "xor"):
+        for side in (left, right):
+            if side.type != t.BOOLEAN:
+                _mismatch(node, side, "booleans", scope)
+        if node.op == "xor":
+            return x.ComparisonExpr(t.BOOLEAN, "!=", left, right, span=node.span)
+        return x.Logic(t.BOOLEAN, node.op, (left, right), span=node.span)
+    if node.op in ("=", "!=", "<", "<=", ">", ">="):
+        return bind_comparison(node.op, left, right, node.span, scope)
+    if node.op == "+" and kinds == (t.STRING, t.STRING):
+        return x.Concat(t.STRING, (left, right), span=node.span)
+    for side, of in zip((left, right), kinds, strict=True):
+        if of not in (t.LONG, t.DOUBLE):
+            _mismatch(node, side, "numbers", scope)
+    if kinds == (t.LONG, t.LONG):
+        if node.op in "/%":
+            name = "whole division" if node.op == "/" else "whole remainder"
+            return fold_expr(x.FunctionCall(t.LONG, name, (left, right), span=node.span))
+        return fold_expr(x.Arith(t.LONG, node.op, left, right, span=node.span))
+    both = coerce(left, t.DOUBLE), coerce(right, t.DOUBLE)
+    return fold_expr(x.Arith(t.DOUBLE, node.op, *both, span=node.span))
+
+
+def bind_comparison(op: str, left: x.BoundExpr, right: x.BoundExpr, span: Span, scope: ApamaScope) -> x.BoundExpr:
+    """A comparison of values that have an order or are equal. Those with NaN are false. Errors: Refused, reported."""
+    kinds = apama_type(left.type), apama_type(right.type)
+    numbers = set(kinds) <= {t.LONG, t.DOUBLE}
+    if None in kinds or (kinds[0] != kinds[1] and not numbers):
+        fact = f"{type_text(left.type)} and {type_text(right.type)} cannot be compared"
+        more = "; .toString() makes text of others" if t.STRING in kinds else ""
+        hint = f"values of one type are compared{more}"
+        hint = "name fields of events" if None in kinds else hint
+        scope.problems.fail("type-mismatch", fact, span, hint)
+    if op not in ("=", "!=") and kinds[0] == t.BOOLEAN:
+        scope.problems.fail("type-mismatch", "booleans have no order", span, "compare them with = or !=")
+    known = isinstance(left, x.Const) or isinstance(right, x.Const)
+    if t.DOUBLE not in kinds or op not in ("=", "!=") or (op == "=" and known):
+        return x.ComparisonExpr(t.BOOLEAN, op, left, right, span=span)
+    ends = ("<=", ">=") if op == "=" else ("<", ">")
+    parts = tuple(x.ComparisonExpr(t.BOOLEAN, each, left, right, span=span) for each in ends)
+    return x.Logic(t.BOOLEAN, "and" if op == "=" else "or", parts, span=span)
+
+
+# ---------------------------------------------------------------- aggregates
+def _call(node: a.ApamaCall, scope: ApamaScope) -> x.BoundExpr:
+    rule = APAMA_AGGREGATES.get(node.name)
+    if rule is None:
+        if node.name in scope.catalog.event_types:
+            fact = f"a new `{node.name}` stands inside an expression"
+            scope.problems.fail("wrong-event", fact, node.span, "a new event is what a query selects")
+        known = (*APAMA_AGGREGATES, *scope.catalog.event_types)
+        declared = f"an event is declared before the query: event {node.name} {{ … }}"
+        others = f"there are {', '.join(APAMA_AGGREGATES)}; {declared}"
+        hint = did_you_mean(node.name, known) or others
+        scope.problems.fail("unknown-name", f"no aggregate or event type `{node.name}`", node.span, hint)
+    if scope.place is not None:
+        fact = f"the aggregate `{node.name}` in {scope.place}"
+        scope.problems.fail("aggregate-not-allowed", fact, node.span, "aggregate in a stream of its own")
+    least, most = rule.counts
+    if not least <= len(node.args) <= most:
+        wanted = f"{least}" if least == most else f"{least} or {most}"
+        fact = f"`{node.name}` takes {wanted} parameter{'s' if most != 1 else ''}, found {len(node.args)}"
+        scope.problems.fail("wrong-parameter", fact, node.span, f"write {rule.form(node.name)}")
+    args = [bind_value(arg, scope) for arg in node.args[: rule.values]]
+    if rule.numbers:
+        for arg in args:
+            if apama_type(arg.type) not in (t.LONG, t.DOUBLE):
+                fact = f"`{node.name}` takes numbers, found {type_text(arg.type)}"
+                hint = f"other values are taken by {', '.join(n for n, r in APAMA_AGGREGATES.items() if not r.numbers)}"
+                scope.problems.fail("type-mismatch", fact, arg.span, hint)
+    index = None
+    if len(node.args) > rule.values:
+        at = bind_constant(node.args[rule.values], f"the index of `{node.name}`", scope)
+        if not isinstance(at.value, int):
+            fact = f"the index of `{node.name}` must be an integer"
+            scope.problems.fail("wrong-parameter", fact, at.span, f"write {rule.form(node.name)}")
+        index = at.value
+    return rule.make(_Aggregate(node.name, node.span, scope), args, index)
+
+
+@dataclass(frozen=True, slots=True)
+class _Aggregate:
+    """An aggregate call that is being bound."""
+
+    name: str
+    span: Span
+    scope: ApamaScope
+
+    def of(self, name: str, args: tuple[x.BoundExpr, ...], type_: Type, **more: object) -> x.BoundExpr:
+        """The value of the plan's aggregate `name`; null over an empty window."""
+        call = AggregateCall(name, args, type_, span=self.span, **more)  # type: ignore[arg-type]
+        number = self.scope.calls.setdefault(call, len(self.scope.calls))
+        return x.AggregateRef(type_, number, span=self.span)
+
+    def never_null(self, value: x.BoundExpr, empty: object = None) -> x.BoundExpr:
+        """`value`, and over an empty window that of its type, or `empty`."""
+        default = EMPTY_WINDOW_VALUES[value.type] if empty is None else empty
+        return x.FunctionCall(value.type, "coalesce", (value, x.Const(value.type, default)), span=self.span)
+
+
+def _number(e: x.BoundExpr) -> x.BoundExpr | None:
+    """The condition that a floating value is not NaN; None where it cannot be."""
+    return x.ComparisonExpr(t.BOOLEAN, "<=", e, x.Const(t.DOUBLE, math.inf)) if apama_type(e.type) == t.DOUBLE else None
+
+
+def _sum(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.BoundExpr:
+    (arg,), of = args, _wide(args[0].type)
+    summed = arg if arg.type == of else x.Convert(of, arg, span=arg.span)  # the sum is of the type of what is summed
+    return call.never_null(call.of("sum", (summed,), of, filter=_number(arg)), 0 if of == t.LONG else 0.0)
+
+
+def _count(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.BoundExpr:
+    if args and args[0].type == t.BOOLEAN:
+        return call.of("count", (), t.LONG, filter=args[0])
+    return call.of("count", tuple(args), t.LONG, filter=_number(args[0]) if args else None)
+
+
+def _count_unique(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.BoundExpr:
+    return call.of("count", (args[0],), t.LONG, distinct=True, filter=_number(args[0]))
+
+
+def _statistic(name: str) -> Callable[[_Aggregate, list[x.BoundExpr], int | None], x.BoundExpr]:
+    def make(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.BoundExpr:
+        return call.never_null(call.of(name, (coerce(args[0], t.DOUBLE),), t.DOUBLE, filter=_number(args[0])))
+
+    return make
+
+
+def _wavg(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.BoundExpr:
+    value, weight = (coerce(arg, t.DOUBLE) for arg in args)
+    product = x.Arith(t.DOUBLE, "*", value, weight)
+    known = _number(product)
+    sums = [call.of("sum", (each,), t.DOUBLE, filter=known) for each in (product, weight)]
+    return call.never_null(x.Arith(t.DOUBLE, "/", sums[0], sums[1], span=call.span))
+
+
+def _extreme(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.BoundExpr:
+    return call.never_null(call.of(call.name, (args[0],), _wide(args[0].type), filter=_number(args[0])))
+
+
+def _placed(
+    end: str, of_index: Callable[[int], int]
+) -> Callable[[_Aggregate, list[x.BoundExpr], int | None], x.BoundExpr]:
+    """The value at a place, counted from the first item; from the last where it is negative."""
+
+    def make(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.BoundExpr:
+        place = of_index(0 if index is None else index)
+        name, at = ("first", place) if place >= 0 else ("last", -1 - place)
+        more: dict[str, object] = {} if at == 0 else {"index": x.Const(t.INT, at)}
+        return call.never_null(call.of(name, (args[0],), _wide(args[0].type), **more))
+
+    return make
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateRule:
+    """One aggregate: how many parameters it takes (`values` of them per item, then an index), and what it is."""
+
+    make: Callable[[_Aggregate, list[x.BoundExpr], int | None], x.BoundExpr]
+    doc: str
+    counts: tuple[int, int] = (1, 1)
+    values: int = 1
+    numbers: bool = False
+
+    def form(self, name: str) -> str:
+        """A call of the aggregate `name`, as it is written."""
+        most = ("value", "weight")[: self.values] + ("0",) * (self.counts[1] - self.values)
+        return f"{name}({', '.join(most)})"
+
+
+APAMA_AGGREGATES: Mapping[str, AggregateRule] = {
+    "avg": AggregateRule(_statistic("avg"), "the mean; NaN of none", numbers=True),
+    "count": AggregateRule(
+        _count, "how many items; with a value those that have one, of booleans those that are true", (0, 1)
+    ),
+    "countUnique": AggregateRule(_count_unique, "how many different values"),
+    "first": AggregateRule(_placed("first", lambda i: 0), "the value of the oldest item"),
+    "last": AggregateRule(_placed("last", lambda i: -1), "the value of the newest item"),
+    "max": AggregateRule(_extreme, "the largest value"),
+    "mean": AggregateRule(_statistic("avg"), "the mean; NaN of none", numbers=True),
+    "min": AggregateRule(_extreme, "the smallest value"),
+    "nth": AggregateRule(_placed("nth", lambda i: i), "the value of item i, 0 being the oldest, -1 the newest", (2, 2)),
+    "prior": AggregateRule(_placed("prior", lambda i: -1 - i), "the value i items before the newest", (2, 2)),
+    "stddev": AggregateRule(_statistic("stddevpop"), "the standard deviation of a population", numbers=True),
+    "stddev2": AggregateRule(_statistic("stddev"), "the standard deviation of a sample", numbers=True),
+    "sum": AggregateRule(_sum, "the sum; 0 of none", numbers=True),
+    "wavg": AggregateRule(_wavg, "the mean weighted by a second value", (2, 2), 2, numbers=True),
+}

@@ -1,0 +1,265 @@
+"""Apama text to `tree.Program`; what is no such text is told in Apama's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from lark import Lark, Token, Transformer, Tree, v_args
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+
+from cepbook.dialects.apama import tree as a
+from cepbook.dialects.apama.hints import APAMA_KEYWORDS, diagnose
+from cepbook.errors import Diagnostic, ParseError, Span
+from cepbook.lang.syntax.reader.parser_tables import load_parser
+
+ORIGIN = "apama"
+_LARGEST = 2**63 - 1
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Lark:
+    return load_parser(ORIGIN, ("apama.lark",), "contextual")
+
+
+@lru_cache(maxsize=16)
+def parse(text: str) -> a.ApamaProgram:
+    """What `text` consists of. Errors: ParseError with the first thing that is wrong."""
+    try:
+        found: Tree[Token] = _parser().parse(text)
+    except UnexpectedInput as error:
+        raise ParseError((_diagnostic(error, text),), text, ORIGIN) from None
+    try:
+        made: a.ApamaProgram = _Reader().transform(found)
+    except VisitError as error:
+        if isinstance(error.orig_exc, _Refused):
+            raise ParseError((error.orig_exc.diagnostic,), text, ORIGIN) from None
+        raise
+    return made
+
+
+class _Refused(Exception):
+    """What the grammar takes at a token, and the language does not."""
+
+    def __init__(self, token: Token, fact: str, hint: str) -> None:
+        self.diagnostic = Diagnostic("syntax-error", fact, _of(token), hint)
+        super().__init__(fact)
+
+
+def _own(token: Token) -> str:
+    """The name of an item, a stream or a type."""
+    if token in APAMA_KEYWORDS:
+        hint = "it means something in queries; fields may be called so"
+        raise _Refused(token, f"`{token}` is a keyword, it cannot be a name", hint)
+    return str(token)
+
+
+def _diagnostic(error: UnexpectedInput, text: str) -> Diagnostic:
+    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
+        start = error.token.start_pos or 0
+        return diagnose(text, Span(start, start + len(error.token)), str(error.token), set(error.accepts or ()))
+    if isinstance(error, UnexpectedCharacters):
+        start = error.pos_in_stream or 0
+        word = re.compile(r"\w+|.", re.DOTALL).match(text, start)
+        found = word.group() if word is not None else ""
+        return diagnose(text, Span(start, start + len(found)), found, set(error.allowed or ()))
+    end = len(text.rstrip())
+    accepts = set(error.accepts or ()) if isinstance(error, UnexpectedToken) else set[str]()
+    return diagnose(text, Span(end, end), "", accepts)
+
+
+class _Reader(Transformer[Token, Any]):
+    """A method for each rule of the grammar; children of rules that are left out are None."""
+
+    # ---- expressions
+    @v_args(meta=True)
+    def float(self, meta: Any, children: Sequence[Token]) -> a.Expr:
+        return a.ApamaLiteral(float(children[0]), span=_span(meta))
+
+    @v_args(meta=True)
+    def integer(self, meta: Any, children: Sequence[Token]) -> a.Expr:
+        (token,) = children
+        value = int(token, 0) if token[:2] in ("0x", "0X") else int(token)
+        if value > _LARGEST:
+            raise _Refused(token, "an integer has 64 bits, this one needs more", "write a float, such as 1e20")
+        return a.ApamaLiteral(value, span=_span(meta))
+
+    @v_args(meta=True)
+    def string(self, meta: Any, children: Sequence[Token]) -> a.Expr:
+        text = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), children[0][1:-1])
+        return a.ApamaLiteral(text, span=_span(meta))
+
+    @v_args(meta=True)
+    def true(self, meta: Any, children: Sequence[Token]) -> a.Expr:
+        return a.ApamaLiteral(True, span=_span(meta))
+
+    @v_args(meta=True)
+    def false(self, meta: Any, children: Sequence[Token]) -> a.Expr:
+        return a.ApamaLiteral(False, span=_span(meta))
+
+    @v_args(meta=True)
+    def name(self, meta: Any, children: Sequence[Token]) -> a.Expr:
+        return a.ApamaName(_own(children[0]), span=_span(meta))
+
+    @v_args(meta=True)
+    def member(self, meta: Any, children: Sequence[Any]) -> a.Expr:
+        return a.ApamaMember(children[0], str(children[1]), span=_span(meta))
+
+    @v_args(meta=True)
+    def method(self, meta: Any, children: Sequence[Any]) -> a.Expr:
+        target, name, *args = children
+        return a.ApamaMember(target, str(name), _given(args), span=_span(meta))
+
+    @v_args(meta=True)
+    def call(self, meta: Any, children: Sequence[Any]) -> a.Expr:
+        return a.ApamaCall(str(children[0]), _given(children[1:]), span=_span(meta))
+
+    @v_args(meta=True)
+    def unary(self, meta: Any, children: Sequence[Any]) -> a.Expr:
+        return a.ApamaUnary(str(children[0]), children[1], span=_span(meta))
+
+    @v_args(meta=True)
+    def binary(self, meta: Any, children: Sequence[Any]) -> a.Expr:
+        return a.ApamaBinary(str(children[1]), children[0], children[2], span=_span(meta))
+
+    compare = binary
+
+    def relop(self, children: Sequence[Token]) -> str:
+        return str(children[0])
+
+    def equal(self, children: Sequence[Token]) -> str:
+        return "="
+
+    # ---- templates
+    @v_args(meta=True)
+    def template(self, meta: Any, children: Sequence[Any]) -> a.EventTemplate:
+        return a.EventTemplate(_own(children[0]), _given(children[1:]), span=_span(meta))
+
+    @v_args(meta=True)
+    def named(self, meta: Any, children: Sequence[Any]) -> a.TemplateConstraint:
+        return a.TemplateConstraint(str(children[0]), children[1], children[2], span=_span(meta))
+
+    @v_args(meta=True)
+    def named_range(self, meta: Any, children: Sequence[Any]) -> a.TemplateConstraint:
+        return a.TemplateConstraint(str(children[0]), "in", *children[1], span=_span(meta))
+
+    @v_args(meta=True)
+    def compared(self, meta: Any, children: Sequence[Any]) -> a.TemplateConstraint:
+        return a.TemplateConstraint(None, children[0], children[1], span=_span(meta))
+
+    @v_args(meta=True)
+    def ranged(self, meta: Any, children: Sequence[Any]) -> a.TemplateConstraint:
+        return a.TemplateConstraint(None, "in", *children[0], span=_span(meta))
+
+    @v_args(meta=True)
+    def positional(self, meta: Any, children: Sequence[Any]) -> a.TemplateConstraint:
+        return a.TemplateConstraint(None, "=", children[0], span=_span(meta))
+
+    @v_args(meta=True)
+    def any(self, meta: Any, children: Sequence[Any]) -> a.TemplateConstraint:
+        return a.TemplateConstraint(None, "=", None, span=_span(meta))
+
+    def range(self, children: Sequence[Any]) -> tuple[a.Expr, a.Expr]:
+        return children[0], children[1]
+
+    @v_args(meta=True)
+    def stream_name(self, meta: Any, children: Sequence[Token]) -> a.StreamReference:
+        return a.StreamReference(_own(children[0]), span=_span(meta))
+
+    # ---- windows
+    @v_args(meta=True)
+    def everything(self, meta: Any, children: Sequence[Any]) -> a.ApamaWindow:
+        return a.ApamaWindow(True, children[0] or (), span=_span(meta))
+
+    @v_args(meta=True)
+    def by_time(self, meta: Any, children: Sequence[Any]) -> a.ApamaWindow:
+        partition, within, retain, unique = children
+        return a.ApamaWindow(False, partition or (), within, retain, unique, span=_span(meta))
+
+    @v_args(meta=True)
+    def by_size(self, meta: Any, children: Sequence[Any]) -> a.ApamaWindow:
+        partition, retain, unique = children
+        return a.ApamaWindow(False, partition or (), None, retain, unique, span=_span(meta))
+
+    def partition(self, children: Sequence[Any]) -> tuple[a.Expr, ...]:
+        return _given(children)
+
+    def within(self, children: Sequence[Any]) -> tuple[a.Expr, a.Expr | None]:
+        return children[0], children[1]
+
+    retain = within
+
+    def unique(self, children: Sequence[Any]) -> a.Expr:
+        return children[0]  # type: ignore[no-any-return]
+
+    # ---- queries
+    @v_args(meta=True)
+    def query(self, meta: Any, children: Sequence[Any]) -> a.ApamaQuery:
+        item, source, window, second, where, group_by, having, rstream, select, alias = children
+        first = a.QueryInput(_own(item), source, window, span=_of(item))
+        inputs, keys = ((first,), None) if second is None else ((first, second[0]), second[1])
+        removed = None if rstream is None else _of(rstream)
+        return a.ApamaQuery(inputs, keys, where, group_by or (), having, removed, select, alias, span=_span(meta))
+
+    def cross(self, children: Sequence[Any]) -> tuple[a.QueryInput, None]:
+        item, source, window = children
+        return a.QueryInput(_own(item), source, window, span=_of(item)), None
+
+    def equi(self, children: Sequence[Any]) -> tuple[a.QueryInput, tuple[a.Expr, a.Expr]]:
+        item, source, window, left, right = children
+        return a.QueryInput(_own(item), source, window, span=_of(item)), (left, right)
+
+    def where(self, children: Sequence[Any]) -> a.Expr:
+        return children[0]  # type: ignore[no-any-return]
+
+    having = where
+
+    def group_by(self, children: Sequence[Any]) -> tuple[a.Expr, ...]:
+        return _given(children)
+
+    def name_of(self, children: Sequence[Token]) -> str:
+        return str(children[0])
+
+    # ---- declarations
+    @v_args(meta=True)
+    def using(self, meta: Any, children: Sequence[Token]) -> a.UsingDeclaration:
+        return a.UsingDeclaration(".".join(children), span=_span(meta))
+
+    @v_args(meta=True)
+    def type(self, meta: Any, children: Sequence[Any]) -> a.TypeReference:
+        return a.TypeReference(str(children[0]), _given(children[1:]), span=_span(meta))
+
+    def field(self, children: Sequence[Any]) -> tuple[a.TypeReference, str]:
+        return children[0], str(children[1])
+
+    @v_args(meta=True)
+    def event_decl(self, meta: Any, children: Sequence[Any]) -> a.EventDeclaration:
+        name, *fields = children
+        return a.EventDeclaration(_own(name), tuple(fields), span=_span(meta))
+
+    @v_args(meta=True)
+    def stream_decl(self, meta: Any, children: Sequence[Any]) -> a.StreamDeclaration:
+        type_, name, value = children
+        return a.StreamDeclaration(type_, _own(name), value, span=_span(meta))
+
+    @v_args(meta=True)
+    def start(self, meta: Any, children: Sequence[Any]) -> a.ApamaProgram:
+        *declarations, result = children
+        return a.ApamaProgram(tuple(declarations), result, span=_span(meta))
+
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def _span(meta: Any) -> Span:
+    return Span(meta.start_pos, meta.end_pos)
+
+
+def _of(token: Token) -> Span:
+    return Span(token.start_pos or 0, token.end_pos or 0)
+
+
+def _given(children: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(child for child in children if child is not None)

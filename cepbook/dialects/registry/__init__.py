@@ -1,0 +1,83 @@
+"""The dialects that cepbook reads: each a grammar, a translation to the plan that they share, and a row here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from cepbook.dialects import apama
+from cepbook.dialects.dialect import Dialect
+from cepbook.dialects.streamcruncher import reader
+from cepbook.errors import UsageError, hint_line
+from cepbook.lang.bind import Options, bind
+from cepbook.lang.bind.substitution import substitute
+from cepbook.lang.explain.syntax_tree import show_ast
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.plan.nodes import ModulePlan
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.reader import parser
+from cepbook.lang.syntax.source_text import dialect_of, settings_of
+
+__all__ = ["DIALECTS", "Dialect", "declared_names", "find_dialect", "translate"]
+
+_CREATES = (ast.CreateSchema, ast.CreateContext, ast.CreateWindow, ast.CreateTable, ast.CreateVariable)
+
+
+def _epl(text: str, catalog: Catalog, names: Collection[str], options: Options) -> ModulePlan:
+    return bind(
+        substitute(parser.parse_epl(text), settings_of(text).get("parameters"), text), catalog, text, names, options
+    )
+
+
+def _declared_in_epl(text: str) -> frozenset[str]:
+    """The names that a module gives to statements, event types, contexts and other objects."""
+    found: set[str] = set()
+    for statement in parser.parse_epl(text).statements:
+        for annotation in statement.annotations:
+            if annotation.name.lower() == "name" and isinstance(annotation.value, str):
+                found.add(annotation.value)
+        if isinstance(statement, _CREATES):
+            found.add(statement.name)
+        elif isinstance(statement, ast.CreateExpression):
+            found.add(statement.declaration.name)
+    return frozenset(found)
+
+
+_PARAMETERS = {"parameters": "values of the parameters, by name or number, see `lang.dialects.parameters`"}
+_ROWS = (
+    Dialect(
+        "epl",
+        "EPL, the event processing language of Esper",
+        _epl,
+        _declared_in_epl,
+        "epl",
+        settings=_PARAMETERS,
+        tree=lambda text: show_ast(parser.parse_epl(text)),
+    ),
+    apama.DIALECT,
+    reader.DIALECT,
+)
+
+DIALECTS: dict[str, Dialect] = {row.name: row for row in _ROWS}
+
+
+def find_dialect(name: str) -> Dialect:
+    """The dialect called `name`. Errors: UsageError with the nearest known name."""
+    found = DIALECTS.get(name)
+    if found is None:
+        raise UsageError(f"there is no dialect `{name}`{hint_line(name, DIALECTS)} (known: {', '.join(DIALECTS)})")
+    return found
+
+
+def translate(text: str, catalog: Catalog, names: Collection[str] = (), options: Options = Options()) -> ModulePlan:
+    """The plan of a text in its dialect. Errors: ParseError, BindError, UsageError for a setting that there is not."""
+    found = find_dialect(dialect_of(text))
+    for name in settings_of(text):
+        if name not in found.settings:
+            known = f" (known: {', '.join(found.settings)})" if found.settings else ""
+            raise UsageError(f"{found.name} has no setting `{name}`{hint_line(name, found.settings)}{known}")
+    return found.translate(text, catalog, names, options)
+
+
+def declared_names(text: str) -> frozenset[str]:
+    """The names that a text gives to statements, event types and the like. Errors: ParseError."""
+    return find_dialect(dialect_of(text)).declares(text)

@@ -1,0 +1,118 @@
+"""Alerts: which partitions are correlated by which columns, and the patterns that are watched for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from cepbook.errors import nearest_or_known_names
+from cepbook.lang import types as t
+from cepbook.lang.bind.scope import ModuleScope, describe_type
+from cepbook.lang.plan.catalog import StoreType
+from cepbook.lang.plan.cycles import Correlation, PresencePattern
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+_UNKEYED = t.UNHASHABLE
+
+
+class BoundPartition(Protocol):
+    """A bound partition."""
+
+    @property
+    def alias(self) -> str: ...
+
+    @property
+    def columns(self) -> Mapping[str, Type] | None: ...
+
+
+RelationDeclarer = Callable[[str, Mapping[str, Type] | None], StoreType]
+
+
+def bind_alert(
+    node: ast.AlertStream, relations: Mapping[str, BoundPartition], declare: RelationDeclarer, module: ModuleScope
+) -> Correlation | None:
+    """What is correlated; None when the report says why not. Partitions are numbered in the order of the sources."""
+    aliases = [each.source.alias or "" for each in node.sources]
+    before = len(module.problems.found)
+    if len(node.sources) < 2:
+        fact = "an alert correlates at least two sources"
+        hint = "with one stream a select over its partition is enough"
+        module.problems.add("wrong-parameter", fact, node.sources[0].span, hint)
+    ids = _ids(node.sources, relations, module)
+    columns = tuple(_projected(each, aliases, relations, module) for each in node.columns)
+    names = [each.alias.text for each in node.columns]
+    for each in node.columns:
+        if names.count(each.alias.text) > 1:
+            hint = "give it another name behind as"
+            module.problems.add("duplicate-name", f"column `{each.alias.text}` occurs twice", each.alias.span, hint)
+    patterns = tuple(_pattern(each, aliases, module) for each in node.patterns)
+    if len(module.problems.found) > before or any(relations[alias].columns is None for alias in aliases):
+        return None
+    return Correlation(ids, patterns, columns, declare("alert", None), span=node.span)
+
+
+def _ids(
+    sources: Sequence[ast.Correlated], relations: Mapping[str, BoundPartition], module: ModuleScope
+) -> tuple[str, ...]:
+    """The columns that hold the ids, all of one type ("Multi-Stream Correlation": "of the same Data Type")."""
+    first: Type | None = None
+    for each in sources:
+        relation = relations.get(each.source.alias or "")
+        type_ = _column(each.column, relation, module)
+        if type_ is None:
+            continue
+        if type_.name in _UNKEYED:
+            columns = {} if relation is None else relation.columns or {}
+            hint = nearest_or_known_names(None, [name for name, of in columns.items() if of.name not in _UNKEYED])
+            module.problems.add(
+                "type-mismatch", f"{describe_type(type_)} tells no events apart", each.column.span, hint
+            )
+        elif first is not None and type_ not in (first, t.NULL) and first != t.NULL:
+            fact = f"ids of type {describe_type(type_)} are correlated with ids of type {describe_type(first)}"
+            hint = "ids are of the same type in all sources"
+            module.problems.add("type-mismatch", fact, each.column.span, hint)
+        first = type_ if first is None else first
+    return tuple(each.column.text for each in sources)
+
+
+def _column(name: ast.Name, relation: BoundPartition | None, module: ModuleScope) -> Type | None:
+    if relation is None or relation.columns is None:
+        return None
+    found = relation.columns.get(name.text)
+    if found is None:
+        hint = nearest_or_known_names(name.text, relation.columns)
+        module.problems.add("unknown-property", f"no column `{name.text}` in `{relation.alias}`", name.span, hint)
+        return t.NULL
+    return found
+
+
+def _projected(
+    node: ast.Projected, aliases: Sequence[str], relations: Mapping[str, BoundPartition], module: ModuleScope
+) -> tuple[int, str, str]:
+    number = _number(node.source, aliases, module)
+    if number is not None:
+        _column(node.column, relations.get(node.source.text), module)
+    return number or 0, node.column.text, node.alias.text
+
+
+def _number(name: ast.Name, aliases: Sequence[str], module: ModuleScope) -> int | None:
+    if name.text in aliases:
+        return aliases.index(name.text)
+    hint = nearest_or_known_names(name.text, aliases)
+    module.problems.add("unknown-name", f"no source `{name.text}` in this alert", name.span, hint)
+    return None
+
+
+def _pattern(node: ast.Present, aliases: Sequence[str], module: ModuleScope) -> PresencePattern:
+    seen: set[str] = set()
+    for name in (*node.wanted, *node.unwanted):
+        if name.text in seen:
+            fact = f"`{name.text}` stands twice in one present"
+            module.problems.add("duplicate-name", fact, name.span, "leave one of them out")
+        seen.add(name.text)
+    if not node.wanted:
+        fact = "a pattern wants at least one source to be present"
+        module.problems.add("wrong-parameter", fact, node.span, "take not away from one of them")
+    numbers = [tuple(_number(name, aliases, module) or 0 for name in side) for side in (node.wanted, node.unwanted)]
+    return PresencePattern(*numbers, span=node.span)

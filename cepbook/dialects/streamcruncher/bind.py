@@ -1,0 +1,454 @@
+"""Running queries: from the tree of a dialect that is run in cycles to the plan (`lang.cycles`).
+
+The partitions of a query are bound first, in the order of the text. Each is a relation then, which the select reads
+like a named window: it is bound as every select is, and a row's status is one of its properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cepbook.dialects.streamcruncher.alerts import bind_alert
+from cepbook.dialects.streamcruncher.stages import bind_stages
+from cepbook.errors import Span, UsageError, known_names_line, nearest_or_known_names
+from cepbook.lang import types as t
+from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.scope import ModuleScope
+from cepbook.lang.bind.statements.select import bind_select
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.catalog import EventType, StoreType
+from cepbook.lang.plan.cycles import DEAD, NEW, STATUS, StreamPartition
+from cepbook.lang.plan.nodes import CycleStatement, SelectStatement
+from cepbook.lang.plan.relational import Aggregation, Having, SourceNode
+from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.ast.syntax_node import replace_nodes, walk
+from cepbook.lang.types import Type
+
+_LEAVE = "leave the condition out"
+_RENAME = "give it another name behind as"
+_WITHIN = "alert"  # the name of the relation of what an alert makes
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRelation:
+    """What a select reads under `alias`: `partition` is its number, None: a table, or what an alert makes.
+
+    Of `columns` None is known when its stream is not.
+    """
+
+    alias: str
+    type_name: str
+    columns: Mapping[str, Type] | None
+    partition: int | None = None
+
+
+@dataclass(slots=True)
+class _Query:
+    module: ModuleScope
+    settings: Mapping[str, Any]
+    partitions: list[StreamPartition] = field(default_factory=list)
+    relations: dict[int, BoundRelation] = field(default_factory=dict)  # by the place of their stream in the text
+    internal: list[str] = field(default_factory=list)
+
+    def declare(self, alias: str, columns: Mapping[str, Type] | None) -> StoreType:
+        """A name in the catalogue for a relation."""
+        name = alias
+        while name in self.module.catalog.event_types or name in self.module.dropped:
+            name += "'"
+        self.internal.append(name)
+        store = StoreType(name, "window", collects=True)
+        if columns is None:
+            self.module.dropped.add(name)
+        else:
+            self.module.catalog.event_types[name] = EventType(name, {**columns, STATUS: t.INT})
+            self.module.catalog.stores[name] = store
+        return store
+
+
+def bind_running_query(
+    node: ast.RunningQuery, name: str, heading: StatementHeading, module: ModuleScope, settings: Mapping[str, Any]
+) -> CycleStatement | None:
+    """The statement; None when the report says why not. Errors: UsageError for a setting that makes no sense."""
+    query = _Query(module, settings)
+    module.only_functions = True
+    before = len(module.problems.found)
+    streams = [each for each in _sources(node.select) if isinstance(each.stream, ast.PartitionStream)]
+    for source in sorted(streams, key=lambda each: each.stream.span.start):
+        _partition(source, query)
+    correlation = None
+    for source in node.select.sources:
+        if isinstance(source.stream, ast.AlertStream):
+            by_alias = {r.alias: r for r in query.relations.values()}
+            correlation = bind_alert(source.stream, by_alias, query.declare, module)
+            columns = None if correlation is None else _composite(correlation.columns, query)
+            store = query.declare(_WITHIN, columns) if correlation is None else correlation.store
+            if correlation is not None:
+                module.catalog.event_types[store.name] = EventType(store.name, columns or {})
+                module.catalog.stores[store.name] = store
+            query.relations[source.stream.span.start] = BoundRelation("", store.name, columns)
+    if any(each.code == "duplicate-name" for each in module.problems.found[before:]):
+        return None  # whose columns are meant is not known
+    _refuse_nested(node.select, module)
+    select = _Reads(query, node.select, None).rewritten()
+    found = bind_select(select, name, heading, module)
+    for each in query.internal:
+        module.requires.pop(("event type", each), None)
+    every = _every(settings, module)
+    if found is None or len(query.partitions) < len(streams) or module.problems.found:
+        return None
+    _check_kind(found, module)
+    return CycleStatement(
+        name=name,
+        named=heading.name is not None,
+        epl=module.text(node.span),
+        annotations=heading.annotations,
+        partitions=tuple(query.partitions),
+        correlation=correlation,
+        select=found,
+        output_type=found.output_type,
+        every=every,
+        fills=_choice(settings, "sliding", ("one", "fill"), "one") == "fill",
+        seed=_whole(settings, "seed", 0),
+        span=node.span,
+    )
+
+
+def _check_kind(found: SelectStatement, module: ModuleScope) -> None:
+    """As SQL has it, rows of groups have nothing but keys and aggregates."""
+    if found.kind not in ("aggregated", "aggregated_grouped"):
+        return
+    rows = found.root.input.input if isinstance(found.root.input, Having) else found.root.input
+    keys = rows.keys if isinstance(rows, Aggregation) else ()
+    clauses = {
+        "a column is selected that": [each.value for each in found.root.columns],
+        "having names a column that": [found.root.input.predicate] if isinstance(found.root.input, Having) else [],
+        "order by names a column that": [each for each, _ in found.root.order_by],
+    }
+    places = ((clause, at) for clause, values in clauses.items() for each in values for at in _outside(each, keys))
+    clause, span = next(places, ("a column is selected that", found.span))
+    hint = "add it to group by, or take an aggregate of it" if keys else "add group by"
+    module.problems.add("invalid-group-by", f"{clause} is neither grouped nor aggregated", span, hint)
+
+
+def _outside(value: x.BoundExpr, keys: Sequence[x.BoundExpr]) -> Iterator[Span]:
+    """Where `value` reads a row beside the keys of its group; what is inside of an aggregate is no part of it."""
+    if isinstance(value, x.Prop) and value not in keys:
+        yield value.span
+    elif value not in keys:
+        for inner in x.children(value):
+            yield from _outside(inner, keys)
+
+
+def _refuse_nested(node: ast.Select, module: ModuleScope) -> None:
+    """As SQL has it, there are no aggregates in aggregates."""
+    for outer in _aggregates(node):
+        inner = next((each for arg in outer.args or () for each in _aggregates(arg)), None)
+        if inner is not None:
+            fact = f"`{inner.name}` inside the aggregate `{outer.name}`"
+            hint = "aggregate in a partition first: (partition … with …)"
+            module.problems.add("nested-aggregate", fact, inner.span, hint)
+
+
+def _aggregates(node: object) -> Iterator[ast.NameStep]:
+    """The calls of aggregates in a tree; of two values and more, min and max are functions."""
+    calls = (each for each in walk(node) if isinstance(each, ast.NameStep) and each.args is not None)
+    return (each for each in calls if each.name.lower() in AGGREGATES and len(each.args or ()) < 2)
+
+
+def _sources(node: object) -> Iterator[ast.StreamSource]:
+    """All sources in a tree, those of alerts and subqueries included."""
+    return (each for each in walk(node) if isinstance(each, ast.StreamSource))
+
+
+# ---------------------------------------------------------------- partitions
+def _partition(source: ast.StreamSource, query: _Query) -> None:
+    stream, module, settings = source.stream, query.module, query.settings
+    assert isinstance(stream, ast.PartitionStream) and source.alias is not None
+    if any(source.alias == each.alias for each in query.relations.values()):
+        at = module.word(source.alias, Span(stream.stages[-1].span.end, source.span.end))
+        module.problems.add("duplicate-name", f"`{source.alias}` names two partitions", at, _RENAME)
+    event_type = module.catalog.event_types.get(stream.type_name)
+    if event_type is not None and stream.type_name in module.catalog.stores:
+        kind = module.catalog.stores[stream.type_name].kind
+        fact = f"`{stream.type_name}` is a {'named window' if kind == 'window' else kind}, whose rows are kept already"
+        module.problems.add("wrong-parameter", fact, stream.span, "read it without a partition")
+    if event_type is None:
+        streams = [name for name in module.catalog.event_types if name not in module.catalog.stores]
+        hint = nearest_or_known_names(stream.type_name, streams)
+        hint = hint or f"declare it in EPL: create schema {stream.type_name} (id long)"
+        module.problems.add("unknown-type", f"no stream `{stream.type_name}`", stream.span, hint)
+    else:
+        module.need("event type", stream.type_name)
+    nothing = ast.Select((), (), span=stream.span)
+    found = bind_stages(stream, source.alias, event_type, _Reads(query, nothing, None).expr, module)
+    store = query.declare(source.alias, found.columns)
+    number = len(query.partitions)
+    query.relations[stream.span.start] = BoundRelation(source.alias, store.name, found.columns, number)
+    weight = _of_stream(settings, "weights", stream.type_name, module)
+    if weight is not None and (isinstance(weight, bool) or not isinstance(weight, (int, float)) or not weight >= 0):
+        raise UsageError(f"the weight of `{stream.type_name}` is a number not below 0, found {weight!r}")
+    time = _of_stream(settings, "timestamp", stream.type_name, module)
+    if time is not None and event_type is not None:
+        of = event_type.properties
+        if time not in of:
+            raise UsageError(
+                f"`{stream.type_name}` has no column `{time}` for timestamps{known_names_line(str(time), of)}"
+            )
+        if not t.is_integral(of[time]):
+            raise UsageError(f"the timestamp `{time}` of `{stream.type_name}` is in milliseconds, found {of[time]}")
+    known = () if event_type is None else tuple(event_type.properties)
+    read = SourceNode(stream.type_name, found.filter, source.alias, span=stream.span)
+    weight = 1.0 if weight is None else float(weight)
+    query.partitions.append(StreamPartition(read, known, found.stages, store, weight, time, span=source.span))
+
+
+def _composite(columns: Sequence[tuple[int, str, str]], query: _Query) -> dict[str, Type] | None:
+    """The columns of what an alert makes."""
+    relations = list(query.relations.values())
+    found: dict[str, Type] = {}
+    for number, column, name in columns:
+        known = relations[number].columns
+        if known is None:
+            return None
+        found[name] = known[column]
+    return found
+
+
+# ---------------------------------------------------------------- the select
+class _Reads:
+    """Rewrites one select (the query or a subquery in it) so that it reads relations; `around` are those outside."""
+
+    def __init__(self, query: _Query, node: ast.Select, around: _Reads | None) -> None:
+        self.query = query
+        self.module = query.module
+        self.node = node
+        self.around = around
+        self.relations = [self._relation(source) for source in node.sources]
+        aliases = [each.alias for each in self.relations]
+        for number, (source, alias) in enumerate(zip(node.sources, aliases, strict=True)):
+            if alias and alias in aliases[:number]:
+                self.module.problems.add("duplicate-name", f"`{alias}` names two sources", source.span, _RENAME)
+
+    def _relation(self, source: ast.StreamSource) -> BoundRelation:
+        stream, module = source.stream, self.module
+        if isinstance(stream, (ast.PartitionStream, ast.AlertStream)):
+            return self.query.relations[stream.span.start]
+        if isinstance(stream, ast.SameStream):
+            named = {each.alias: each for each in self.query.relations.values() if each.partition is not None}
+            found = named.get(stream.alias)
+            if found is None:
+                hint = nearest_or_known_names(stream.alias, named)
+                module.problems.add("unknown-name", f"no partition `{stream.alias}` in this query", stream.span, hint)
+                return BoundRelation(source.alias or "", self.query.declare("self", None).name, None)
+            return replace(found, alias=source.alias or "")
+        assert isinstance(stream, ast.FilterStream)
+        name, alias = stream.type_name, source.alias or stream.type_name
+        known = module.catalog.event_types.get(name)
+        if name in module.catalog.stores and known is not None:
+            return BoundRelation(alias, name, known.properties)
+        if known is not None:
+            hint = f"say what of it is kept: {name} (partition store last 10) as {alias}"
+            module.problems.add("wrong-parameter", f"`{name}` is a stream, not a table", stream.span, hint)
+        elif name not in module.dropped:
+            tables = [each for each in module.catalog.stores if each not in self.query.internal]
+            hint = nearest_or_known_names(name, tables) or "reference tables are given with the query, as its `tables`"
+            module.problems.add("unknown-type", f"no table `{name}`", stream.span, hint)
+        return BoundRelation(alias, self.query.declare(name, None).name, None)
+
+    def rewritten(self) -> ast.Select:
+        """The select over relations; conditions on the status of a source are filters of it."""
+        node = self.node
+        filters: list[list[ast.Expr]] = [[] for _ in self.relations]
+        rest: list[ast.Expr] = []
+        for part in _conjuncts(node.where):
+            place = self._place(part)
+            (rest if place is None else filters[place]).append(self.expr(part))
+        where = rest[0] if len(rest) == 1 else ast.Logical("and", tuple(rest), span=node.span) if rest else None
+        sources = []
+        for source, relation, own in zip(node.sources, self.relations, filters, strict=True):
+            stream = ast.FilterStream(relation.type_name, tuple(own), span=source.stream.span)
+            sources.append(ast.StreamSource(stream, (), relation.alias or None, span=source.span))
+        group_by = node.group_by
+        if group_by is not None:
+            group_by = replace(group_by, items=tuple(self.expr(each) for each in group_by.items))  # type: ignore[arg-type]
+        return replace(
+            node,
+            items=self._items() if self.around is None else tuple(map(self._plain_item, node.items)),
+            sources=tuple(sources),
+            where=where,
+            group_by=group_by,
+            having=None if node.having is None else self.expr(node.having),
+            order_by=tuple(replace(each, expr=self.expr(each.expr)) for each in node.order_by),
+        )
+
+    def _place(self, part: ast.Expr) -> int | None:
+        """The source that a condition on the row status is about; None for other conditions."""
+        if not isinstance(part, ast.RowStatus):
+            return None
+        own = [n for n, r in enumerate(self.relations) if r.partition is not None]
+        if part.alias is None:
+            return own[0] if len(own) == 1 else None
+        return next((n for n in own if self.relations[n].alias == part.alias), None)
+
+    # -------------------------------------------------------------- the select list
+    def _plain_item(self, item: ast.SelectItem) -> ast.SelectItem:
+        return item if item.expr is None else replace(item, expr=self.expr(item.expr))
+
+    def _items(self) -> tuple[ast.SelectItem, ...]:
+        """The items with names; those of ``*`` one by one."""
+        found: list[ast.SelectItem] = []
+        taken: set[str] = set()
+        for item in self.node.items:
+            if item.expr is not None:
+                name = item.alias or _column_name(item.expr) or f"col{len(found) + 1}"
+                if item.alias is None and name in taken:
+                    name = _qualified(item.expr) or f"col{len(found) + 1}"
+                found.append(replace(item, expr=self.expr(item.expr), alias=name))
+                taken.add(name)
+                continue
+            relations = [r for r in self.relations if item.stream in (None, r.alias)]
+            if not relations:
+                hint = nearest_or_known_names(item.stream or "", [r.alias for r in self.relations])
+                self.module.problems.add("unknown-name", f"no source `{item.stream}`", item.span, hint)
+            for relation in relations:
+                for column in relation.columns or ():
+                    if column != STATUS:
+                        shown = column if column not in taken else f"{relation.alias}.{column}"
+                        names = (relation.alias, column) if relation.alias else (column,)
+                        steps = tuple(ast.NameStep(each, span=item.span) for each in names)
+                        chain = ast.Chain(steps, span=item.span)
+                        found.append(ast.SelectItem(chain, shown, span=item.span))
+                        taken.add(shown)
+        if found:
+            return tuple(found)
+        return (ast.SelectItem(ast.Literal(None, "null", span=self.node.span), "col1", span=self.node.span),)
+
+    # -------------------------------------------------------------- expressions
+    def expr(self, node: ast.Expr) -> ast.Expr:
+        """An expression of the select."""
+        found: ast.Expr = replace_nodes(node, self._rule)
+        return found
+
+    def _rule(self, node: object) -> object | None:
+        if isinstance(node, ast.RowStatus):
+            return self._status(node)
+        if isinstance(node, ast.Between):
+            return range_comparisons(node, self.expr)
+        if isinstance(node, ast.Select):
+            return _Reads(self.query, node, self).rewritten()
+        return None
+
+    def _status(self, node: ast.RowStatus) -> ast.Expr:
+        """The condition as a comparison of a property."""
+        relation = self._of_status(node)
+        if relation is None:
+            return ast.Literal(True, "boolean", span=node.span)
+        value = NEW if node.status == "new" else DEAD
+        names = (relation.alias, STATUS)
+        chain = ast.Chain(tuple(ast.NameStep(each, span=node.span) for each in names), span=node.span)
+        op: Any = "!=" if node.status == "not dead" else "="
+        return ast.Compare(op, chain, ast.Literal(value, "int", span=node.span), span=node.span)
+
+    def _of_status(self, node: ast.RowStatus) -> BoundRelation | None:
+        problems = self.module.problems
+        if node.alias is None:
+            own = [r for r in self.relations if r.partition is not None]
+            if len(own) == 1:
+                return own[0]
+            if own:
+                hint = f"write {own[0].alias}.{STATUS}"
+                problems.add("ambiguous", f"`{STATUS}` of which partition: {_listed(own)}", node.span, hint)
+            else:
+                problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span, _LEAVE)
+            return None
+        scope: _Reads | None = self
+        while scope is not None:
+            found = next((r for r in scope.relations if r.alias == node.alias), None)
+            if found is not None:
+                if found.partition is None and found.columns is not None:
+                    fact = f"`{node.alias}` is a table, and only partitions have a `{STATUS}`"
+                    problems.add("wrong-parameter", fact, node.span, _LEAVE)
+                elif found.columns is None and found.partition is None:
+                    problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span, _LEAVE)
+                return None if found.columns is None or found.partition is None else found
+            scope = scope.around
+        nearest = nearest_or_known_names(node.alias, [r.alias for r in self.relations])
+        problems.add("unknown-name", f"no partition `{node.alias}`", node.span, nearest)
+        return None
+
+
+def _listed(relations: Sequence[BoundRelation]) -> str:
+    return ", ".join(f"`{each.alias}`" for each in relations)
+
+
+def _conjuncts(node: ast.Expr | None) -> list[ast.Expr]:
+    if node is None:
+        return []
+    if isinstance(node, ast.Logical) and node.op == "and":
+        return [part for operand in node.operands for part in _conjuncts(operand)]
+    return [node]
+
+
+def _column_name(node: ast.Expr) -> str | None:
+    if isinstance(node, ast.Chain) and node.steps[-1].args is None and not node.steps[-1].wildcard:
+        return node.steps[-1].name
+    return None
+
+
+def _qualified(node: ast.Expr) -> str | None:
+    return ".".join(step.name for step in node.steps) if isinstance(node, ast.Chain) and len(node.steps) > 1 else None
+
+
+def range_comparisons(node: ast.Between, inner: Callable[[ast.Expr], ast.Expr]) -> ast.Expr:
+    """As SQL has it: two comparisons, with bounds in order and null undecided."""
+    value, low, high = (inner(each) for each in (node.operand, node.low, node.high))
+    sides = ast.Compare(">=", value, low, span=node.span), ast.Compare("<=", value, high, span=node.span)
+    inside = ast.Logical("and", sides, span=node.span)
+    return ast.Unary("not", inside, span=node.span) if node.negated else inside
+
+
+# ---------------------------------------------------------------- settings
+def _of_stream(settings: Mapping[str, Any], setting: str, stream: str, module: ModuleScope) -> Any:
+    """What a setting says of a stream. Errors: UsageError when it names streams that there are not."""
+    given = settings.get(setting)
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise UsageError(f"`{setting}` has a value for each stream, such as {{'{stream}': …}}, found {given!r}")
+    for name in given:
+        if name not in module.catalog.event_types:
+            streams = [each for each in module.catalog.event_types if each not in module.catalog.stores]
+            raise UsageError(f"`{setting}` names `{name}`, which is no stream{known_names_line(str(name), streams)}")
+    return given.get(stream)
+
+
+def _every(settings: Mapping[str, Any], module: ModuleScope) -> int | None:
+    given = settings.get("schedule")
+    if given is None:
+        return None
+    policy = given.get("policy") if isinstance(given, Mapping) else None
+    every = given.get("every_ms") if isinstance(given, Mapping) else None
+    if policy == "sooner" and every is None:
+        return None
+    if policy != "fixed" or isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        fact = f"`schedule` is not understood: {given!r}"
+        hint = '{"policy": "sooner"}, or {"policy": "fixed", "every_ms": 1000}'
+        raise UsageError(f"{fact}\n  hint: {hint}")
+    return every * 1000 if module.options.microseconds else every
+
+
+def _choice(settings: Mapping[str, Any], setting: str, known: Sequence[str], default: str) -> str:
+    given = settings.get(setting, default)
+    if given not in known:
+        raise UsageError(f"`{setting}` is {' or '.join(map(repr, known))}, found {given!r}")
+    return str(given)
+
+
+def _whole(settings: Mapping[str, Any], setting: str, default: int) -> int:
+    given = settings.get(setting, default)
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise UsageError(f"`{setting}` is a whole number, found {given!r}")
+    return given

@@ -1,0 +1,264 @@
+"""The stages of a partition: keys, window, aggregates and pre-filter, each with the columns that it may read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from cepbook.errors import nearest_or_known_names
+from cepbook.lang import types as t
+from cepbook.lang.bind.expressions.expression import bind_condition
+from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream, describe_type, did_you_mean
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.plan.cycles import (
+    CYCLE_AGGREGATES,
+    STATUS,
+    CycleAggregate,
+    CycleAggregateRow,
+    CycleStage,
+    CycleWindow,
+)
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.ast.syntax_node import walk
+from cepbook.lang.types import Type
+
+_FILTER = "a pre-filter"
+_ALLOWED = "it has comparisons, arithmetic, in, and, or, not; a condition behind the partitions may have more"
+_UNKEYED = t.UNHASHABLE
+
+
+@dataclass(frozen=True, slots=True)
+class BoundStages:
+    """What is bound: `filter` is tested of events, `columns` are those of the last stage (None: unknown)."""
+
+    stages: tuple[CycleStage, ...]
+    filter: x.BoundExpr | None
+    columns: Mapping[str, Type] | None
+
+
+Rewrite = Callable[[ast.Expr], ast.Expr]
+
+
+def bind_stages(
+    node: ast.PartitionStream, alias: str, event_type: EventType | None, rewrite: Rewrite, module: ModuleScope
+) -> BoundStages:
+    """The stages in order; what is wrong is in the report. `rewrite` gives conditions as the binder knows them."""
+    columns: Mapping[str, Type] | None = None if event_type is None else event_type.properties
+    found: list[CycleStage] = []
+    condition = None
+    for number, stage in enumerate(node.stages):
+        reader = _Stage(stage, columns, node.type_name if number == 0 else "the stage before", rewrite, module)
+        takes, where = reader.first(alias) if number == 0 else reader.chained(alias)
+        if number == 0:
+            condition, where = where, None
+        made = reader.bound(takes, where)
+        columns = reader.output
+        found.append(made)
+    return BoundStages(tuple(found), condition, columns)
+
+
+class _Stage:
+    """One stage; `columns` are those of what comes in, None if they are not known."""
+
+    def __init__(
+        self, node: ast.Stage, columns: Mapping[str, Type] | None, of: str, rewrite: Rewrite, module: ModuleScope
+    ) -> None:
+        self.node = node
+        self.rewrite = rewrite
+        self.columns = columns
+        self.of = of
+        self.module = module
+        self.output: Mapping[str, Type] | None = columns
+
+    def bound(self, takes: Literal["new", "dead"] | None, where: x.BoundExpr | None) -> CycleStage:
+        node, problems = self.node, self.module.problems
+        keys: dict[str, Type] = {}
+        for key in node.keys:
+            type_ = self._column(key)
+            if key.text in keys:
+                fact = f"partition column `{key.text}` is named twice"
+                problems.add("duplicate-name", fact, key.span, "leave one of them out")
+            if not _is_key(type_):
+                fact = f"rows cannot be divided by a column of type {describe_type(type_)}"
+                problems.add("type-mismatch", fact, key.span, self._others(_is_key))
+            keys[key.text] = type_
+        aggregates = self._aggregates(keys)
+        window = self._window()
+        names = () if self.output is None else tuple(self.output)
+        shown = tuple(keys) + tuple(each.alias for each in aggregates) if aggregates else names
+        return CycleStage(tuple(keys), window, aggregates, node.pinned, takes, where, shown, span=node.span)
+
+    # -------------------------------------------------------------- columns
+    def _column(self, name: ast.Name) -> Type:
+        """The type of a column that comes in."""
+        if self.columns is None:
+            return t.NULL
+        found = self.columns.get(name.text)
+        if found is None:
+            where = f"`{self.of}`" if " " not in self.of else self.of
+            hint = nearest_or_known_names(name.text, self.columns)
+            self.module.problems.add("unknown-property", f"no column `{name.text}` in {where}", name.span, hint)
+            return t.NULL
+        return found
+
+    def _others(self, fits: Callable[[Type], bool]) -> str | None:
+        """The hint that names the columns whose type `fits`."""
+        return nearest_or_known_names(None, [name for name, type_ in (self.columns or {}).items() if fits(type_)])
+
+    def _aggregates(self, keys: Mapping[str, Type]) -> tuple[CycleAggregate, ...]:
+        problems, node = self.module.problems, self.node
+        found: list[CycleAggregate] = []
+        output: dict[str, Type] = dict(keys)
+        for each in node.aggregates:
+            row = CYCLE_AGGREGATES.get(each.function.text.lower())
+            type_ = self._column(each.column)
+            registered = self.module.catalog.functions.get(each.function.text)
+            if row is None and registered is not None:
+                row = CycleAggregateRow(
+                    each.function.text, partial(_given, registered.returns), "a registered function", "any"
+                )
+            if row is None:
+                hint = did_you_mean(each.function.text, CYCLE_AGGREGATES) or f"there are {', '.join(CYCLE_AGGREGATES)}"
+                problems.add("unknown-function", f"no aggregate `{each.function.text}`", each.function.span, hint)
+                output[each.alias.text] = t.NULL
+                continue
+            if row.values == "numbers" and not t.is_numeric(type_) and type_ != t.NULL:
+                fact = f"`{row.name}` needs numbers, found {describe_type(type_)}"
+                problems.add("type-mismatch", fact, each.column.span, _of_values(type_))
+            if row.values == "ordered" and not _is_key(type_):
+                fact = f"`{row.name}` cannot order {describe_type(type_)}"
+                problems.add("type-mismatch", fact, each.column.span, _of_values(type_))
+            if each.alias.text in output:
+                what = "a partition column" if each.alias.text in keys else "another aggregate"
+                fact = f"`{each.alias.text}` is the name of {what} already"
+                problems.add("duplicate-name", fact, each.alias.span, "give it another name behind as")
+            output[each.alias.text] = row.result(type_)
+            found.append(
+                CycleAggregate(row.name, each.column.text, each.alias.text, not each.entrance_only, span=each.span)
+            )
+        if node.aggregates:
+            self.output = output
+        return tuple(found)
+
+    def _window(self) -> CycleWindow:
+        node, problems = self.node.window, self.module.problems
+        if node.column is not None:
+            type_ = self._column(node.column)
+            if not _is_ranked(type_):
+                hint = self._others(_is_ranked)
+                problems.add("no-order", f"rows cannot be ranked by {describe_type(type_)}", node.column.span, hint)
+        for column in node.update_group:
+            type_ = self._column(column)
+            if not _is_key(type_):
+                fact = f"{describe_type(type_)} is no key of an update group"
+                problems.add("type-mismatch", fact, column.span, self._others(_is_key))
+        size = node.size
+        if node.kind == "recent" and self.module.options.microseconds:
+            size *= 1000
+        ranked_by = None if node.column is None else node.column.text
+        group = tuple(each.text for each in node.update_group)
+        return CycleWindow(node.kind, size, node.at_most, ranked_by, group, span=node.span)
+
+    # -------------------------------------------------------------- pre-filters
+    def first(self, alias: str) -> tuple[None, x.BoundExpr | None]:
+        """The pre-filter of the first stage."""
+        node = self.node.where
+        if node is None:
+            return None, None
+        for each in walk(node):
+            if isinstance(each, ast.RowStatus):
+                fact = f"events have no `{STATUS}` before the first partition"
+                hint = "write the condition behind the partitions, in where"
+                self.module.problems.add("wrong-parameter", fact, each.span, hint)
+        return None, self._condition(node, alias)
+
+    def chained(self, alias: str) -> tuple[Literal["new", "dead"] | None, x.BoundExpr | None]:
+        """Of a chained stage: which rows it takes, and the rest of its pre-filter."""
+        node, problems = self.node.where, self.module.problems
+        hint = f"begin with where {STATUS} is new, or is dead"
+        if node is None:
+            fact = "a chained partition needs a where clause that says which rows it takes"
+            problems.add("wrong-parameter", fact, self.node.span, hint)
+            return None, None
+        first, *rest = _conjuncts(node)
+        if not isinstance(first, ast.RowStatus):
+            fact = f"the where clause of a chained partition begins with a condition on `{STATUS}`"
+            problems.add("wrong-parameter", fact, first.span, hint)
+        elif first.alias is not None and first.alias != alias:
+            problems.add("unknown-name", f"no partition `{first.alias}` before this one", first.span, f"write {STATUS}")
+        elif first.status == "not dead":
+            fact = "a chained partition takes rows that are new, or rows that are dead"
+            problems.add("wrong-parameter", fact, first.span, hint)
+        for each in (each for part in rest for each in walk(part)):
+            if isinstance(each, ast.RowStatus):
+                fact = f"`{STATUS}` stands only at the beginning of the where clause of a chained partition"
+                hint = f"a condition behind the partitions, in where, tests {alias}.{STATUS}"
+                problems.add("wrong-parameter", fact, each.span, hint)
+        takes: Literal["new", "dead"] = "new"
+        if isinstance(first, ast.RowStatus):
+            takes = "dead" if first.status == "dead" else "new"
+        if not rest or not isinstance(first, ast.RowStatus):
+            return takes, None
+        whole = rest[0] if len(rest) == 1 else ast.Logical("and", tuple(rest), span=rest[0].span.to(rest[-1].span))
+        return takes, self._condition(whole, alias)
+
+    def _condition(self, node: ast.Expr, alias: str) -> x.BoundExpr | None:
+        """The condition over what comes in."""
+        wrong = False
+        for each in walk(node):
+            what = _refused(each)
+            if what is not None:
+                wrong = True
+                self.module.problems.add("wrong-parameter", f"{what} in {_FILTER}", each.span, _ALLOWED)
+        if wrong or self.columns is None or any(isinstance(each, ast.RowStatus) for each in walk(node)):
+            return None
+        stream = ScopeStream(None, EventType(self.of, self.columns), self.of, alias)
+        scope = Scope(self.module, (stream,), no_aggregates=_FILTER, no_row_functions=_FILTER)
+        return bind_condition(self.rewrite(node), scope, _FILTER)
+
+
+def _is_key(type_: Type) -> bool:
+    return type_.name not in _UNKEYED
+
+
+def _is_ranked(type_: Type) -> bool:
+    return t.is_numeric(type_) or type_ in (t.STRING, t.CHAR, t.NULL, t.TIMESTAMP)
+
+
+def _of_values(type_: Type) -> str:
+    """The hint that names the aggregates that take values of a type."""
+    kinds = ("any", "ordered") if _is_key(type_) else ("any",)
+    return f"values of this type are taken by {', '.join(n for n, r in CYCLE_AGGREGATES.items() if r.values in kinds)}"
+
+
+def _given(type_: Type, _: Type) -> Type:
+    return type_
+
+
+def _conjuncts(node: ast.Expr) -> list[ast.Expr]:
+    if isinstance(node, ast.Logical) and node.op == "and":
+        return [part for operand in node.operands for part in _conjuncts(operand)]
+    return [node]
+
+
+def _refused(node: ast.SyntaxNode) -> str | None:
+    """What of the language a pre-filter does not have."""
+    match node:
+        case ast.Like():
+            return "like"
+        case ast.Between():
+            return "between"
+        case ast.Case():
+            return "case"
+        case ast.Compare(op="is" | "is not"):
+            return "a test for null"
+        case ast.Subquery():
+            return "exists"
+        case ast.NameStep(args=args, wildcard=wildcard, name=name) if args is not None or wildcard:
+            return f"the function `{name}`"
+        case ast.PartitionStream() | ast.SameStream() | ast.AlertStream():
+            return "a partition"
+    return None

@@ -1,0 +1,537 @@
+"""What aggregates keep that plain cells cannot: statistics, orders, rates. Events enter and leave one by one.
+
+==============  ============================  ================================================
+`StandardDeviation`        stddev, stddevpop             O(1); exact, so nothing drifts
+`MeanDeviation`    avedev                        O(sqrt n): values in chunks with sums
+`Ranked`        sorted, maxby, minby          O(log n)
+`DistinctJoinValues`          first, last, window in joins  O(1)
+`Arrivals`      rate(seconds)                 O(1), amortised
+`Flow`          rate(timestamp, amount)       O(1)
+==============  ============================  ================================================
+
+Aggregates that are sums of powers stand in `rows.powers`. The median reads a `SortedList` (`median_value`), O(log n).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any, Protocol
+
+from sortedcontainers import SortedList
+
+from cepbook.engine.aggregates.count_min_sketch import CountMinSketch
+from cepbook.engine.aggregates.power_sums import PowerSums, dyadic_fraction
+from cepbook.engine.expressions import primitives
+from cepbook.engine.expressions.sort_keys import ascending_key, descending_key, value_of_key
+from cepbook.engine.state import State
+
+SortedKey = tuple[Any, ...]
+
+
+class StandardDeviation(State):
+    """Running count, sum and sum of squares as whole multiples of ``2 ** -bits``, therefore exact.
+
+    Neither rounding errors nor the traces of large values that have left add up, however long events enter and leave.
+    A value that is infinite or no number is felt until there are none (recorded).
+    """
+
+    __slots__ = ("bits", "count", "odd", "squares", "total")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0
+        self.squares = 0
+        self.bits = 0
+        self.odd = 0  # how many of the values that are felt are infinite or no number
+
+    def enter(self, value: float) -> None:
+        self._add(value, 1)
+
+    def leave(self, value: float) -> None:
+        self._add(value, -1)
+        if not self.count:
+            self.bits = self.total = self.squares = 0
+            self.odd = 0
+
+    def _add(self, value: float, sign: int) -> None:
+        self.count += sign
+        if value - value != 0.0:
+            self.odd += self._felt(sign)
+            return
+        whole, bits = dyadic_fraction(value)
+        if bits > self.bits:
+            self.total <<= bits - self.bits
+            self.squares <<= 2 * (bits - self.bits)
+            self.bits = bits
+        else:
+            whole <<= self.bits - bits
+        self.total += sign * whole
+        self.squares += sign * whole * whole
+
+    def _felt(self, sign: int) -> int:
+        """How many more values are felt when one that is infinite or no number enters or leaves."""
+        return 1
+
+    def sample(self) -> float | None:
+        """The standard deviation of a sample; None below two values."""
+        return self._deviation(self.count - 1) if self.count > 1 else None
+
+    def population(self) -> float | None:
+        """The standard deviation of a population; None without values."""
+        return self._deviation(self.count) if self.count > 0 else None
+
+    def _deviation(self, degrees: int) -> float:
+        if self.odd:
+            return math.nan
+        square = self.count * self.squares - self.total * self.total
+        try:
+            return math.sqrt(square / (self.count * degrees << 2 * self.bits))
+        except OverflowError:
+            return math.inf
+
+
+class RecoveringStandardDeviation(StandardDeviation):
+    """A `StandardDeviation` in which a value that is infinite or no number is felt until it leaves, as in compensated
+    sums.
+    """
+
+    __slots__ = ()
+
+    def _felt(self, sign: int) -> int:
+        return sign
+
+
+class MeanDeviation(State):
+    """Sorted values in chunks, about as many as a chunk is long, each with its sum: a multiple of ``2 ** -bits``."""
+
+    __slots__ = ("beyond", "bits", "chunks", "count", "highest", "odd", "sums", "total")
+
+    def __init__(self) -> None:
+        self.count = 0  # of the values in chunks
+        self.beyond = 0  # values that are infinite or no number
+        self.odd = False  # whether there was one of those, also if it has left (recorded)
+        self.bits = 0
+        self.total = 0
+        self.chunks: list[list[float]] = [[]]
+        self.highest = [math.inf]  # no value of a chunk is above its own, none of the next chunk is below
+        self.sums = [0]
+
+    def enter(self, value: float) -> None:
+        if value - value != 0.0:
+            self.beyond += 1
+            self.odd = True
+            return
+        self.count += 1
+        at = bisect_left(self.highest, value)
+        chunk = self.chunks[at]
+        insort(chunk, value)
+        self._add(at, value, 1)
+        half = max(64, math.isqrt(self.count))
+        if len(chunk) > 2 * half:
+            lower = chunk[:half]
+            part = sum(self._whole(v) for v in lower)
+            self.chunks[at : at + 1] = [lower, chunk[half:]]
+            self.sums[at : at + 1] = [part, self.sums[at] - part]
+            self.highest.insert(at, lower[-1])
+
+    def leave(self, value: float) -> None:
+        if value - value != 0.0:
+            self.beyond -= 1
+        else:
+            self._leave(value)
+        if not self.count and not self.beyond:
+            self.odd = False
+
+    def _leave(self, value: float) -> None:
+        for at in range(bisect_left(self.highest, value), len(self.chunks)):
+            chunk = self.chunks[at]
+            place = bisect_left(chunk, value)
+            if place < len(chunk):
+                if chunk[place] == value:
+                    del chunk[place]
+                    self._remove(at, value)
+                return
+
+    def _remove(self, at: int, value: float) -> None:
+        self.count -= 1
+        self._add(at, value, -1)
+        if not self.count:
+            self.bits = 0
+        if not self.chunks[at] and len(self.chunks) > 1:
+            del self.chunks[at], self.sums[at], self.highest[at]
+            self.highest[-1] = math.inf
+
+    def _add(self, at: int, value: float, sign: int) -> None:
+        whole = sign * self._whole(value)
+        self.sums[at] += whole
+        self.total += whole
+
+    def _whole(self, value: float) -> int:
+        """`value` as a multiple of ``2 ** -bits``, with more bits from now on if it needs them."""
+        whole, bits = dyadic_fraction(value)
+        if bits > self.bits:
+            more, self.bits = bits - self.bits, bits
+            self.sums = [s << more for s in self.sums]
+            self.total <<= more
+        return whole << self.bits - bits
+
+    def value(self) -> float | None:
+        """The mean absolute deviation from the mean; None without values."""
+        if self.odd:
+            return math.nan
+        if not self.count:
+            return None
+        try:
+            return self._mean_deviation()
+        except OverflowError:
+            return math.inf
+
+    def _mean_deviation(self) -> float:
+        count = self.count
+        one = count << self.bits  # what the mean is a fraction of
+        mean = self.total / one
+        at = bisect_left(self.highest, mean)
+        place = bisect_left(self.chunks[at], mean)
+        whole_chunks = sum(map(len, self.chunks[:at])) * self.total - count * sum(self.sums[:at])
+        below = math.fsum([whole_chunks / one, *(mean - v for v in self.chunks[at][:place])])
+        whole, bits = dyadic_fraction(mean)
+        rest = ((self.total << bits) - whole * one) / (one << bits)  # of the mean, lost in rounding
+        return max(0.0, 2.0 * (below + place * rest) / count)
+
+
+class OrdinalMap(State):
+    """Values in the order of their ordinals, whenever they come."""
+
+    __slots__ = ("held", "order")
+
+    def __init__(self) -> None:
+        self.order: Any = SortedList()
+        self.held: dict[Any, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def __setitem__(self, ordinal: Any, value: Any) -> None:
+        if ordinal not in self.held:
+            self.order.add(ordinal)
+        self.held[ordinal] = value
+
+    def pop(self, ordinal: Any, default: Any = None) -> Any:
+        """Take the value of `ordinal` out, if it is there."""
+        if ordinal not in self.held:
+            return default
+        self.order.remove(ordinal)
+        return self.held.pop(ordinal)
+
+    def values(self) -> OrdinalMapValues:
+        """The values, which can be read from both ends."""
+        return OrdinalMapValues(self)
+
+
+class OrdinalMapValues(Sequence[Any]):
+    """The values of `placed` in their order, without a copy."""
+
+    __slots__ = ("_placed",)
+
+    def __init__(self, placed: OrdinalMap) -> None:
+        self._placed = placed
+
+    def __len__(self) -> int:
+        return len(self._placed)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._placed.held[self._placed.order[index]]
+
+
+class SortedEvents(State):
+    """Whole events in the order of a sort key; events of one key in the order of arrival.
+
+    `descends` has a flag for each criterion. Where methods give or take a sort key, None is none; `value_of` it is the
+    value of the criterion, of several an array.
+    """
+
+    __slots__ = ("descends", "events", "keys")
+
+    def __init__(self, *descends: bool) -> None:
+        self.descends = descends
+        self.keys: Any = SortedList()  # (sort key, ordinal)
+        self.events: dict[int, tuple[SortedKey, Any]] = {}  # by ordinal: (sort key, event)
+
+    def copy(self) -> SortedEvents:
+        """The same events, whatever becomes of these."""
+        made = SortedEvents(*self.descends)
+        made.keys, made.events = self.keys.copy(), dict(self.events)
+        return made
+
+    def enter(self, key: SortedKey, event: Any, ordinal: int | None = None) -> None:
+        """Without an `ordinal`, which only streams that nothing leaves may lack, the event is the last to arrive."""
+        if ordinal is None:
+            ordinal = len(self.events)
+        self.keys.add((key, ordinal))
+        self.events[ordinal] = key, event
+
+    def leave(self, ordinal: int) -> None:
+        found = self.events.pop(ordinal, None)
+        if found is not None:
+            self.keys.remove((found[0], ordinal))
+
+    def first(self) -> Any:
+        """The earliest event with the lowest key; None without events."""
+        return self.events[self.keys[0][1]][1] if self.keys else None
+
+    def last(self) -> Any:
+        """The earliest event with the highest key; None without events."""
+        if not self.keys:
+            return None
+        earliest = self.keys.bisect_left((self.keys[-1][0],))
+        return self.events[self.keys[earliest][1]][1]
+
+    def all(self) -> list[Any] | None:
+        """The events in order; None without events."""
+        return [self.events[ordinal][1] for _, ordinal in self.keys] or None
+
+    # -------------------------------------------------------------- by key
+    def lowest(self) -> SortedKey | None:
+        return self._key(0)
+
+    def highest(self) -> SortedKey | None:
+        return self._key(len(self.keys) - 1)
+
+    def floor(self, value: Any) -> SortedKey | None:
+        return self._key(self._behind(self._of(value)) - 1)
+
+    def ceiling(self, value: Any) -> SortedKey | None:
+        return self._key(self._before(self._of(value)))
+
+    def lower(self, value: Any) -> SortedKey | None:
+        return self._key(self._before(self._of(value)) - 1)
+
+    def higher(self, value: Any) -> SortedKey | None:
+        return self._key(self._behind(self._of(value)))
+
+    def exact(self, value: Any) -> SortedKey | None:
+        key = self._of(value)
+        return key if self.ceiling(value) == key else None
+
+    def event(self, key: SortedKey | None) -> Any:
+        """The earliest event with the key."""
+        return None if key is None else self.events[self.keys[self._before(key)][1]][1]
+
+    def equal(self, key: SortedKey | None) -> list[Any] | None:
+        """All events with the key, in the order of arrival."""
+        return None if key is None else self._events(self._before(key), self._behind(key))
+
+    def between(self, start: Any, with_start: bool, end: Any, with_end: bool) -> list[Any]:
+        """The events with keys from one to another, without or with those of either end."""
+        first, last = self._of(start), self._of(end)
+        return self._events(
+            self._before(first) if with_start else self._behind(first),
+            self._behind(last) if with_end else self._before(last),
+        )
+
+    def count_keys(self) -> int:
+        return len({key for key, _ in self.keys})
+
+    def value_of(self, key: SortedKey | None) -> Any:
+        if key is None:
+            return None
+        return value_of_key(key) if len(self.descends) == 1 else [value_of_key(part) for part in key]
+
+    def _of(self, value: Any) -> SortedKey:
+        """The sort key of the value of a criterion."""
+        if len(self.descends) == 1:
+            return self._part(value, self.descends[0])
+        return tuple(map(self._part, value, self.descends))
+
+    def _part(self, value: Any, descends: bool) -> SortedKey:
+        part: SortedKey = descending_key(value) if descends else ascending_key(value)
+        return part
+
+    def _before(self, key: SortedKey) -> int:
+        """Where the events of the key begin."""
+        place: int = self.keys.bisect_left((key,))
+        return place
+
+    def _behind(self, key: SortedKey) -> int:
+        """Where the events of the key end."""
+        place: int = self.keys.bisect_left((key, math.inf))
+        return place
+
+    def _key(self, place: int) -> SortedKey | None:
+        return self.keys[place][0] if 0 <= place < len(self.keys) else None
+
+    def _events(self, first: int, end: int) -> list[Any]:
+        return [self.events[ordinal][1] for _, ordinal in self.keys[first : max(first, end)]]
+
+
+class DistinctJoinValues(State):
+    """Values of events of one stream of a join by the ordinals of the events, each once, in the order of entry.
+
+    `counts` tells in how many rows an event is. A row without an event of the stream has the ordinal -1.
+    """
+
+    __slots__ = ("counts", "values")
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+        self.values: OrderedDict[int, Any] = OrderedDict()
+
+    def enter(self, ordinal: int, value: Any) -> None:
+        if ordinal >= 0:
+            self.counts[ordinal] = self.counts.get(ordinal, 0) + 1
+            self.values.setdefault(ordinal, value)
+
+    def leave(self, ordinal: int) -> None:
+        held = self.counts.get(ordinal, 0)
+        if held > 1:
+            self.counts[ordinal] = held - 1
+        elif held:
+            del self.counts[ordinal], self.values[ordinal]
+
+
+class DistinctJoinSortedEvents(SortedEvents):
+    """The same of events of one stream of a join, each once, however many rows it is in."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self, *descends: bool) -> None:
+        super().__init__(*descends)
+        self.counts: dict[int, int] = {}
+
+    def enter(self, key: SortedKey, event: Any, ordinal: int | None = None) -> None:
+        assert ordinal is not None
+        if ordinal >= 0:
+            self.counts[ordinal] = self.counts.get(ordinal, 0) + 1
+            if self.counts[ordinal] == 1:
+                super().enter(key, event, ordinal)
+
+    def leave(self, ordinal: int) -> None:
+        held = self.counts.get(ordinal, 0)
+        if held > 1:
+            self.counts[ordinal] = held - 1
+        elif held:
+            del self.counts[ordinal]
+            super().leave(ordinal)
+
+
+class ArrivalRate(State):
+    """Times of the events of the last `interval`, in clock units; `second` is how many of those a second has.
+
+    As in a time window, an event of time t is gone at t + interval; but it is only looked for when another arrives
+    (recorded: rate_with_a_filter_moves_with_passing_events_only).
+    """
+
+    __slots__ = ("complete", "interval", "second", "times")
+
+    def __init__(self, interval: int, second: int) -> None:
+        self.interval = interval
+        self.second = second
+        self.times: deque[int] = deque()
+        self.complete = False  # whether an event has left the interval
+
+    def enter(self, now: int) -> None:
+        self.times.append(now)
+        limit = now - self.interval
+        while self.times[0] <= limit:
+            self.times.popleft()
+            self.complete = True
+
+    def rate(self) -> float | None:
+        """Events per second; None until one has left the interval."""
+        return len(self.times) * self.second / self.interval if self.complete else None
+
+
+class AmountRate(State):
+    """What the events of a window amount to over the time since the last one left, by the events' timestamps."""
+
+    __slots__ = ("amount", "newest", "oldest")
+
+    def __init__(self) -> None:
+        self.amount: Any = 0
+        self.newest: int | None = None
+        self.oldest: int | None = None  # of the event that left last
+
+    def enter(self, stamp: int, amount: Any) -> None:
+        self.newest = stamp
+        self.amount += amount or 0
+
+    def leave(self, stamp: int, amount: Any) -> None:
+        self.oldest = stamp
+        self.amount -= amount or 0
+
+    def rate(self, second: int) -> float | None:
+        """The amount per `second` units of the timestamps; None until an event has left."""
+        if self.oldest is None or self.newest is None:
+            return None
+        amount = float(self.amount) * second
+        span = self.newest - self.oldest
+        return amount / span if span else primitives.divide_by_zero(amount)
+
+
+def median_value(values: Any, nans: int) -> float | None:
+    """The middle of a `SortedList` with `nans` NaN behind it, the mean of the middle two; None without values."""
+    count = len(values) + nans
+    if not count:
+        return None
+    middle = count // 2
+    if middle >= len(values):
+        return math.nan
+    return float(values[middle]) if count % 2 else (values[middle - 1] + values[middle]) / 2.0
+
+
+_HALF = 2.0**1023  # of the range of floating numbers
+
+
+def add_with_overflow(total: float, lost: float, value: float, sign: int, spilled: list[int]) -> tuple[float, float]:
+    """Adds ``sign * value`` to a sum that would not be finite any more; the new sum, which is, and what rounding took.
+
+    `spilled` counts what is beside the sum: infinities, negative infinities, NaN, and multiples of 2 ** 1023.
+    """
+    if value - value != 0.0:
+        spilled[0 if value == math.inf else 1 if value == -math.inf else 2] += sign
+        return total, lost
+    for part in (total, sign * value):
+        spilled[3] += 1 if part >= _HALF else -1 if part <= -_HALF else 0
+    a, b = _within(total), _within(sign * value)
+    grown = a + b
+    part = grown - a
+    return grown, lost + (a - (grown - part)) + (b - part)
+
+
+def _within(value: float) -> float:
+    """`value`, nearer to 0 by 2 ** 1023 if it is that large."""
+    return value - _HALF if value >= _HALF else value + _HALF if value <= -_HALF else value
+
+
+def compensated_total(total: float, lost: float, spilled: list[int]) -> float:
+    """A sum with what rounding took from it and what did not fit into it."""
+    above, below, odd, halves = spilled
+    if above or below or odd:
+        return math.nan if odd or (above and below) else math.inf if above else -math.inf
+    if not halves:
+        return total + lost
+    try:
+        return float(Fraction(total) + Fraction(lost) + halves * int(_HALF))
+    except OverflowError:
+        return math.inf if halves > 0 else -math.inf
+
+
+class Accumulator(Protocol):
+    """An aggregate by itself: values that are not null enter and leave."""
+
+    def enter(self, value: Any, /) -> None: ...
+    def leave(self, value: Any, /) -> None: ...
+    def value(self) -> Any: ...
+
+
+# Aggregates that are an accumulator and no more, by name
+ACCUMULATORS: dict[str, Callable[[], Accumulator]] = {
+    "avedev": MeanDeviation,
+    "countminsketchadd": CountMinSketch,
+    **{name: partial(PowerSums, name) for name in ("geomean", "kurtosis", "skewness", "sumsq", "variance")},
+}

@@ -1,0 +1,469 @@
+"""Incremental aggregates as code: what to keep, what an entering and a leaving event do to it, what the value is.
+
+The state of one group is a list of cells. Generated functions unpack it into locals, run `enter` and `leave` on them
+and put them back. Calls over the same argument share cells (``sum(x)`` and ``avg(x)`` keep one sum and one count).
+
+How a minimum or a first value is kept depends on how events leave:
+
+====================  =========================  ===============================
+`Eviction.NEVER`       one running value          unbound streams, batches
+`Eviction.IN_ORDER`    a monotonic deque          length, time: the oldest leaves
+`Eviction.ANYHOW`      a sorted list              unique: any event may leave
+====================  =========================  ===============================
+
+Functions of all events ever keep one running value in each case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, Literal
+
+from sortedcontainers import SortedList
+
+from cepbook.engine.aggregates import accumulators
+from cepbook.engine.aggregates.accumulators import ACCUMULATORS
+from cepbook.engine.aggregates.cells import CELL_KINDS, ArgumentCells, CellUpdate, zero_code
+from cepbook.engine.aggregates.cells import Eviction as Eviction
+from cepbook.engine.expressions import primitives
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.engine.expressions.user_values import UserAggregate, as_declared_type
+from cepbook.engine.state import StateMarker
+from cepbook.errors import Refusal
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import AggregateCall
+from cepbook.lang.registry.aggregates import AGGREGATES, USER_AGGREGATE, aggregate_row
+from cepbook.lang.types import BITS
+
+# what may be another value, or another condition, when an event leaves; what went in is then remembered. An aggregate
+# of aggregates is not among them: what leaves it is the value that the inner one has then (recorded:
+# average_of_a_count_takes_out_the_later_value).
+TIME_VARYING = (x.VariableRead, x.CurrentTimestamp, x.SubqueryRef)
+_FLOATING = ("double", "float", "object")  # types with a value that is no number
+
+
+class AggregateCodegen:
+    """The aggregate calls of one statement, as cells and code. `names` are the locals of one group, in order.
+
+    `values` has the code of each call's value, which reads the locals.
+    With `remembers` cells know which events are in them, and an event that is not leaves nothing. With `touched` the
+    cell at that place has the time of the group's latest change. Where rows are `joined`, aggregates that hold events
+    have an event once, however many rows it is in.
+    """
+
+    def __init__(
+        self,
+        scope: CodeScope,
+        calls: Sequence[AggregateCall],
+        leaving: Eviction,
+        counted: bool,
+        prefix: str = "a",
+        *,
+        remembers: bool = False,
+        touched: bool = False,
+        shuffled: bool = False,
+        joined: bool = False,
+        remembered: Callable[[], str] | None = None,
+    ) -> None:
+        """`shuffled`: events do not always enter in the order of their ordinals, in which values stand all the same.
+
+        `remembered` gives code of a new dict that is no cell, for the values of events that are taken out again as they
+        were.
+        """
+        self._remembered = remembered or (lambda: self._local("{}"))
+        self.by_ordinal: type[Any] = accumulators.OrdinalMap if shuffled else OrderedDict
+        self.scope = scope
+        self.source: SourceWriter = scope.source
+        self.leaving = leaving
+        self.joined = joined
+        self.remembers = remembers and leaving is not Eviction.NEVER
+        self.prefix = prefix
+        self.names: list[str] = []
+        self.initial: list[str] = []
+        self.arguments: list[ArgumentCells] = []
+        self._by_identity: dict[_Identity, ArgumentCells] = {}
+        self.needs_ordinal = False
+        self.reads_now = False
+        self.size = self._cell(self._events(), "n") if counted else None
+        self._loaded = ""  # code of the list that the locals were last unpacked from
+        self._whole = self._count_of_events(calls)
+        self.touched = self.names.index(self._cell(self._events(), "touched")) if touched else None
+        self._counted = {_identity(call) for call in calls if _VALUES[call.name] in _COUNTED}
+        self.calls = calls
+        self.values = [self._value(call) for call in calls]
+
+    # -------------------------------------------------------------- what is kept
+    def _argument(self, call: AggregateCall) -> ArgumentCells:
+        identity = _identity(call)
+        found = self._by_identity.get(identity)
+        if found is None:
+            found = self._by_identity[identity] = ArgumentCells(*identity)
+            self.arguments.append(found)
+            if found.distinct:
+                self._cell(found, "seen", "{}")
+        read = [e for e in (*found.exprs, found.filter) if e is not None]
+        changing = (
+            self.remembers or found.risky or any(isinstance(part, TIME_VARYING) for e in read for part in x.walk(e))
+        )
+        if changing and self.leaving is not Eviction.NEVER and not _lasts(call):
+            self._remember(found)
+        return found
+
+    def _remember(self, argument: ArgumentCells) -> None:
+        if argument.remembered is None:
+            argument.remembered = self._remembered()
+            self.needs_ordinal = True
+
+    def _events(self) -> ArgumentCells:
+        """The argument that stands for all events."""
+        for known in self.arguments:
+            if not known.exprs and known.filter is None:
+                return known
+        made = self._by_identity[_EVENTS] = ArgumentCells(*_EVENTS)
+        self.arguments.append(made)
+        if self.remembers:
+            self._remember(made)
+        return made
+
+    def _local(self, initial: str) -> str:
+        name = f"{self.prefix}{len(self.names)}"
+        self.names.append(name)
+        self.initial.append(initial)
+        return name
+
+    def _cell(self, argument: ArgumentCells, kind: str, initial: str = "0") -> str:
+        name = argument.cells.get(kind)
+        if name is None:
+            name = argument.cells[kind] = self._local(initial)
+            if kind in CELL_KINDS and CELL_KINDS[kind].by_ordinal and self.leaving is not Eviction.NEVER:
+                self.needs_ordinal = True
+        return name
+
+    def _count_of_events(self, calls: Sequence[AggregateCall]) -> str | None:
+        """The cell that counts all events, where there is one that can be relied on: it falls as they leave."""
+        if self.remembers:
+            return None
+        of_all = (_VALUES[call.name] is AggregateCodegen._count and _identity(call) == _EVENTS for call in calls)
+        return self._cell(self._events(), "n") if self.size is not None or any(of_all) else None
+
+    def _number(self, argument: ArgumentCells) -> tuple[str, str]:
+        """Code of how many values that are not null an argument has had, and of whether there are any.
+
+        Beside a count of all events only nulls are counted, which are rare.
+        """
+        whole = self._whole
+        apart = argument.distinct or argument.filter is not None or argument.risky or argument.remembered is not None
+        if whole is None or apart or len(argument.exprs) != 1 or "n" in argument.cells:
+            argument.some = count = self._cell(argument, "n")
+            return count, count
+        e = argument.exprs[0]
+        if not lower.nullable(e):
+            argument.some = whole
+            return whole, whole
+        nulls = self._cell(argument, "nulls")
+        argument.some = f"{whole} != {nulls}"
+        return f"({whole} - {nulls})", argument.some
+
+    def _made(self, argument: ArgumentCells, kind: str, make: Callable[..., object], arguments: str = "") -> str:
+        """The local of a cell that holds an object, made by calling `make`."""
+        called = getattr(make, "__name__", kind)  # partial functions have none, but are named as their kind
+        return self._cell(argument, kind, f"{self.source.bind(f'_{called}', make)}({arguments})")
+
+    # -------------------------------------------------------------- values
+    def _value(self, call: AggregateCall) -> str:
+        if call.group_by is not None:
+            raise Refusal("local-grouping", "group_by in an aggregate")
+        return _VALUES[call.name](self, call, self._argument(call))
+
+    def _count(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        return self._number(argument)[0] if argument.exprs else self._cell(argument, "n")
+
+    def _count_ever(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        return self._cell(argument, "ever")
+
+    def _sum(self, call: AggregateCall, argument: ArgumentCells, *, mean: bool = False) -> str:
+        of = argument.expr.type if argument.expr is not None else call.type
+        if self.leaving is Eviction.NEVER and _identity(call) not in self._counted:
+            total, count = self._cell(argument, "s", "None"), ""  # null until there is a value: no count needed
+            some = f"{total} is not None"
+        else:
+            total = self._cell(argument, "s", zero_code(self.source, of))
+            count, some = self._number(argument)
+        value = total
+        if self.scope.compensated_sums and self.leaving is not Eviction.NEVER and of.name in ("double", "float"):
+            lost = self._cell(argument, "lost", "0.0")
+            spilled = self._cell(argument, "spilled", "[0, 0, 0, 0]")
+            value = f"{self.source.bind('_compensated', accumulators.compensated_total)}({total}, {lost}, {spilled})"
+            if of.name == "float":
+                value = f"{self.source.bind('_single', primitives.to_float32)}({value})"
+        elif of.name in BITS:
+            bits = max(32, BITS[of.name])
+            half = 1 << (bits - 1)
+            wrap = self.source.bind("_wrap", primitives.wrap)
+            value = f"({total} if -{half} <= {total} < {half} else {wrap}({total}, {bits}))"
+        if mean:
+            value = f"{value} / {count}"
+        return f"({value} if {some} else None)" if count or value != total else total
+
+    def _extreme(self, call: AggregateCall, argument: ArgumentCells, *, least: bool) -> str:
+        floating = " float" * (call.type.name in _FLOATING)
+        if self.leaving is Eviction.NEVER or call.ever:
+            return self._cell(argument, ("least" if least else "greatest") + floating, "None")
+        if self.leaving is Eviction.IN_ORDER:
+            name = self._made(argument, ("rising" if least else "falling") + floating, deque)
+            return f"({name}[0] if {name} else None)"
+        name, nans = self._sorted(argument)
+        if not nans:
+            return f"({name}[{0 if least else -1}] if {name} else None)"
+        nan = self.source.const(math.nan, "nan")
+        if least:
+            return f"({name}[0] if {name} else {nan} if {nans} else None)"
+        return f"({nan} if {nans} else {name}[-1] if {name} else None)"
+
+    def _sorted(self, argument: ArgumentCells) -> tuple[str, str]:
+        """The locals of the sorted values and of the number of NaN beside them (none for types without)."""
+        assert argument.expr is not None
+        if argument.expr.type.name not in _FLOATING:
+            return self._made(argument, "sorted", SortedList), ""
+        return self._made(argument, "sorted float", SortedList), self._cell(argument, "nans")
+
+    def _end(self, call: AggregateCall, argument: ArgumentCells, *, last: bool) -> str:
+        if call.index is None and not self._once(call, argument) and (self.leaving is Eviction.NEVER or call.ever):
+            if last:
+                return self._cell(argument, "last", "None")
+            return self._unless_empty(argument, "first")
+        name, in_order = self._held(call, argument)
+        if call.index is not None:
+            place = lower.value(self.scope, call.index)
+            return f"{self.source.bind('_at', value_at_index)}({name}, {place}, {last})"
+        if not in_order:
+            walk = f"reversed({name}.values())" if last else f"{name}.values()"
+            return f"(next(iter({walk})) if {name} else None)"
+        return f"({name}[{-1 if last else 0}] if {name} else None)"
+
+    def _once(self, call: AggregateCall, argument: ArgumentCells) -> bool:
+        """Whether the values are those of events of one stream of a join, each to be held once."""
+        return self.joined and not call.ever and argument.stream is not None
+
+    def _held(self, call: AggregateCall, argument: ArgumentCells) -> tuple[str, bool]:
+        """The local of the values in the order of entry, and whether that is a sequence (else: by ordinal)."""
+        if self._once(call, argument):
+            return f"{self._made(argument, 'once', accumulators.DistinctJoinValues)}.values", False
+        if self.leaving is Eviction.ANYHOW:
+            return self._made(argument, "by ordinal", self.by_ordinal), False
+        if self.leaving is Eviction.IN_ORDER:
+            return self._made(argument, "deque", deque), True
+        return self._cell(argument, "list", "[]"), True
+
+    def _unless_empty(self, argument: ArgumentCells, kind: str) -> str:
+        empty = self.source.bind("EMPTY", StateMarker.EMPTY)
+        name = self._cell(argument, kind, empty)
+        return f"({name} if {name} is not {empty} else None)"
+
+    def _first_ever(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        return self._unless_empty(argument, "first value")
+
+    def _last_ever(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        return self._cell(argument, "last value", "None")
+
+    def _window(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        name, in_order = self._held(call, argument)
+        if call.reference:
+            return name
+        return f"([*{name}{'' if in_order else '.values()'}] or None)"
+
+    def _nth(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        assert isinstance(call.index, x.Const)
+        if self.leaving is Eviction.ANYHOW:
+            name = self._made(argument, "values by ordinal", self.by_ordinal)
+            return f"{self.source.bind('_at', value_at_index)}({name}, {call.index.value}, True)"
+        name = self._made(argument, "recent", deque, f"(), {_reach(self.calls, call)}")
+        held = f"len({name})" if self.leaving is Eviction.NEVER else self._number(argument)[0]
+        return f"({name}[-1 - {call.index.value}] if {held} > {call.index.value} else None)"
+
+    def _median(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        name, nans = self._sorted(argument)
+        return f"{self.source.bind('_median', accumulators.median_value)}({name}, {nans or 0})"
+
+    def _spread(self, call: AggregateCall, argument: ArgumentCells, *, of: Literal["sample", "population"]) -> str:
+        made = (
+            accumulators.RecoveringStandardDeviation if self.scope.compensated_sums else accumulators.StandardDeviation
+        )
+        return f"{self._made(argument, 'spread', made)}.{of}()"
+
+    def _accumulated(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        options = ", ".join(f"{name}={self.source.const(value)}" for name, value in call.options)
+        name = self._made(argument, call.name, ACCUMULATORS[call.name], options)
+        return name if call.reference else f"{name}.value()"
+
+    def _by(self, call: AggregateCall, argument: ArgumentCells, *, which: Literal["first", "last", "all"]) -> str:
+        if call.ever:
+            name = self._cell(argument, "bottom" if which == "first" else "top", "None")
+            return f"({name}[1] if {name} is not None else None)"
+        flags = ", ".join(str(descending) for _, descending in argument.criteria)
+        if self._once(call, argument):
+            name = self._made(argument, "ranked once", accumulators.DistinctJoinSortedEvents, flags)
+        else:
+            name = self._made(argument, "ranked", accumulators.SortedEvents, flags)
+        if call.reference:
+            return name
+        return f"{name}.{which}()"
+
+    def _rate(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        second = str(self.scope.second)
+        period = call.args[-1]
+        if isinstance(period, x.Period):
+            self.reads_now = True
+            interval = lower.value(self.scope, period)
+            return f"{self._made(argument, 'arrivals', accumulators.ArrivalRate, f'{interval}, {second}')}.rate()"
+        return f"{self._made(argument, 'flow', accumulators.AmountRate)}.rate({second})"
+
+    def _leaving(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        return self._cell(argument, "gone", "False")
+
+    def _supplied(self, call: AggregateCall, argument: ArgumentCells) -> str:
+        made = call.args[-1]
+        assert isinstance(made, x.UserClass)
+        code = lower.value(self.scope, made)
+        if self.leaving is not Eviction.NEVER and not hasattr(self.scope.user_functions[made.name], "leave"):
+            fact = f"the aggregate {made.name} has no method leave, and here events leave"
+            raise Refusal("no-leave", fact)
+        name = self._made(argument, "supplied", UserAggregate, f"{code}, {made.count}")
+        return f"{self.source.bind('_taken', as_declared_type)}({name}.value(), {self.source.const(call.type, 'type')})"
+
+    @property
+    def risky(self) -> bool:
+        """Whether `enter` may leave a failure in the local ``broken``, to be raised when the change is complete."""
+        return any(argument.risky for argument in self.arguments)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether a value tells of events that have left."""
+        return any(call.ever or aggregate_row(call.name).remembers for call in self.calls)
+
+    # -------------------------------------------------------------- code
+    def fresh(self) -> str:
+        """Code of a list with the cells of an empty group."""
+        return "[" + ", ".join(self.initial) + "]"
+
+    def load(self, state: str) -> None:
+        """Unpack the group's list into the locals."""
+        self._loaded = state
+        if self.names:
+            self.source.line(f"{', '.join(self.names)}{',' if len(self.names) == 1 else ''} = {state}")
+
+    def store(self, state: str, begin: int = 0) -> None:
+        """Put the locals that `enter` and `leave` assign back into the group's list, where they stand from `begin`.
+
+        Counts of nulls are there already, if they were unpacked from it.
+        """
+        assigned = set().union(*(argument.assigned for argument in self.arguments))
+        if state == self._loaded:
+            assigned.difference_update(argument.cells.get("nulls", "") for argument in self.arguments)
+        for position, name in enumerate(self.names, begin):
+            if name in assigned:
+                self.source.line(f"{state}[{position}] = {name}")
+
+    def enter(self, scope: CodeScope, ordinal: str | None = None) -> None:
+        """Code that adds the event of `scope` to the locals; `ordinal` is code of its ordinal."""
+        for argument in self.arguments:
+            CellUpdate(argument, scope, self.leaving, True, ordinal, store=self._store_of_nulls(argument)).write()
+
+    def leave(self, scope: CodeScope, ordinal: str | None = None) -> None:
+        """Code that takes the event of `scope` out of the locals again."""
+        for argument in self.arguments if self.leaving is not Eviction.NEVER else ():
+            CellUpdate(argument, scope, self.leaving, False, ordinal, store=self._store_of_nulls(argument)).write()
+
+    def _store_of_nulls(self, argument: ArgumentCells) -> str:
+        """The line that puts the number of an argument's nulls, when it changes, where the cells were unpacked from."""
+        name = argument.cells.get("nulls")
+        if name is None or not self._loaded.isidentifier():
+            return ""
+        return f"{self._loaded}[{self.names.index(name)}] = {name}"
+
+
+_Rule = Callable[[AggregateCodegen, AggregateCall, ArgumentCells], str]
+_avg: _Rule = partial(AggregateCodegen._sum, mean=True)
+_COUNTED = (AggregateCodegen._count, _avg)  # which need the number of values
+_VALUES: dict[str, _Rule] = {
+    "count": AggregateCodegen._count,
+    "countever": AggregateCodegen._count_ever,
+    "sum": AggregateCodegen._sum,
+    "avg": _avg,
+    **dict.fromkeys(("min", "minever"), partial(AggregateCodegen._extreme, least=True)),
+    **dict.fromkeys(("max", "maxever"), partial(AggregateCodegen._extreme, least=False)),
+    "first": partial(AggregateCodegen._end, last=False),
+    "last": partial(AggregateCodegen._end, last=True),
+    "firstever": AggregateCodegen._first_ever,
+    "lastever": AggregateCodegen._last_ever,
+    "sorted": partial(AggregateCodegen._by, which="all"),
+    **dict.fromkeys(("minby", "minbyever"), partial(AggregateCodegen._by, which="first")),
+    **dict.fromkeys(("maxby", "maxbyever"), partial(AggregateCodegen._by, which="last")),
+    "stddev": partial(AggregateCodegen._spread, of="sample"),
+    "stddevpop": partial(AggregateCodegen._spread, of="population"),
+    "window": AggregateCodegen._window,
+    "nth": AggregateCodegen._nth,
+    "median": AggregateCodegen._median,
+    "rate": AggregateCodegen._rate,
+    "leaving": AggregateCodegen._leaving,
+    USER_AGGREGATE.name: AggregateCodegen._supplied,
+}
+_VALUES |= dict.fromkeys(ACCUMULATORS, AggregateCodegen._accumulated)
+for _row in AGGREGATES.values():  # other spellings are gone when code is written
+    if _row.supported and _row.plain is None and _row.name not in _VALUES:
+        raise TypeError(f"the row of aggregate {_row.name} has neither a value here nor an accumulator")
+for _name in _VALUES:
+    if _name not in AGGREGATES and _name != USER_AGGREGATE.name:
+        raise TypeError(f"aggregate {_name} has no row in cepbook/lang/registry/aggregates.py")
+
+_Identity = tuple[tuple[x.BoundExpr, ...], bool, x.BoundExpr | None, tuple[tuple[x.BoundExpr, bool], ...], bool]
+
+
+_EVENTS: _Identity = ((), False, None, (), False)  # all of them
+
+
+def _identity(call: AggregateCall) -> _Identity:
+    """What calls must share to share cells."""
+    distinct = call.distinct and aggregate_row(call.name).repeats
+    return call.args, distinct, call.filter, call.criteria, call.ever and distinct
+
+
+def _lasts(call: AggregateCall) -> bool:
+    """Whether nothing is taken out when an event leaves."""
+    return call.ever or isinstance(call.args[-1] if call.args else None, x.Period)
+
+
+def _reach(calls: Sequence[AggregateCall], like: AggregateCall) -> int:
+    """How many of the latest values the ``nth`` calls over one argument read."""
+    same = [c.index for c in calls if c.name == like.name and _identity(c) == _identity(like)]
+    return 1 + max(index.value for index in same if isinstance(index, x.Const) and isinstance(index.value, int))
+
+
+def drop_idle_groups(
+    groups: dict[object, list[Any]], touched: int, now: int, age: float | None, every: float | None
+) -> float:
+    """Drops the groups that were not touched for longer than `age` (None: none); when to look again."""
+    if age is not None:
+        for key in [key for key, cells in groups.items() if now - cells[touched] > age]:
+            del groups[key]
+    return now + (every or 0)
+
+
+def value_at_index(
+    values: Sequence[object] | OrderedDict[int, object] | accumulators.OrdinalMap, index: int | None, from_end: bool
+) -> object:
+    """The value `index` places from the first or last one; None beyond."""
+    if index is None or not 0 <= index < len(values):
+        return None
+    if isinstance(values, accumulators.OrdinalMap):
+        values = values.values()
+    if isinstance(values, OrderedDict):
+        walk = reversed(values.values()) if from_end else iter(values.values())
+        return next(islice(walk, index, None))
+    return values[-1 - index] if from_end else values[index]

@@ -1,0 +1,295 @@
+"""Code of statements with an output clause: changes go through the state's limiter before they are delivered.
+
+``process`` also tells how many events entered and left that the where-clause accepts (of ``first`` with groups: their
+keys), and grouped rows go to the limiter as (key, row), None in place of a row that the having-clause rejects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cepbook.engine.codegen.emit import Emitter
+from cepbook.engine.codegen.statement import StatementCodegen
+from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.engine.fragments.codegen_context import CodegenContext, aggregate_indexes, row_expressions
+from cepbook.engine.output import LimiterSpec
+from cepbook.engine.output.clause_functions import write_clause_functions
+from cepbook.engine.output.collectors import CollectorOptions, DeferredRow, Rows
+from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.time.clock import NEVER
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import OutputClause
+from cepbook.lang.registry.windows import WINDOWS
+
+
+class OutputRateCodegen(StatementCodegen):
+    """Writes the functions of one statement over views and a limiter."""
+
+    def __init__(self, code: CodegenContext, output: OutputClause, iterable_unbound: bool) -> None:
+        super().__init__(code, iterable_unbound)
+        self.output = output
+        self._limiter = code.slot("limiter(P, now)")
+        self._counts_keys = output.which == "first" and self.steps.grouped
+        self.source.bind("_NEVER", NEVER)
+
+    @property
+    def arrivals(self) -> str:
+        """As of all; what arrives goes through the output clause."""
+        if self._alone_at_once:
+            return "arrivals are written into the statement: what they make goes through the output clause"
+        return "arrivals call the view: what it answers goes through the output clause"
+
+    @property
+    def _alone_at_once(self) -> bool:
+        """Whether an arriving event is the whole change, and is not looked at again: no view need be asked."""
+        steps, output = self.steps, self.output
+        again = defers_rows(steps, output) or (steps.kind == "aggregated_grouped" and output.which == "all")
+        return steps.enters_alone and self.pipeline.keeps_nothing and not again
+
+    @property
+    def reads_now(self) -> bool:
+        """Limiters always ask what time it is."""
+        return True
+
+    # -------------------------------------------------------------- rows
+    def append_row(self, rows: str, scope: CodeScope) -> None:
+        """Rows of groups with their keys; ``all`` of row-per-event groups wants the events, too."""
+        source, grouped = self.source, self.steps.grouped
+        if grouped:
+            source.line("row = None")
+        self.code.load_local(scope)
+        with self.code.having(scope):
+            late = defers_rows(self.steps, self.output)
+            code = self._deferred_row(scope) if late else self.code.row(scope)
+            source.line(f"row = {code}" if grouped else f"{rows}.append({code})", self.steps.projection.span)
+        if grouped:
+            with_item = self.steps.kind == "aggregated_grouped" and self.output.which == "all"
+            source.line(f"{rows}.append((k, row, item))" if with_item else f"{rows}.append((k, row))")
+
+    def _deferred_row(self, scope: CodeScope) -> str:
+        """Code of what stands for a row until it is delivered: the name of the function ``late0(S, now, …)`` that makes
+        it, and what changes before that: the item, the key, values of aggregates, ``prev``.
+        """
+        source, steps = self.source, self.steps
+        kept = {} if steps.fully else {"item": "item"}
+        if steps.grouped:
+            kept["k"] = "k"
+        values = list(scope.aggregates)
+        for i in sorted(aggregate_indexes(*row_expressions(steps))):
+            copied = ".copy()" if steps.calls[i].reference else ""
+            kept[f"now{i}"], values[i] = f"{values[i]}{copied}", f"now{i}"
+        of_row = scope.row
+        assert of_row is not None
+        found: dict[x.BoundExpr, str] = {}
+
+        def held(e: x.BoundExpr) -> str:
+            if not isinstance(e, x.Prev):
+                return of_row(e)
+            if e not in found:
+                found[e] = f"held{len(found)}"
+                kept[found[e]] = of_row(e)
+            return found[e]
+
+        row = self.code.row(scope.at(aggregates=tuple(values), row=held))
+        name = f"late{len(self.code.helpers)}"
+
+        def write() -> None:
+            with source.block(f"def {name}(S, now, {', '.join(kept)}):"):
+                if not steps.fully:
+                    self.code.items.unpack(source, "item")
+                source.line(f"return {row}", steps.projection.span)
+
+        self.code.helpers.append(write)
+        values_kept = "".join(f"{code}, " for code in kept.values())
+        return f"{source.bind('_Late', DeferredRow)}({source.const(name)}, ({values_kept}))"
+
+    def _count(self) -> None:
+        """Write what counts the events of the change."""
+        source = self.source
+        if not self._counts_keys and self.steps.where is None:
+            source.line(f"n_in, n_out = {'1, 0' if self.alone else 'len(batch), len(former)'}")
+            return
+        source.line("n_in, n_out = [], []" if self._counts_keys else "n_in = n_out = 0")
+        self.entered(lambda scope: self._count_one("n_in", scope))
+        self.left(lambda scope: self._count_one("n_out", scope))
+
+    def _count_one(self, count: str, scope: CodeScope) -> None:
+        code, levels = self.code, self.steps.levels
+        if not self._counts_keys:
+            self.source.line(f"{count} += 1")
+        elif levels:
+            keys = ", ".join(code.level_key(scope, level) for level in range(len(levels)))
+            self.source.line(f"{count} += ({keys},)")
+        else:
+            self.source.line(f"{count}.append({code.key(scope)})")
+
+    # -------------------------------------------------------------- arrival
+    def ahead(self) -> None:
+        """The view is always asked."""
+
+    def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
+        """Hand an event to the view, what this changes to the limiter, and deliver what is due."""
+        source = self.source
+        self.code.number()
+        if self._alone_at_once:
+            self.pipeline.arrive(self._sweep)
+            self._begin()
+            self.alone = True
+            self._count()
+            self.change()
+            self.alone = self.passed = self.loaded = False
+            self._take("ins", "rem")
+            self._deliver(emit)
+            return
+        self.pipeline.ask()
+        self.pipeline.arm()
+        with source.block("if change is not None:"):
+            self.consume(emit)
+
+    def consume(self, emit: Emitter) -> None:
+        """A change goes to the limiter, and what is due is delivered."""
+        self._begin()
+        self._limit("ins", "rem")
+        self._deliver(emit)
+
+    def _begin(self) -> None:
+        self.source.line(f"L = {self._limiter}")
+        self.source.line("ins, rem, forced = [], [], False")
+
+    def _deliver(self, emit: Emitter) -> None:
+        """Write what delivers what is due at once."""
+        self._arm_limiter()
+        with self.source.block("if posted is not None:"):
+            self.source.line("ins, rem = posted")
+            emit("ins", "rem")
+
+    def _limit(self, ins: str, rem: str) -> None:
+        """Write what takes the local ``change`` through the statement and the limiter: ``posted`` is due at once."""
+        source = self.source
+        source.line("batch, former = change")
+        source.line(f"n_in, n_out = process(S, batch, former, now, {ins}, {rem}, not batch and not former)")
+        self._take(ins, rem)
+
+    def _take(self, ins: str, rem: str) -> None:
+        self.source.line(f"posted = L.take(S, now, {ins}, {rem}, n_in, n_out)", self.output.span)
+
+    def _arm_limiter(self) -> None:
+        with self.source.block("if L.due < L.armed:"):
+            self.source.line("L.armed = L.due")
+            self.source.line("arm(L.due, S, L, 1)")
+
+    def timers(self) -> None:
+        """``process`` and ``tick``: at one instant windows come before the output."""
+        source = self.source
+        with source.block("def process(S, batch, former, now, ins, rem, forced):"):
+            self.code.load_state()
+            self._count()
+            self.change()
+            source.line("return n_in, n_out")
+        with source.block("def tick(S, W, now, ins, rem, place):"):
+            source.line(f"L, forced = {self._limiter}, False")
+            with source.block("if place == 0:"):
+                source.line("W.armed = _NEVER")
+                with source.block("if W.due <= now:"), self.code.reported():
+                    source.line("change = W.advance(now)")
+                    with source.block("if change is not None:"):
+                        source.line("new, old = [], []")
+                        self._limit("new", "old")
+                        self._add_posted()
+            with source.block("else:"):
+                source.line("L.armed = _NEVER")
+            with (
+                source.block("if L.due < L.armed:"),
+                self.code.reported(),
+            ):  # not where its own timer is still to be run
+                source.line("posted = L.advance(S, now)", self.output.span)
+                self._add_posted("forced = True")
+            self.pipeline.arm()
+            with source.block("if now < L.due:"):  # not where the next point could not be found
+                self._arm_limiter()
+            source.line("return forced")
+        with source.block("def dues(S):"):
+            source.line(f"return [(0, S[1].due), (1, {self._limiter}.due)]")
+
+    def _add_posted(self, *then: str) -> None:
+        with self.source.block("if posted is not None:"):
+            for line in ("ins += posted[0]", "rem += posted[1]", *then):
+                self.source.line(line)
+
+    def ended(self) -> None:
+        """``ended(S, now, ins, rem)``: what is delivered when the context partition ends; whether without rows, too."""
+        with self.source.block("def ended(S, now, ins, rem):"):
+            self.source.line(f"posted = {self._limiter}.terminate(S, now)")
+            self._add_posted()
+            self.source.line("return posted is not None and posted[2]")
+
+    def reevaluate(self) -> None:
+        """As for all, and ``reconsider(S, now)``: a variable that the output's condition reads was assigned."""
+        super().reevaluate()
+        with self.source.block("def reconsider(S, now):"):
+            self.source.line(f"L = {self._limiter}")
+            self.source.line("L.changed(now)", self.output.span)
+            self._arm_limiter()
+
+    # -------------------------------------------------------------- what limiters call
+    def helpers(self) -> None:
+        """Rows made at output, the clause's own expressions, and what else is needed."""
+        if self.steps.fully:
+            self._write_rows("group_rows(S, k, now)", of_event=False)
+        if self.steps.kind == "aggregated_grouped":
+            self._write_rows("event_rows(S, k, item, now)", of_event=True)
+        self.ended()
+        write_clause_functions(self.output, self.code.base)
+        super().helpers()
+
+    def _write_rows(self, signature: str, *, of_event: bool) -> None:
+        source = self.source
+        with source.block(f"def {signature}:"):
+            source.line("found = []")
+            self.code.load_state()
+            if of_event:
+                self.code.items.unpack(source, "item")
+            if self.steps.grouped:
+                self.code.load_group_or_fresh()
+            else:
+                self.code.aggregates.load("A")
+            self.code.append_row("found", self.q)
+            source.line("return found")
+
+
+_OF_DELIVERY = (x.CurrentTimestamp, x.VariableRead, x.ContextProp, x.SubqueryRef)
+
+
+def defers_rows(steps: PhysicalPlan, output: OutputClause) -> bool:
+    """Whether collected rows read what is not of events, so that it must be read when they are delivered."""
+    late = any(isinstance(part, _OF_DELIVERY) for e in row_expressions(steps) for part in x.walk(e))
+    return late and output.which not in ("first", "snapshot")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The program's rows, for collectors."""
+
+    namespace: Mapping[str, Callable[..., Rows]]
+
+    def group_rows(self, state: Any, key: Any, now: int) -> Rows:
+        return self.namespace["group_rows"](state, key, now)
+
+    def event_rows(self, state: Any, key: Any, item: Any, now: int) -> Rows:
+        return self.namespace["event_rows"](state, key, item, now)
+
+    def snapshot_rows(self, state: Any, now: int) -> Rows:
+        return self.namespace["snapshot_rows"](state, now)
+
+
+def bind_limiter(steps: PhysicalPlan, output: OutputClause, namespace: dict[str, Any]) -> None:
+    """Give the generated module the function that makes a state's limiter."""
+    late = defers_rows(steps, output)
+    releases = any(WINDOWS[name].batch for name in steps.window_names)
+    having = steps.having is not None
+    rows = CollectorOptions(
+        steps.kind, output.which, steps.selector, bool(steps.levels), late, having, releases, steps.inserts_evicted_rows
+    )
+    namespace["limiter"] = LimiterSpec(output, rows, _Rows(namespace), namespace).limiter

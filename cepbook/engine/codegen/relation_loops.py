@@ -1,0 +1,197 @@
+"""Code that reads a relation as an access path says: the loop over the items that an index or the whole of it gives.
+
+What windows of a statement hold it keeps in relations of its own. The rows of named windows and tables are in one
+relation for all readers: `LookupCodegen` writes what a module wants of them, and how their rows are taken apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
+
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.hashable import key_code
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.engine.fragments.event_layout import EventLayout
+from cepbook.engine.physical.access import AccessPath, KeyRange, key_column
+from cepbook.engine.relations.relation import CompositeIndex, HashIndex, SortedIndex
+from cepbook.engine.relations.store_indexes import IndexRequest, in_arrival_order, lookup_keys, lookup_primary_keys
+from cepbook.lang.plan import expressions as x
+
+_INDEXES = {"hash": HashIndex, "composite": CompositeIndex, "sorted": SortedIndex}
+_NOTHING: Mapping[int, object] = {}
+
+
+def lookup_target(path: AccessPath, relation: str, index: int) -> str:
+    """Code of what an access looks into, for `write_loop_head`: the table of a hash index, a sorted index, or all rows.
+
+    `relation` is code of the relation, `index` the place of the path's index among its own.
+    """
+    if path.scans:
+        return f"{relation}.rows"
+    return f"{relation}.indexes[{index}]{'.table' if path.keys and path.band is None else ''}"
+
+
+def write_loop_head(path: AccessPath, within: str, item: str, scope: CodeScope, *, by_age: bool = False) -> str:
+    """Write what an access needs (the key, the bounds); gives the head of the loop over the items that it finds.
+
+    `within` is code of what it looks into; `scope` has what is known. `by_age`: they come in order of arrival.
+    """
+    source = scope.source
+    if path.keys and path.keys[0].more:
+        (equal,) = path.keys
+        options = [lower.value(scope, e) for e in (equal.other, *equal.more)]
+        keys = [key_code(source, code, e.type) for code, e in zip(options, (equal.other, *equal.more), strict=True)]
+        find = (
+            source.bind("_several_rows", lookup_primary_keys) if path.unique else source.bind("_several", lookup_keys)
+        )
+        return f"for {item} in {find}({within}, ({', '.join(keys)},)):"
+    if path.keys:
+        key, checks = _key(path, scope)
+        if path.unique:
+            tests = " and ".join([*checks, f"({item} := {within}.get({key})) is not None"])
+            return f"for {item} in (({item},) if {tests} else ()):"
+        if path.band is not None:
+            bounds, more = _bounds(path.band, scope)
+            tests = " and ".join([*checks, *more])
+            found = f"{within}.within({key}, {bounds})"
+            return f"for {item} in ({found} if {tests} else ()):" if tests else f"for {item} in {found}:"
+        source.bind("_NOTHING", _NOTHING)
+        found = f"{within}.get({key}, _NOTHING).values()"
+    elif path.range is not None:
+        bounds, checks = _bounds(path.range, scope)
+        found = f"{within}.within({bounds}, {path.range.with_low}, {path.range.with_high})"
+        if by_age:
+            found = f"{source.bind('_by_arrival', in_arrival_order)}({found})"
+    else:
+        return f"for {item} in {within}.values():"
+    if checks:
+        found = f"({found} if {' and '.join(checks)} else ())"
+    return f"for {item} in {found}:"
+
+
+def _key(path: AccessPath, scope: CodeScope) -> tuple[str, Sequence[str]]:
+    """Code of the key, and what must hold of it: null equals nothing. NaN equals itself, and all NaN are one key."""
+    codes, checks = [], []
+    for place, equal in enumerate(path.keys):
+        code = _local(f"key{place}", equal.other, scope)
+        if lower.nullable(equal.other) and not equal.nulls:
+            checks.append(f"{code} is not None")
+        codes.append(key_code(scope.source, code, equal.other.type))
+    return codes[0] if len(codes) == 1 else f"({', '.join(codes)})", checks
+
+
+def _bounds(within: KeyRange, scope: CodeScope) -> tuple[str, Sequence[str]]:
+    codes, checks = [], []
+    for name, bound in (("low", within.low), ("high", within.high)):
+        if bound is None:
+            codes.append("None")
+            continue
+        codes.append(_local(name, bound, scope))
+        checks += _checks(codes[-1], bound)
+    if within.either:
+        scope.source.line(f"low, high = {', '.join(codes)}")
+        scope.source.line(f"if {' and '.join([*checks, 'low > high'])}: low, high = high, low")
+        codes = ["low", "high"]
+    return ", ".join(codes), checks
+
+
+def _local(name: str, e: x.BoundExpr, scope: CodeScope) -> str:
+    code = lower.value(scope, e)
+    if code.isidentifier():
+        return code
+    scope.source.line(f"{name} = {code}", e.span)
+    return name
+
+
+def _checks(code: str, e: x.BoundExpr) -> list[str]:
+    """Null and NaN bound nothing."""
+    found = [f"{code} is not None"] if lower.nullable(e) else []
+    return found + ([f"{code} == {code}"] if e.type.name in ("double", "float") else [])
+
+
+def new_index_code(kind: str, key: str, source: SourceWriter) -> str:
+    """Code of a new index of a `kind`; `key` names the function that gives its keys."""
+    return f"{source.bind(f'_{kind}', _INDEXES[kind])}({key})"
+
+
+def write_key_function(
+    name: str, exprs: Sequence[x.BoundExpr], unpack: Callable[[str], None], scope: CodeScope, parts: Sequence[str] = ()
+) -> None:
+    """Write the function that gives the key of an item; ``unpack("item")`` writes how it is taken apart for `scope`.
+
+    `parts` are the locals of an item that is a plain tuple: where the key is just some of them it is taken as such.
+    """
+    places = plain_key_positions(exprs, scope, parts)
+    if places is not None:
+        getter = scope.source.bind("_itemgetter", itemgetter)
+        scope.source.line(f"{name} = {getter}({', '.join(map(str, places))})")
+        return
+    with scope.source.block(f"def {name}(item):"):
+        unpack("item")
+        codes = [key_code(scope.source, lower.value(scope, e), e.type) for e in exprs]
+        scope.source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
+
+
+def plain_key_positions(exprs: Sequence[x.BoundExpr], scope: CodeScope, parts: Sequence[str]) -> list[int] | None:
+    """The places in an item, a tuple of the locals `parts`, of the values that make a key; None where it is more."""
+    values = [lower.value(scope, e) for e in exprs]
+    plain = all(v in parts and key_code(scope.source, v, e.type) == v for v, e in zip(values, exprs, strict=True))
+    return [parts.index(v) for v in values] if plain else None
+
+
+class LookupCodegen:
+    """What a module looks into of the stores that it reads: functions that a running statement gives it.
+
+    `wants`: name of the function -> (input, what is looked into).
+    """
+
+    def __init__(self, source: SourceWriter) -> None:
+        self.source = source
+        self.wants: dict[str, tuple[int, IndexRequest]] = {}
+        self._keys: list[tuple[str, tuple[x.BoundExpr, ...], int]] = []
+
+    def look(self, path: AccessPath) -> str:
+        """The function that gives what an access to a store looks into."""
+        wanted = path.input, self._want(path)
+        for name, each in self.wants.items():
+            if each == wanted:
+                return name
+        name = self.source.bind(f"look{len(self.wants)}", None)
+        self.wants[name] = wanted
+        return name
+
+    def _want(self, path: AccessPath) -> IndexRequest:
+        if path.unique:
+            return IndexRequest("key")
+        if path.index is None:
+            return IndexRequest("rows")
+        kind, exprs = path.index
+        columns = [key_column(e) for e in exprs]
+        if all(column is not None for column in columns):
+            return IndexRequest(kind, tuple(column for column in columns if column is not None))
+        for name, same, number in self._keys:
+            if (same, number) == (exprs, path.input):
+                return IndexRequest(kind, (), name)
+        self._keys.append((f"store_key{len(self._keys)}", exprs, path.input))
+        return IndexRequest(kind, (), self._keys[-1][0])
+
+    def write_keys(self, unpack: Callable[[int, str], None], scope: CodeScope) -> None:
+        """Write the functions of keys that are no columns; ``unpack(number, "item")`` takes an item apart."""
+        for name, exprs, number in self._keys:
+            write_key_function(name, exprs, partial(unpack, number), scope)
+
+
+def write_item_unpacking(items: EventLayout, item: str, prefix: str, source: SourceWriter) -> None:
+    """Write the locals of an item of a store: its ordinal, columns of its row, the row."""
+    names = {str(place): name for name, place in items.positions.items()}
+    row = f"{prefix}e" if "e" in items.parts else f"{prefix}row"
+    if any(part != "o" for part in items.parts):
+        source.line(f"{row} = {item}[-1]")
+    for part in items.parts:
+        if part == "o":
+            source.line(f"{prefix}o = {item}[0]")
+        elif part != "e":
+            source.line(f"{prefix}{part} = {row}[{source.const(names[part], 'n')}]")

@@ -1,0 +1,480 @@
+"""A select plan as one generated module: ``new_state``, ``on_event``, ``run``, timers, ``rows``, ``settle``.
+
+The same arrival code is written twice: in ``on_event(e, S)`` for events sent one by one, and inside the loop of ``run``
+for columns of a replay. Both deliver to ``out(record)`` and ``push(now, insert rows, remove rows)``, which the one
+only has while anybody listens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from operator import itemgetter
+from typing import Any
+
+from cepbook.engine.codegen.buffered_input import write_buffered_input
+from cepbook.engine.codegen.emit import ColumnEmitter, Emitter, RecordEmitter
+from cepbook.engine.codegen.join import JoinCodegen
+from cepbook.engine.codegen.join_loop import JoinColumns, JoinLoopCodegen, join_columns
+from cepbook.engine.codegen.output_rate import OutputRateCodegen, bind_limiter
+from cepbook.engine.codegen.relation_loops import LookupCodegen
+from cepbook.engine.codegen.statement import StatementCodegen
+from cepbook.engine.codegen.store_query import StoreQuery, compile_store_query
+from cepbook.engine.codegen.stores import StoreCodegen, write_joined_stores, write_on_select, write_store_reader
+from cepbook.engine.codegen.views import write_properties
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope, ReadableVariable, ScopeFactory
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.fragments.event_layout import EventLayout
+from cepbook.engine.patterns.matcher import PatternProgram
+from cepbook.engine.patterns.pattern_codegen import PatternCodegen
+from cepbook.engine.physical.lowering import lower_statement
+from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM
+from cepbook.engine.relations.store_indexes import IndexRequest
+from cepbook.engine.rows.legend import locals_legend, storage_notes
+from cepbook.errors import Span
+from cepbook.lang.plan.nodes import SelectStatement
+
+_APART = 40  # bits of an ordinal that count the rows of one context partition
+
+
+@dataclass(slots=True)
+class StatementProgram:
+    """One compiled statement. `namespace` holds its functions; `columns` are the last arguments of ``run``.
+
+    ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event, ``on_match`` one
+    that passed the filter. ``run(times,
+    marks, S, out, push, expired, told, catch_up, ticks, partitions, *columns)`` handles many (without a context it has
+    ``asked`` in place of the partitions: whether all of them are known to pass the filter); `out` (records, end to end)
+    and `push` take deliveries of events with what `marks` has for each, `expired` those of timers, without; `out` takes
+    these, too, with what `told` has for a time (None: nothing). `ticks` are the times at which the clock stops, none
+    where these are all times of `times`. ``rows(S, now)`` is the
+    iterator; of rows `row_columns` are the names (None: rows are dicts). `bound` are the parameters of functions that
+    a running statement gives default values. ``settle(S, now)`` drops what has left unseen. `spans` maps
+    source lines to the EPL that they were made from.
+    """
+
+    steps: PhysicalPlan
+    text: str
+    namespace: dict[str, Any]
+    spans: dict[int, Span]
+    columns: tuple[str, ...]
+    constants: dict[str, Any]
+    bound: dict[str, tuple[str, ...]]
+    row_columns: tuple[str, ...] | None
+    watched: tuple[ReadableVariable, ...] = ()  # variables whose changes evaluate the condition of a window
+    output_watched: tuple[ReadableVariable, ...] = ()  # and those of the output clause
+    legend: dict[str, str] = field(default_factory=dict)  # what the locals of its text stand for
+    notes: tuple[str, ...] = ()  # on the first views: what they keep, how arrivals are written
+    items: EventLayout | None = None  # how its retained events are packed
+    patterns: dict[int, PatternProgram] = field(default_factory=dict)  # by input, whose matches are its events
+    subqueries: tuple[StatementProgram, ...] = ()  # of the statement, each a module of its own
+    select: StatementProgram | None = None  # of a statement that is run in cycles: what it reads of its relations
+    # of a join that has `run_joined`: of each stream the columns that it takes, and whether it takes whole events
+    loop: JoinColumns | None = None
+    wants: Mapping[str, tuple[int, IndexRequest]] = field(default_factory=dict)  # what it looks into of stores
+    picking: Callable[[], StoreQuery | None] = field(default=lambda: None)  # of a query: how it finds rows by index
+    # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
+    correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
+    parcels: Callable[[dict[str, Any]], Any] | None = None  # the key of a for-clause
+
+    def __getitem__(self, name: str) -> Any:
+        return self.namespace[name]
+
+    @property
+    def reads_types(self) -> bool:
+        """Whether it asks for the types of events (``typeof``)."""
+        return "_event_type" in self.namespace
+
+    @property
+    def pattern(self) -> PatternProgram | None:
+        """The pattern of the one input that there is."""
+        return None if self.steps.inputs else self.patterns.get(0)
+
+    def bind(self) -> None:
+        """Give functions that are not bound to a running statement the constants that they read."""
+        for name, parameters in self.bound.items():
+            self.namespace[name].__defaults__ = tuple(self.namespace.get(each) for each in parameters)
+
+
+def compile_select(
+    plan: SelectStatement,
+    scope_in: ScopeFactory,
+    *,
+    all_properties: Sequence[str],
+    iterable_unbound: bool = False,
+    subqueries: tuple[PhysicalPlan, ...] = (),
+) -> StatementProgram:
+    """Generate, compile and load the module of `plan`.
+
+    `scope_in` gives the scope that expressions are lowered in, `all_properties` are those of the source's event type,
+    in order. `subqueries` are their steps, their functions are known to the scope.
+    Errors: Refusal for what the row engine cannot run.
+    """
+    steps = lower_statement(plan)
+    steps.subqueries = subqueries
+    source = SourceWriter()
+    scope = scope_in(source)
+    writer = _Writer(steps, CodegenContext(steps, scope), tuple(all_properties), iterable_unbound)
+    writer.write()
+    prefixes = [f"pattern{number or ''}" for number in range(len(plan.sources))]
+    patterns = [
+        (number, PatternCodegen(each.pattern, scope, prefixes[number]))
+        for number, each in enumerate(plan.sources)
+        if each.pattern is not None
+    ]
+    namespace = source.load()
+    if writer.body.joins is not None:
+        namespace["join_form"] = writer.body.joins.form(namespace)
+    if writer.body.pipeline.recognize is not None:
+        namespace[RECOGNIZE_PROGRAM] = writer.body.pipeline.recognize.form(namespace)
+    if plan.output is not None:
+        bind_limiter(steps, plan.output, namespace)
+    constants = {k: v for k, v in source.constants.items() if k != "clock"}
+    watched, output_watched = (
+        tuple(scope.variables[name] for name in names) for names in (steps.watched, steps.output_watched)
+    )
+    program = StatementProgram(
+        steps, source.text, namespace, source.spans, writer.columns, constants, source.bound, writer.code.row_columns
+    )
+    program.watched, program.output_watched = watched, output_watched
+    program.legend = locals_legend(writer.code)
+    program.notes = storage_notes(writer.code, writer.body.arrivals)
+    program.items = writer.code.items
+    program.patterns = {number: pattern.program(namespace) for number, pattern in patterns}
+    program.wants = writer.looks.wants
+    program.loop = writer.loop
+    program.picking = cache(partial(compile_store_query, steps, scope_in))
+    return program
+
+
+class _Writer:
+    def __init__(
+        self, steps: PhysicalPlan, code: CodegenContext, all_properties: tuple[str, ...], iterable_unbound: bool
+    ) -> None:
+        self.steps = steps
+        self.code = code
+        self.source = code.source
+        self.iterable_unbound = iterable_unbound
+        self.body = _body(code, iterable_unbound)
+        extra = tuple(name for name in all_properties if name not in steps.properties) if steps.retains_event else ()
+        self.columns = steps.properties + extra
+        self.all_properties = all_properties
+        self.contextual = steps.context is not None
+        self.loop: JoinColumns | None = None
+        self.expires_in_slices = False
+        self.looks = self.body.joins.looks if self.body.joins is not None else LookupCodegen(code.source)
+
+    def write(self) -> None:
+        if self.steps.lots:
+            write_buffered_input(self.body)
+        elif self.body.joins is not None:
+            self._on_inputs(self.body.joins)
+        elif self.steps.consumes:
+            write_store_reader(self.body)
+        elif self.steps.selects is not None:
+            self.looks = write_on_select(self.body, self.steps.selects)
+        else:
+            self._on_event()
+            if not self.steps.in_order and self.steps.lookup is None:
+                self._run()
+        self.body.timers()
+        if self.code.has_single_timer:
+            self.body.run_expiry(Emitter(self.code, "now", guarded=False))
+            if self.expires_in_slices:
+                self.body.expire(RecordEmitter(self.code, "now"))
+        elif self.expires_in_slices and self.steps.ticks:
+            self.body.expire_all(RecordEmitter(self.code, "now"))
+        self.body.post(Emitter(self.code, "now", guarded=True))
+        with self.source.block("def settle(S, now):"):
+            self.body.settle()
+        self._rows()
+        if self.body.joins is not None:
+            self.body.joins.write_states()
+        self._new_state()  # now all window parameters are known
+        self.body.reevaluate()
+        self.body.helpers()
+
+    # -------------------------------------------------------------- new_state
+    def _new_state(self) -> None:
+        source, cells = self.source, self.code.aggregates
+        cut = len(self.steps.subqueries)
+        inner, own = self.code.parameters[:cut], self.code.parameters[cut:]
+        going_on = ", inner=None" if inner else ""  # the states of subqueries that have been before
+        with source.block(f"def new_state(P, now{going_on}):"):
+            if inner:
+                source.line(f"inner = ({', '.join(inner)},) if inner is None else inner")
+            # who reads a named window in no context gets the rows of all partitions: their ordinals must differ
+            apart = self.contextual and self.steps.owns is not None
+            first = f"P.id << {_APART}" if apart else "0"
+            parts = ["P", "None", "None", first, *["*inner"] * bool(inner), *own]
+            source.line(f"S = [{', '.join(parts)}]")
+            source.line(f"S[1] = {self.body.fresh}")
+            if self.steps.aggregation is not None:
+                source.line("S[2] = {}" if self.steps.grouped else f"S[2] = {cells.fresh()}")
+            self.body.start()
+            source.line("return S")
+
+    # -------------------------------------------------------------- one event
+    def _on_event(self) -> None:
+        source, steps = self.source, self.steps
+        condition = steps.source.filter
+        early = lower.property_names(condition)
+        late = [name for name in steps.properties if name not in early]
+        for name, condition_applies in (("on_event", True), ("on_match", False)):
+            if not condition_applies:
+                if condition is None:
+                    source.line("on_match = on_event")
+                    continue
+                late = [n for n in steps.properties if n not in early or n in self._needed_after_filter()]
+            with source.function(name, ["e", "S"] if self.contextual else ["e"], self._state_parameters()):
+                if condition is not None and condition_applies:
+                    write_properties(self.code, early)
+                    with source.block(f"if {lower.filter_condition(self.code.arriving(), condition)}:", condition.span):
+                        self._taken(late)
+                else:
+                    self._taken(late)
+
+    def _on_inputs(self, joins: JoinCodegen) -> None:
+        """``on_event0(e)`` and so on, of each input; ``on_events(e, inputs)`` of several at once."""
+        joins.write_inputs()
+        write_joined_stores(self.body, joins)
+        of_state = ["S"] if self.contextual else []
+        several = [(-1, "on_events", ["inputs"])] if len(joins.streams) > 1 else []
+        for number, name, more in (*several, *((each, f"on_event{each}", list[str]()) for each in joins.streams)):
+            joins.at = number
+            with self.source.function(name, ["e", *of_state, *more], self._state_parameters()):
+                self._arrival()
+                self.source.line("return change is not None")
+        self.loop = join_columns(joins)
+        if self.loop is not None:  # when it is known what all inputs are looked into by
+            self.code.helpers.append(JoinLoopCodegen(self.body, joins, self.loop).write)
+
+    def _taken(self, names: Sequence[str]) -> None:
+        """What an event does that passed the filter; the function then tells that it took the event (for ``@Drop``)."""
+        write_properties(self.code, names)
+        self._arrival()
+        self.source.line("return True")
+
+    def _state_parameters(self) -> list[str]:
+        """Without a context the one state's parts are default values, bound when the statement starts."""
+        if self.contextual:
+            return []
+        parts = ["S", "W"]
+        if self.steps.aggregation is not None and not self.steps.aggregate_only:
+            parts.append("groups" if self.steps.grouped or self.code.table else "A")
+        return parts
+
+    def _needed_after_filter(self) -> set[str]:
+        stage = self.steps.stages[0]
+        arriving = [e for w in stage.windows for e in (*w.args, *(e for e, _ in w.criteria))]
+        derived = self.steps.derived
+        if derived is not None:
+            arriving += [*derived.args, *(c.value for c in (*derived.extra, *derived.keys))]
+        return {*stage.kept, *lower.property_names(*arriving)}
+
+    def _arrival(self) -> None:
+        if self.body.reads_now:
+            self.source.line("now = clock.now")
+        self._load_for_arrival()
+        now = "now" if self.body.reads_now else "clock.now"
+        self.body.arrival(Emitter(self.code, now, guarded=True), hoisted=False)
+
+    # -------------------------------------------------------------- many events
+    def _run(self) -> None:
+        source, steps, code = self.source, self.steps, self.code
+        plain = not (self.contextual or steps.grouped or code.local or steps.output) and steps.enters_alone
+        hoisted = plain and steps.aggregation is not None and not code.table
+        parameters = [f"c{i}_" for i in range(len(self.columns))]
+        locals_ = [f"p{i}" for i in range(len(self.columns))]
+        emit = ColumnEmitter(code, self.body.p, self.columns) if self.body.plain else None
+        self.expires_in_slices = emit is None and RecordEmitter.suits(code)
+        loop = emit is None or emit.needs_loop or not self.body.passes
+        heads, names = (["times", "marks"], ["now", "mark"]) if emit is None else (["times"], ["now"])
+        if self.contextual:
+            heads, names = [*heads, "partitions"], [*names, "P"]
+        ports = ["out", "push", "expired", "told", "catch_up"]
+        rest = "partitions" if self.contextual else "asked"
+        signature = ", ".join(["times", "marks", "S", *ports, "ticks", rest, *parameters])
+        with source.block(f"def run({signature}):"):
+            if not self.contextual and loop:
+                code.load_state()
+            if hoisted:
+                code.aggregates.load("A")
+            code.in_column_loop = True
+            rows = f"zip({', '.join([*heads, *parameters])})"
+            if emit is not None:
+                emit.begin(loop=loop)
+                rows = emit.kept(rows)
+            if loop:
+                source.line(f"rows = {rows}")
+                self._loop([*names, *locals_], emit, hoisted)
+            if emit is not None:
+                emit.end()
+            self.body.end_prefetch()
+            code.in_column_loop = False
+
+    def _loop(self, each: Sequence[str], emit: ColumnEmitter | None, hoisted: bool) -> None:
+        """The loop over ``rows``, which have values for the names `each`; after a failure it goes on."""
+        source, code = self.source, self.code
+        with source.block("while True:"):
+            if code.has_single_timer:
+                source.line("due = W.due")
+            self.body.ahead()  # what fails here is no event's fault and would fail again
+            with source.block("try:"):
+                with source.block(f"for {', '.join(each)}{',' * (len(each) == 1)} in rows:"):
+                    self._row_body(emit, hoisted)
+                source.line("break")
+            with source.block("except Exception as failure:"):
+                source.line("failed(failure)")
+                if emit is not None:
+                    emit.failed()
+            if hoisted or code.has_single_timer:
+                with source.block("finally:"):
+                    if hoisted:
+                        code.aggregates.store("A")
+                    if code.has_single_timer:
+                        source.line("W.armed = W.due")
+                        source.line("rearm(W.due, S, W)")
+
+    def _row_body(self, plain: ColumnEmitter | None, hoisted: bool) -> None:
+        source, steps, code = self.source, self.steps, self.code
+        flat = RecordEmitter(code, "now") if RecordEmitter.suits(code) else None
+        emit = plain or flat or Emitter(code, "now", guarded=False)
+        if code.has_single_timer:
+            with source.block("if now >= due:"):
+                if hoisted:
+                    code.aggregates.store("A")
+                if self.expires_in_slices:
+                    source.line("due = expire(S, W, now, ticks, out, told)")
+                else:
+                    source.line("due = run_expiry(S, W, now, ticks, expired)")
+                if hoisted:
+                    code.aggregates.load("A")
+                self.body.ahead()
+        elif steps.timed:
+            with source.block("if now >= timed.due:"):
+                if hoisted:
+                    code.aggregates.store("A")
+                source.line("catch_up(now)")
+                if hoisted:
+                    code.aggregates.load("A")
+        if self.contextual:
+            with source.block("if P is None:"):
+                source.line("continue")
+            source.line("S = P.states[slot]")
+        condition = steps.source.filter
+        if condition is None or plain is not None:
+            self._row_arrival(emit, hoisted)
+            return
+        with source.block(f"if {lower.filter_condition(code.arriving('now'), condition)}:", condition.span):
+            self._row_arrival(emit, hoisted)
+
+    def _row_arrival(self, emit: Emitter, hoisted: bool) -> None:
+        source = self.source
+        if self.steps.retains_event:
+            local = {name: f"p{i}" for i, name in enumerate(self.columns)}
+            pairs = ", ".join(f"{source.const(n, 'n')}: {local[n]}" for n in self.all_properties)
+            source.line(f"e = {{{pairs}}}")
+        self._load_for_arrival()
+        self.body.arrival(emit, hoisted=hoisted)
+
+    def _load_for_arrival(self) -> None:
+        """What an event needs of its state, as far as it is not at hand for all events."""
+        if self.contextual and self.steps.aggregate_only:
+            self.source.line("W = S[1]")
+        elif self.contextual:
+            self.code.load_state()
+        elif self.code.table:
+            self.code.find_row()
+
+    # -------------------------------------------------------------- iterator
+    def _rows(self) -> None:
+        source = self.source
+        with source.block("def rows(S, now):"):
+            source.line("settle(S, now)")
+            source.line("found = []")
+            self.code.load_state(only_read=True)
+            self._found()
+            source.line("return (arrange(found) or []) if arranged else found")
+        source.bind("arranged", self.code.arranged)
+        if not self.code.arranged:
+            source.bind("arrange", None)
+        if isinstance(self.body, OutputRateCodegen):
+            with source.block("def snapshot_rows(S, now):"):
+                source.line("found = []")
+                self.code.load_state(only_read=True)
+                self._snapshot()
+                source.line("return found")
+
+    def _snapshot(self) -> None:
+        """As the iterator, but without windows the groups show (recorded: output_snapshot_when_terminated)."""
+        source, code = self.source, self.code
+        if self.steps.kind != "fully_aggregated_grouped" or self.steps.holds or code.table:
+            self._found()
+            return
+        by_level = source.bind("_level", itemgetter(0))
+        groups = f"sorted(groups, key={by_level})" if self.steps.levels else "groups"
+        with source.block(f"for k in {groups}:"):
+            code.load_group_or_fresh()
+            code.append_row("found", self.body.q)
+
+    def _found(self) -> None:
+        source, steps, code = self.source, self.steps, self.code
+        q = self.body.q
+        if steps.selects is not None:
+            return  # nothing is kept (recorded: ts_iterate_on_select)
+        if steps.kind == "fully_aggregated":
+            code.aggregates.load("A")
+            code.append_row("found", q)
+            return
+        if steps.source.nothing:
+            with code.where(q):
+                code.append_row("found", q)
+            return
+        contents = self.body.contents()
+        snapshot = steps.output is not None and steps.output.which == "snapshot"
+        shows_groups = (self.iterable_unbound or snapshot) and not code.table  # those of a table are its rows
+        if shows_groups and not steps.holds and steps.kind == "fully_aggregated_grouped":
+            with source.block("for k, G in groups.items():"):
+                code.aggregates.load("G")
+                code.append_row("found", q)
+            return
+        if not steps.holds and not self.iterable_unbound:
+            return
+        if steps.kind == "aggregated":
+            code.aggregates.load("A")
+        if steps.kind == "fully_aggregated_grouped":
+            source.line("seen = set()")
+        if steps.aggregate_only:
+            with source.block(f"for k in {contents}:"):
+                code.load_group_or_fresh()
+                code.append_row("found", q)
+            return
+        for level in range(max(1, len(steps.levels))):
+            with source.block(f"for item in {contents}:"):
+                code.items.unpack(source, "item")
+                with code.where(q):
+                    self._found_item(q, level)
+
+    def _found_item(self, q: CodeScope, level: int) -> None:
+        source, steps, code = self.source, self.steps, self.code
+        if steps.grouped:
+            source.line(f"k = {code.level_key(q, level) if steps.levels else code.key(q)}")
+            if steps.kind == "fully_aggregated_grouped":
+                with source.block("if k in seen:"):
+                    source.line("continue")
+                source.line("seen.add(k)")
+            code.load_group_or_fresh()
+        code.append_row("found", q)
+
+
+def _body(code: CodegenContext, iterable_unbound: bool) -> StatementCodegen:
+    if code.steps.owns is not None:
+        return StoreCodegen(code, iterable_unbound)
+    if code.steps.output is not None:
+        return OutputRateCodegen(code, code.steps.output, iterable_unbound)
+    return StatementCodegen(code, iterable_unbound)

@@ -1,0 +1,451 @@
+"""Code of statements over views, of any combination of windows.
+
+An arrival or a timer gives a change, the items that entered and those that left; both go through where, aggregation,
+having and projection. Where the arriving event enters alone the code of this stands in the arrival itself; for batches
+and timers it is ``process(S, batch, former, now, ins, rem, forced)``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum, auto
+from functools import partial
+from typing import Any
+
+from cepbook.engine.aggregates.incremental import Eviction
+from cepbook.engine.codegen.delta import EVICTED_BLOCK, DeltaCodegen
+from cepbook.engine.codegen.emit import Emitter, RecordEmitter
+from cepbook.engine.codegen.join import JoinCodegen
+from cepbook.engine.codegen.views import ViewCodegen
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.time.clock import NEVER
+from cepbook.engine.windows.window_codegen import EmittedChange
+from cepbook.engine.windows.window_view import Item, WindowView
+from cepbook.errors import Refusal
+from cepbook.lang.plan import expressions as x
+
+
+class RowOrigin(Enum):
+    """Where the event of a row is."""
+
+    ARRIVING = auto()
+    RETAINED = auto()
+    LEAVING = auto()
+
+
+class StatementCodegen(DeltaCodegen):
+    """Writes the functions of one statement: it asks views what an arrival or a timer changes.
+
+    A window may hand over a *fragment*, source of its arrivals, which then stands in the statement's own code and works
+    on the fields of the view; without one the view's ``arrive`` is called.
+    """
+
+    def __init__(self, code: CodegenContext, iterable_unbound: bool) -> None:
+        self.code = code
+        self.steps = code.steps
+        self.source = code.source
+        self.joins = JoinCodegen(code) if code.steps.inputs and code.steps.selects is None else None
+        self.pipeline: ViewCodegen = self.joins or ViewCodegen(code, iterable_unbound)
+        self._view = self.pipeline.view()
+        self._previous: dict[x.BoundExpr, str] = {}
+        self.p = code.arriving(self._now).at(row=partial(self._of_row, RowOrigin.ARRIVING))
+        self.q = code.retained("now").at(row=partial(self._of_row, RowOrigin.RETAINED))
+        self.gone = code.retained("now").at(row=partial(self._of_row, RowOrigin.LEAVING))
+
+    @property
+    def _now(self) -> str:
+        return "now" if self.reads_now else "clock.now"
+
+    @property
+    def fresh(self) -> str:
+        """Code of the view of a new state."""
+        return self._view
+
+    @property
+    def reads_now(self) -> bool:
+        """Whether arrival code needs engine time in the local ``now``."""
+        return self.pipeline.reads_now or self.code.reads_now
+
+    # -------------------------------------------------------------- what depends on the row's place
+    def _of_row(self, place: RowOrigin, e: x.BoundExpr) -> str:
+        if isinstance(e, x.InsertStream):
+            return str(place is not RowOrigin.LEAVING)
+        if isinstance(e, x.Prior):
+            return self.pipeline.prior(e, arriving=place is RowOrigin.ARRIVING)
+        if isinstance(e, x.Prev):
+            return (
+                "None"
+                if place is RowOrigin.LEAVING
+                else self._prev(e, self.p if place is RowOrigin.ARRIVING else self.q)
+            )
+        if isinstance(e, x.Grouping):
+            return self._grouping(e)
+        raise Refusal("no-row", f"{type(e).__name__.lower()} has no code in the row engine")
+
+    def _grouping(self, e: x.Grouping) -> str:
+        """The bits of each grouping set stand ready; the group's key says which set it is of."""
+        levels = self.steps.levels
+        bits = [sum((key not in level) << place for place, key in enumerate(reversed(e.keys))) for level in levels]
+        return f"{self.source.const(tuple(bits))}[k[0]]" if levels else "0"
+
+    def _prev(self, e: x.Prev, scope: CodeScope) -> str:
+        at = "W, item" if self.joins is None else self.joins.previous(e)
+        if e.kind == "count":
+            return f"{self.source.bind('_prev_count', prev_count)}({at})"
+        assert e.value is not None
+        value = self._value_of_another(e.value)
+        if e.kind == "window":
+            return f"{self.source.bind('_prev_window', prev_window)}({at}, {value})"
+        find = prev_tail if e.kind == "tail" else prev_value
+        index = "1" if e.index is None else lower.value(scope, e.index)
+        return f"{self.source.bind(f'_{find.__name__}', find)}({at}, {index}, {value})"
+
+    def _value_of_another(self, e: x.BoundExpr) -> str:
+        """The name of a function that gives the value of `e` for an item."""
+        if e not in self._previous:
+            name = self._previous[e] = f"previous{len(self._previous)}"
+            code, own = (self.code, e) if self.joins is None else self.joins.of_input(e)
+
+            def write() -> None:
+                with self.source.block(f"def {name}(item):"):
+                    code.items.unpack(self.source, "item")
+                    self.source.line(f"return {lower.value(code.retained(), own)}", e.span)
+
+            self.code.helpers.append(write)
+        return self._previous[e]
+
+    @property
+    def passes(self) -> bool:
+        """Whether nothing of an arrival is kept: it is its row, and no more."""
+        return self.pipeline.passes and self.steps.aggregation is None
+
+    @property
+    def plain(self) -> bool:
+        """Whether in `run` each arrival that passes the filter is a delivery of one insert row, whatever it is, and
+        nothing else is one.
+        """
+        steps, code = self.steps, self.code
+        if not lower.is_columnar(steps.source.filter):
+            return False
+        conditions = steps.where, steps.having, steps.output, steps.context
+        if steps.row is None or any(each is not None for each in conditions) or steps.delivers != "istream":
+            return False
+        if steps.projection.wildcard or code.arranged or code.risky or steps.lookup is not None:
+            return False
+        one_group = not (code.local or steps.levels or steps.may_leave_unentered) and (
+            steps.evicts_own_group or steps.leaving is Eviction.NEVER
+        )
+        if steps.kind == "fully_aggregated_grouped" and not one_group:
+            return False
+        seen = steps.ticks and not steps.lazy
+        return steps.enters_alone and self.pipeline.objection is None and not seen
+
+    # -------------------------------------------------------------- arrival
+    @property
+    def arrivals(self) -> str:
+        """How arrivals are written, and why, for people."""
+        reason = self.pipeline.objection
+        return "arrivals are written into the statement" if reason is None else f"arrivals call the view: {reason}"
+
+    def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
+        """What an event does that passed the filter."""
+        source = self.source
+        self.code.number()
+        self.loaded = hoisted
+        if self.steps.lazy and self.steps.kind == "aggregated" and not hoisted:
+            self.code.aggregates.load("A")
+            self.loaded = True
+        if self.steps.aggregate_only:
+            posted = self._arrive_along()
+        else:
+            posted = self.pipeline.arrive(self._sweep)
+        if posted is None:
+            return
+        if posted.alone:
+            self.arrival_delta(posted.left, emit, hoisted=hoisted)
+            return
+        with source.block("if change is not None:"):
+            if self.steps.enters_alone:
+                self.arrival_delta(EVICTED_BLOCK, emit, hoisted=hoisted)
+            elif self.joins_rows:
+                self._joined_rows(emit)
+            else:
+                self._process_change()
+                emit("ins", "rem")
+
+    @property
+    def joins_rows(self) -> bool:
+        """Whether each combination that enters is a row, and nothing else is."""
+        steps = self.steps
+        return (
+            self.joins is not None and steps.kind == "unaggregated" and not steps.makes_remove_rows and not steps.output
+        )
+
+    def _joined_rows(self, emit: Emitter) -> None:
+        """One combination is delivered as the one row that it is, without lists."""
+        source, code = self.source, self.code
+        with source.block("if len(change[0]) == 1:"):
+            source.line("item = change[0][0]")
+            code.items.unpack(source, "item")
+            with code.where(self.q), code.having(self.q):
+                emit.row(self.q)
+        with source.block("else:"):
+            self._process_change()
+            emit("ins", "rem")
+
+    def _process_change(self) -> None:
+        """Take the local ``change`` through ``process``; its rows are in ``ins`` and ``rem`` then."""
+        source = self.source
+        source.line("batch, former = change")
+        source.line("ins, rem, forced = [], [], not batch and not former")
+        source.line("process(S, batch, former, now, ins, rem, forced)")
+
+    def _arrive_along(self) -> EmittedChange | None:
+        """Add the event to the groups of the batch being collected; no event is kept."""
+        source, code, cells, steps = self.source, self.code, self.code.aggregates, self.steps
+        with code.where(self.p):
+            source.line("pending = W.items")
+            key = "None"
+            if steps.grouped:
+                key = code.key(self.p)
+                if not key.isidentifier():
+                    source.line(f"k = {key}")
+                    key = "k"
+            starts = self._start_clock if self.steps.clock_starts_with_group else None
+            code.find_or_make("H", "pending", key, cells.fresh(), starts)
+            cells.load("H")
+            cells.enter(self.p)
+            cells.store("H")
+        return None if self.steps.clock_starts_with_group else self.pipeline.arrive_along()
+
+    def _start_clock(self) -> None:
+        """A new group starts the clock of the batch."""
+        if not self.code.in_column_loop:
+            self.source.line("now = clock.now")
+        self.pipeline.arrive_along()
+
+    def ahead(self) -> None:
+        """Write what the loop over a slice has at hand of the view."""
+        if not self.steps.aggregate_only:
+            self.pipeline.ahead()
+
+    def end_prefetch(self) -> None:
+        """What follows is not in that loop."""
+        self.pipeline.at_hand = False
+
+    def _sweep(self, head: str, item: str, then: str) -> None:
+        """What left a lazily expired window leaves its aggregates, too, before the arrival."""
+        with self.source.block(head):
+            if self.steps.aggregation is None:
+                self.source.line(item)
+            else:
+                self.code.items.unpack(self.source, item)
+            if then:
+                self.source.line(then)
+            if self.steps.aggregation is None:
+                return
+            with self.code.where(self.gone):
+                if self.steps.grouped:
+                    self.source.line(f"k = {self.code.key(self.gone)}")
+                    self.code.leave_group(self.gone, "k")
+                else:
+                    self.code.leave(self.gone)
+
+    def start(self) -> None:
+        """A view may want to be advanced before any event."""
+        if self.steps.ticks:
+            self.source.line("W = S[1]")
+            self.pipeline.arm()
+
+    def timers(self) -> None:
+        """``process``, and what advances views: ``run_expiry`` for the one view there is, or ``tick``."""
+        source = self.source
+        if self.steps.ticks or not self.steps.enters_alone:
+            with source.block("def process(S, batch, former, now, ins, rem, forced):"):
+                self.announce()
+                if self.steps.placed:
+                    source.line("W = S[1]")
+                self.code.load_groups()
+                if self.steps.aggregate_only:
+                    self.swapped()
+                else:
+                    self.change()
+        if not self.steps.ticks:
+            return
+        with source.block("def dues(S):"):
+            source.line("return [(0, S[1].due)]")
+        if self.code.has_single_view:
+            return
+        source.bind("_NEVER", NEVER)
+        with source.block("def tick(S, W, now, ins, rem, ordinal):"):
+            source.line("W.armed, forced, made = _NEVER, False, (len(ins), len(rem))")
+            with source.block("if W.due <= now:"), self.code.reported("del ins[made[0] :], rem[made[1] :]"):
+                source.line("change = W.advance(now)")
+                with source.block("if change is not None:"):
+                    source.line("batch, former = change")
+                    source.line("forced = not batch and not former")
+                    source.line("process(S, batch, former, now, ins, rem, forced)")
+            self.pipeline.arm()
+            source.line("return forced")
+
+    def announce(self) -> None:
+        """Write what else is told of a change."""
+
+    def consume(self, emit: Emitter) -> None:
+        """Write what the local ``change``, of a named window or table, does."""
+        self._process_change()
+        emit("ins", "rem")
+
+    def run_expiry(self, emit: Emitter) -> None:
+        """``run_expiry(S, W, upto, ticks, push)``: advance the one view there is; returns the next due time.
+
+        Once, at `upto`; within `run` at the `ticks` at which the clock stops, if that is not at each of its events.
+        """
+        with self.source.block("def run_expiry(S, W, upto, ticks, push):"), self._whenever_due(once=True):
+            self._process_change()
+            emit("ins", "rem")
+
+    def expire(self, emit: RecordEmitter) -> None:
+        """``expire(S, W, upto, ticks, out, told)``: as `run_expiry` within `run`; rows are collected as records."""
+        source = self.source
+        with source.block("def expire(S, W, upto, ticks, out, told):"):
+            self.code.load_groups()
+            source.line("mark = 0")
+            with self._whenever_due(once=False):
+                with source.block("if told is not None:"):
+                    source.line("mark = told(now)")
+                source.line("batch, former = change")
+                self._no_rows()
+                self.timer_delta(emit)
+                emit("ins", "rem")
+
+    def _no_rows(self) -> None:
+        """Write that there are no rows of a delivery yet."""
+        steps = self.code.steps
+        for side, wanted in (("ins", steps.makes_insert_rows), ("rem", steps.makes_remove_rows)):
+            if wanted:
+                self.code.source.line(f"{side} = []")
+
+    def expire_all(self, emit: RecordEmitter) -> None:
+        """``expire_all(states, now, out, told)``: as `expire`, of several states at one time, for one delivery."""
+        source, steps = self.source, self.steps
+        sides = [
+            each for each, wanted in (("ins", steps.makes_insert_rows), ("rem", steps.makes_remove_rows)) if wanted
+        ]
+        source.bind("_NEVER", NEVER)
+        with source.block("def expire_all(states, now, out, told):"):
+            self._no_rows()
+            with source.block("for S in states:"):
+                source.line("W = S[1]")
+                source.line("W.armed = _NEVER")
+                with source.block("if W.due > now:"):
+                    source.line("continue")
+                source.line("".join(f"{side}_made = len({side}); " for side in sides).rstrip("; "))
+                with self.code.reported(*(f"del {side}[{side}_made:]" for side in sides)):
+                    self.code.load_groups()
+                    source.line("change = W.advance(now)")
+                    with source.block("if change is not None:"):
+                        source.line("batch, former = change")
+                        self.timer_delta(emit)
+            source.line("mark = 0 if told is None else told(now)")
+            emit("ins", "rem")
+
+    @contextmanager
+    def _whenever_due(self, *, once: bool) -> Iterator[None]:
+        """Write what advances the one view up to `upto`, at the `ticks`; within it there is a local ``change``.
+
+        With `once` there may be none: then it does so once.
+        """
+        source = self.source
+        source.bind("_bisect_left", bisect_left)
+        source.bind("_NEVER", NEVER)
+        source.line("W.armed, now = _NEVER, upto")
+        with source.block("while W.due <= upto:"):
+            with source.block("if ticks:"):
+                source.line("now = ticks[_bisect_left(ticks, W.due)]")
+            source.line("change = W.advance(now)")
+            with source.block("if change is not None:"), self.code.reported():
+                yield
+            if once:
+                with source.block("if ticks is None:"):
+                    source.line("break")
+        source.line("W.armed = W.due")
+        source.line("return W.due")
+
+    def post(self, emit: Emitter) -> None:
+        """``post(S)``: deliver what the matches of a pattern have changed, all of one stimulus."""
+        if not self.steps.sorts_matches:
+            return
+        source = self.source
+        with source.function("post", ["S"], []):
+            source.line("W, now = S[1], clock.now")
+            source.line("change = W.post()")
+            with source.block("if change is not None:"):
+                self._process_change()
+                emit("ins", "rem")
+
+    def reevaluate(self) -> None:
+        """``reevaluate(S, now)``: a variable that a window's condition reads has changed."""
+        if not self.steps.watched:
+            return
+        with self.source.block("def reevaluate(S, now):"):
+            self.source.line("W = S[1]")
+            self.source.line("W.reevaluate(now)")
+            self.pipeline.arm()
+
+    def helpers(self) -> None:
+        """What the other functions turned out to need."""
+        written = 0
+        while written < len(self.code.helpers):
+            self.code.helpers[written]()
+            written += 1
+
+    # -------------------------------------------------------------- reading
+    def settle(self) -> None:
+        """Body of ``settle(S, now)``: drop what has left a lazily expired window."""
+        if not self.steps.lazy:
+            return
+        source = self.source
+        source.line("change = S[1].sweep(now)")
+        with source.block("if change is not None:"):
+            source.line("process(S, (), change[1], now, [], [], False)")
+
+    def contents(self) -> str:
+        """Code of an iterable of the retained items, as iterators show them."""
+        if self.steps.recognize is not None:
+            return f"W.over({'taken(S, stored(S), now)' if self.steps.consumes else 'W.held()'}, now)"
+        return "taken(S, stored(S), now)" if self.steps.consumes else "W.shown()"
+
+
+ItemValue = Callable[[Item], Any]
+
+
+def prev_value(view: WindowView, item: Item, index: int | None, value: ItemValue) -> Any:
+    """`value` of the event `index` places before the newest (in a batch: before `item`); null beyond the window."""
+    if index is None or index < 0:
+        return None
+    found = view.prev_item(item, index)
+    return None if found is None else value(found)
+
+
+def prev_tail(view: WindowView, item: Item, index: int | None, value: ItemValue) -> Any:
+    """`value` of the event `index` places from the end of the window; null beyond it."""
+    if index is None or index < 0:
+        return None
+    items, _ = view.ahead(item)
+    return value(items[len(items) - 1 - index]) if index < len(items) else None
+
+
+def prev_window(view: WindowView, item: Item, value: ItemValue) -> list[Any]:
+    """`value` of all events of the window."""
+    items: Sequence[Item] = view.ahead(item)[0]
+    return [value(each) for each in items]
+
+
+def prev_count(view: WindowView, item: Item) -> int:
+    """The number of events in the window."""
+    return len(view.ahead(item)[0])

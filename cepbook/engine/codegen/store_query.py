@@ -1,0 +1,62 @@
+"""Code of queries over one store: the rows that an index finds for its conditions, of which the rest is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cepbook.engine.codegen.relation_loops import LookupCodegen, write_loop_head
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import ScopeFactory
+from cepbook.engine.physical.access import plan_store_access
+from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.relations.store_indexes import IndexRequest
+from cepbook.lang.plan import expressions as x
+
+# what is known where rows are made only, and not before any is looked for
+_LATER = (x.SubqueryRef, x.Prev, x.Prior, x.ContextProp, x.TableRead, x.AggregateRef)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreQuery:
+    """``picked(T)`` in `namespace` gives the items in a state of the store's owner, by the index `want`."""
+
+    namespace: dict[str, Any]
+    wants: dict[str, tuple[int, IndexRequest]]
+
+    @property
+    def want(self) -> IndexRequest:
+        """What it looks into."""
+        ((_, want),) = self.wants.values()
+        return want
+
+    @property
+    def picked(self) -> Callable[[Any], list[Any]]:
+        """The function."""
+        found: Callable[[Any], list[Any]] = self.namespace["picked"]
+        return found
+
+
+def compile_store_query(steps: PhysicalPlan, scope_in: ScopeFactory) -> StoreQuery | None:
+    """How rows of the one store that is read are picked; None where no index on columns would help."""
+    store = steps.source.store
+    if store is None or steps.inputs or steps.source.contained:
+        return None
+    conditions = [*x.conjuncts(steps.where), *x.conjuncts(steps.source.filter)]
+    known = [e for e in conditions if not any(isinstance(part, _LATER) for part in x.walk(e))]
+    path = plan_store_access(known, 0, (), store)
+    if path.scans:
+        return None
+    source = SourceWriter()
+    scope, looks = scope_in(source).at(now="clock.now"), LookupCodegen(source)
+    look = looks.look(path)
+    if looks.wants[look][1].function:
+        return None
+    with source.block("def picked(T):"):
+        source.line("found = []")
+        source.line(f"x = {look}(T)")
+        with source.block(write_loop_head(path, "x", "i", scope, by_age=True)):
+            source.line("found.append(i)")
+        source.line("return found")
+    return StoreQuery(source.load(), looks.wants)

@@ -1,0 +1,210 @@
+"""Code of named windows and of those that read them.
+
+A row of a named window is an item of the statement that created it: its ordinal comes first, the whole row last. What
+enters and leaves goes to the statement's own deliveries and, as ``changed(S, entered, left, now)``, to the readers:
+these take it as ``on_change(S, entered, left, now)``.
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.codegen.emit import Emitter
+from cepbook.engine.codegen.join import JoinCodegen
+from cepbook.engine.codegen.relation_loops import LookupCodegen, write_item_unpacking, write_loop_head
+from cepbook.engine.codegen.statement import StatementCodegen
+from cepbook.engine.codegen.views import deferred_filter_failure, write_store_items
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT
+from cepbook.engine.fragments.event_layout import JoinedLayout
+from cepbook.lang.plan.nodes import InitialFill, OnSelectStatement
+
+
+class StoreCodegen(StatementCodegen):
+    """``create window``: rows arrive through its views, which are always asked."""
+
+    @property
+    def arrivals(self) -> str:
+        return "arrivals call the view: others read what enters and leaves"
+
+    @property
+    def reads_now(self) -> bool:
+        return True
+
+    @property
+    def plain(self) -> bool:
+        """Others change what enters and leaves."""
+        return False
+
+    def ahead(self) -> None:
+        """The view is always asked."""
+
+    def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
+        """A row that was inserted."""
+        self.code.number()
+        self.source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
+        self.pipeline.armed()
+        with self.source.block("if change is not None:"):
+            self.source.line("change = admit(S, change, now)")
+            self._process_change()
+            emit("ins", "rem")
+
+    def announce(self) -> None:
+        """The readers are told."""
+        self.source.line("changed(S, batch, former, now)")
+
+    def helpers(self) -> None:
+        """``arrive(e, S, now)``: what a row changes; ``apply(S, batch, former, now)``: a change by others."""
+        with self.source.block("def arrive(e, S, now):"):
+            self.source.line("W = S[1]")
+            self.code.number()
+            for name, position in self.code.first.positions.items():
+                self.source.line(f"p{position} = e[{self.source.const(name, 'n')}]")
+            self.source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
+            self.pipeline.armed()
+            self.source.line("return change")
+        with self.source.block("def apply(S, batch, former, now):"):
+            self.source.line("change = batch, former")
+            self._process_change()
+            Emitter(self.code, "now", guarded=True)("ins", "rem")
+        if self.steps.fill is not None:
+            self._write_copied(self.steps.fill)
+        super().helpers()
+
+    def _write_copied(self, fill: InitialFill) -> None:
+        """``copied(S, e, now)``: the row that a row of another store becomes here; None where it is not wanted."""
+        source = self.source
+        names = lower.property_names(fill.where, *(column.value for column in fill.columns))
+        local = {name: f"p{number}" for number, name in enumerate(names)}
+        scope = self.code.base.at(props=lower.property_codes(local), events={0: "e"}, now="now")
+        with source.block("def copied(S, e, now):"):
+            for name, place in local.items():
+                source.line(f"{place} = e[{source.const(name, 'n')}]")
+            if fill.where is not None:
+                with source.block(f"if not {lower.truth(scope, fill.where)}:", fill.where.span):
+                    source.line("return None")
+            columns = [f"{source.const(c.name, 'n')}: {lower.value(scope, c.value)}" for c in fill.columns]
+            source.line(f"return {{{', '.join(columns)}}}", fill.span)
+
+
+def write_store_reader(body: StatementCodegen) -> None:
+    """Write ``taken(S, stored, now)``, rows of the store as the statement's own items, and ``on_change``."""
+    source, code = body.source, body.code
+    write_store_items("taken", code, body.pipeline)
+    with source.block("def on_change(S, entered, left, now):"), deferred_filter_failure(source, code.steps) as unread:
+        left = ", []" if unread else ""  # a row of which entering failed leaves without a word
+        source.line(f"change = taken(S, entered, now{unread}), taken(S, left, now{left})")
+        with source.block("if change[0] or change[1]:"):
+            code.load_state()
+            if code.steps.recognize is None:
+                body.consume(Emitter(code, "now", guarded=True))
+            else:
+                _write_recognized(body)
+                with source.block("if change is not None:"):
+                    body.consume(Emitter(code, "now", guarded=True))
+    with source.block("def prefill(S, now):"):
+        if code.steps.recognize is None:
+            source.line("process(S, taken(S, stored(S), now), (), now, [], [], False)")
+        else:
+            code.load_state()
+            source.line("change = taken(S, stored(S), now), ()")
+            _write_recognized(body)
+            source.line("process(S, () if change is None else change[0], (), now, [], [], False)")
+
+
+def _write_recognized(body: StatementCodegen) -> None:
+    """Write that the local ``change`` of rows becomes one of matches."""
+    body.source.line("change = W.take(change, now)")
+    body.pipeline.armed()
+
+
+def write_joined_stores(body: StatementCodegen, joins: JoinCodegen) -> None:
+    """Write ``on_change0(S, entered, left, now)`` of each named window that is joined, and ``prefill``."""
+    source, code = body.source, body.code
+    joins.write_tables()
+    for number in joins.stores:
+        joins.at = number
+        joins.write_taken(number)
+        own = joins.inputs[number].code.steps
+        with (
+            source.block(f"def on_change{number}(S, entered, left, now):"),
+            deferred_filter_failure(source, own) as unread,
+        ):
+            code.load_state()
+            joins.changed(unread)
+            with source.block("if change is not None:"):
+                body.consume(Emitter(code, "now", guarded=True))
+    if any(each.consumes for each in body.steps.inputs):
+        with source.block("def prefill(S, now):"):
+            code.load_state()
+            joins.prefill()
+
+
+def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCodegen:
+    """Write ``on_event1(e)``: an event is joined with the rows of the store, and all that makes is delivered."""
+    source, code, steps = body.source, body.code, body.steps
+    rows, trigger = code.items, steps.inputs[1]
+    assert isinstance(rows, JoinedLayout) and steps.join is not None
+    for name in ("target", "move"):
+        source.bind(name, None)  # of the running statement
+    looks, found = LookupCodegen(source), steps.join.of_target
+    look = looks.look(found)
+    condition = trigger.source.filter
+    read = {name: _property(name, source) for name in lower.property_names(condition)}
+    filtered = code.base.at(props=lower.property_codes({**read, **_locals(rows, 1)}), events={0: "e"}, now="now")
+    scope = rows.scope(code.base.at(now="now"))
+    alone = steps.kind == "fully_aggregated"  # one row, whatever matches, for an event that passes
+    with source.block("def select(S, events, now):"):
+        source.line("T = target(S)")
+        source.line("batch, taken, passed = [], [], False")
+        with source.block("for e in events:"):
+            _unpack(rows, 1, source)
+            if condition is not None:
+                with source.block(f"if not {lower.filter_condition(filtered, condition)}:", condition.span):
+                    source.line("continue")
+            source.line("passed = True")
+            source.line(f"x = {look}(T)")
+            with source.block(write_loop_head(found, "x", "i", scope, by_age=True)):
+                write_item_unpacking(rows.inputs[0], "i", "q0_", source)
+                if found.rest:
+                    tests = " and ".join(lower.truth(scope, e) for e in found.rest)
+                    with source.block(f"if not ({tests}):", found.rest[0].span):
+                        source.line("continue")
+                source.line(f"batch.append(({', '.join([*rows.locals_of(0), *rows.locals_of(1)])},))")
+                if plan.deletes:
+                    source.line("taken.append(i)")
+        source.line("ins, rem, forced = [], [], False")
+        with source.block("if passed:" if alone else "if batch:"):
+            inner = f"S[{FIRST_SUBQUERY_SLOT}:{FIRST_SUBQUERY_SLOT + len(steps.subqueries)}]"
+            state = f"new_state(S[0], now{f', {inner}' if steps.subqueries else ''})"
+            source.line(f"process({state}, batch, (), now, ins, rem, {alone})")
+            Emitter(code, "now", guarded=True)("ins", None)
+        if plan.deletes:
+            with source.block("if taken:"):
+                source.line("move(T, taken, (), now)", plan.span)
+        source.line("return bool(batch)")
+    parameters = (["e"], ["S"]) if steps.context is None else (["e", "S"], [])
+    for name in ("on_event1", "on_event"):  # of an event, of a match
+        with source.function(name, *parameters):
+            source.line("return select(S, (e,), clock.now)")
+    with source.block("def on_change1(S, entered, left, now):"):
+        source.line("select(S, [item[-1] for item in entered], now)")
+    looks.write_keys(lambda _, item: write_item_unpacking(rows.inputs[0], item, "q0_", source), scope)
+    return looks
+
+
+def _locals(rows: JoinedLayout, number: int) -> dict[str, str]:
+    """The locals of the properties of an input."""
+    items = rows.inputs[number]
+    return {name: f"q{number}_{items.positions[name]}" for name in items.properties}
+
+
+def _unpack(rows: JoinedLayout, number: int, source: SourceWriter) -> None:
+    """Write the locals of the event ``e`` of an input."""
+    names = {str(place): name for name, place in rows.inputs[number].positions.items()}
+    for part in rows.inputs[number].parts:
+        value = {"o": "0", "e": "e"}.get(part)
+        source.line(f"q{number}_{part} = {value or _property(names[part], source)}")
+
+
+def _property(name: str, source: SourceWriter) -> str:
+    return f"e.get({source.const(name, 'n')})"

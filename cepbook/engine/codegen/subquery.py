@@ -1,0 +1,555 @@
+"""A subquery as a generated module of its own: what it keeps, and the function that looks up what it gives.
+
+::
+
+    on_event(e, S)            an event of its stream
+    tick(S, now), dues(S)     its windows, by the clock
+    lookup(S, now, v0, …)     value, row, event, or truth, for the values from around it
+
+``S`` is the subquery's own state, a part of that of its statement. What its windows hold is kept in a relation
+(``S[2]``) with the index that the correlated conditions ask for; of a named window or table it is the relation of the
+store that is looked into. Where there are no conditions, and only aggregates show, they are kept instead, moved by what
+enters and leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+
+from cepbook.engine.codegen.relation_loops import (
+    LookupCodegen,
+    lookup_target,
+    new_index_code,
+    write_item_unpacking,
+    write_key_function,
+    write_loop_head,
+)
+from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.statement import StatementCodegen
+from cepbook.engine.codegen.views import deferred_filter_failure, write_event_reading, write_store_items
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.physical.access import AccessPath, inputs_read, plan_access, plan_store_access
+from cepbook.engine.physical.lowering import lower_statement, reads_shared_relation
+from cepbook.engine.physical.plan import LookupOperator, PhysicalPlan, expressions_after_windows
+from cepbook.engine.relations.relation import Relation
+from cepbook.engine.rows.legend import locals_legend, storage_notes
+from cepbook.engine.state import StateMarker
+from cepbook.engine.time.clock import NEVER
+from cepbook.lang import types as t
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes as p
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.registry.aggregates import AGGREGATES
+
+# parts of expressions that depend on nothing but the rows
+_OF_ROWS = (
+    x.Prop,
+    x.Const,
+    x.Arith,
+    x.Negate,
+    x.ComparisonExpr,
+    x.Is,
+    x.Logic,
+    x.LogicalNot,
+    x.RangeTest,
+    x.InList,
+    x.Convert,
+)
+_OUTSIDE = ""  # the context of a subquery of a statement without one: its state is handed to it, too
+
+
+def lower_subquery(subquery: p.SubqueryPlan, context: str | None, fed: str | None = None) -> PhysicalPlan:
+    """The steps of a subquery of a statement in `context`, which feeds the table `fed`.
+
+    Errors: Refusal for what the row engine does not know.
+    """
+    nobody = EventType("", {})
+    statement = p.SelectStatement(
+        name="",
+        named=False,
+        epl="",
+        annotations=(),
+        root=subquery.root,
+        selector="istream",
+        kind=subquery.kind,
+        context=context or _OUTSIDE,
+        insert=None,
+        output_type=nobody,
+        span=subquery.span,
+    )
+    steps = lower_statement(statement)
+    conditions = x.conjuncts(steps.where)
+    correlated = any(isinstance(part, x.SubqueryParameter) for e in conditions for part in x.walk(e))
+    related = steps.fold is None or correlated
+    after = [*expressions_after_windows(steps), *conditions]
+    shared = related and reads_shared_relation(steps.source, context, after)
+    if shared:  # the filter is tested when it is looked for
+        stage, condition = steps.stages[0], steps.source.filter
+        kept = tuple(dict.fromkeys((*stage.kept, *lower.property_names(condition))))
+        steps.stages = (replace(stage, kept=kept, retains_event=stage.retains_event or lower.reads_event(condition)),)
+    path = _way(_several_keys(conditions), steps, shared) if related else None
+    member = path is not None and _is_membership(subquery, path)
+    if member:
+        path = _way([subquery.root.columns[0].value], steps, shared)
+    steps.lookup = LookupOperator(subquery, path, member, shared, path is None and _follows(steps, fed))
+    return steps
+
+
+def _follows(steps: PhysicalPlan, fed: str | None) -> bool:
+    """Whether aggregates of all rows of a table can follow its changes: they do not ask in which order rows came.
+
+    Conditions and arguments depend on nothing but the rows, and the statement itself does not change the table.
+    """
+    store = steps.source.store
+    if store is None or store.kind != "table" or store.context is not None or steps.context or store.name == fed:
+        return False
+    if any(stage.retains_event for stage in steps.stages):
+        return False
+    read = [e for call in steps.calls for e in (*call.args, call.filter, *(call.group_by or ()))]
+    read += [steps.source.filter, steps.where, *steps.keys]
+    parts = [part for e in read if e is not None for part in x.walk(e)]
+    rows = [AGGREGATES.get(call.name) for call in steps.calls]
+    loose = all(row is not None and not (row.in_order or row.sorts or row.ever or row.remembers) for row in rows)
+    single = all(t.is_hashable(part.type) for part in parts)
+    return loose and single and all(isinstance(part, _OF_ROWS) for part in parts)
+
+
+def _way(conditions: Sequence[x.BoundExpr], steps: PhysicalPlan, shared: bool) -> AccessPath:
+    """How events are found under `conditions`; the rows of a store that is looked into must pass the filter, too."""
+    store = steps.source.store
+    if not shared or store is None:
+        return plan_access(conditions, 0, ())
+    return plan_store_access(conditions, 0, (), store, x.conjuncts(steps.source.filter))
+
+
+def _is_membership(subquery: p.SubqueryPlan, path: AccessPath) -> bool:
+    """Whether all there is to do is to find a value in a column: ``x in (select column from …)``."""
+    alone = subquery.form == "any" and subquery.op == "=" and path.scans and not path.rest
+    if not alone or subquery.kind != "unaggregated" or isinstance(subquery.root.input, p.Having):
+        return False
+    found = plan_access([subquery.root.columns[0].value], 0, ()).keys
+    return bool(found) and not found[0].more
+
+
+def _several_keys(conditions: Sequence[x.BoundExpr]) -> list[x.BoundExpr]:
+    """Where several columns are compared by equality null equals null (recorded: scalar_correlated_two_keys)."""
+    equal = [e for e in conditions if isinstance(e, x.ComparisonExpr) and e.op == "=" and _ties(e)]
+    if len(equal) < 2:
+        return list(conditions)
+    safe = {id(e): x.Is(e.type, e.left, e.right, False, span=e.span) for e in equal}
+    return [safe.get(id(e), e) for e in conditions]
+
+
+def _ties(e: x.ComparisonExpr) -> bool:
+    """Whether a column of the subquery is compared with what does not depend on its events."""
+    sides = ((e.left, e.right), (e.right, e.left))
+    return any(_is_column(own) and not inputs_read(other) for own, other in sides)
+
+
+def _is_column(e: x.BoundExpr) -> bool:
+    return isinstance(e, x.Prop) or (isinstance(e, x.Convert) and _is_column(e.operand))
+
+
+def compile_subqueries(statement: p.StatementPlan, scope_in: ScopeFactory) -> tuple[StatementProgram, ...]:
+    """The subqueries of a statement. Errors: Refusal for what the row engine cannot run."""
+    context = statement.context if isinstance(statement, p.StreamStatement) else None
+    into = statement.into if isinstance(statement, p.SelectStatement) else None
+    fed = None if into is None else into.store.name
+    return tuple(compile_subquery(each, context, scope_in, fed) for each in statement.subqueries)
+
+
+def scope_with_subqueries(subqueries: Sequence[StatementProgram], scope_in: ScopeFactory) -> ScopeFactory:
+    """`scope_in` for the statement of `subqueries`, whose functions its code calls then."""
+    if not subqueries:
+        return scope_in
+
+    def scope(source: SourceWriter) -> CodeScope:
+        names = [source.bind(f"sub{number}", each["lookup"]) for number, each in enumerate(subqueries)]
+        for name, each in zip(names, subqueries, strict=True):
+            source.bind(f"_{name}_state", each["new_state"])
+        return scope_in(source).at(subqueries=names)
+
+    return scope
+
+
+def compile_subquery(
+    subquery: p.SubqueryPlan, context: str | None, scope_in: ScopeFactory, fed: str | None = None
+) -> StatementProgram:
+    """Generate, compile and load the module of `subquery`, of a statement that feeds the table `fed`.
+
+    Errors: Refusal for what the row engine cannot run.
+    """
+    steps = lower_subquery(subquery, context, fed)
+    source = SourceWriter()
+    scope = scope_in(source)
+    writer = _Writer(CodegenContext(steps, scope))
+    writer.write()
+    namespace = source.load()
+    constants = {k: v for k, v in source.constants.items() if k != "clock"}
+    watched = tuple(scope.variables[name] for name in steps.watched)
+    program = StatementProgram(steps, source.text, namespace, source.spans, (), constants, source.bound, None, watched)
+    program.wants = writer.looks.wants
+    program.legend = locals_legend(writer.code)
+    program.notes = storage_notes(writer.code, "arrivals call the view")
+    return program
+
+
+class _Writer(StatementCodegen):
+    """Writes the functions of one subquery."""
+
+    def __init__(self, code: CodegenContext) -> None:
+        super().__init__(code, False)
+        lookup = code.steps.lookup
+        assert lookup is not None
+        self.subquery, self.path, self.member = lookup.subquery, lookup.access, lookup.member
+        self.shared = lookup.shared
+        self.looks = LookupCodegen(self.source)
+        self.values = tuple(f"v{number}" for number in range(self.subquery.parameters))
+        self.q = self.q.at(parameters=self.values)
+
+    @property
+    def _folds(self) -> bool:
+        return self.steps.fold is not None
+
+    @property
+    def reads_table(self) -> bool:
+        """Whether it is over a table."""
+        store = self.steps.source.store
+        return store is not None and store.kind == "table"
+
+    def write(self) -> None:
+        """All of them."""
+        if not self.shared:
+            if self.steps.consumes:
+                self._on_change()
+            else:
+                self._on_event()
+            self._process()
+            self._key()
+            if self.reads_table:
+                self._begin()
+        if self.steps.ticks:
+            self._tick()
+        self._lookup()
+        self.reevaluate()
+        self._new_state()  # now all window parameters are known
+        self.helpers()
+        self.looks.write_keys(
+            lambda _, item: write_item_unpacking(self.code.items, item, "q", self.source), self.code.retained()
+        )
+
+    # -------------------------------------------------------------- what is kept
+    def _new_state(self) -> None:
+        source = self.source
+        with source.block("def new_state(P, now):"):
+            source.line(f"S = [{', '.join(['P', 'None', 'None', '0', *self.code.parameters])}]")
+            source.line(f"S[1] = {self.fresh}")
+            if not self.shared:
+                source.line(f"S[2] = {self._nothing()}")
+            self.start()
+            source.line("return S")
+
+    def _nothing(self) -> str:
+        """Code of what is kept as long as there is no event."""
+        source = self.source
+        if self.path is None:
+            return "{}" if self.steps.grouped else self.code.aggregates.fresh()
+        made = ""
+        if self.path.index is not None:
+            made = new_index_code(self.path.index[0], "key0", source)
+        return f"{source.bind('_Relation', Relation)}([{made}])"
+
+    def _key(self) -> None:
+        if self.path is not None and self.path.index is not None:
+            items = self.code.items
+            parts = () if items.bare else [f"q{part}" for part in items.parts]
+            write_key_function(
+                "key0", self.path.index[1], partial(items.unpack, self.source), self.code.retained(), parts
+            )
+
+    def _begin(self) -> None:
+        """``begin(S, now)``: a table tells nobody of its changes, so it is read anew, or followed."""
+        source, lookup = self.source, self.steps.lookup
+        assert lookup is not None
+        if lookup.follows:
+            self._follow()
+            return
+        with source.block("def begin(S, now):"):
+            source.line(f"S[2] = {self._nothing()}")
+            with source.block("for base, rows in held(S):"):
+                source.line("process(S, taken(S, rows, base, now), (), now)")
+
+    def _follow(self) -> None:
+        """``S[3]`` has what was made of each row by its key: what stands under keys that were touched is exchanged."""
+        source = self.source
+        for name in ("since", "follow", "items"):
+            source.bind(name, _unknown)
+        with source.block("def begin(S, now):"):
+            source.line("known, rows = S[3], items()")
+            source.line("touched = since(known)")
+            with source.block("if touched is None:"):
+                source.line(f"S[2] = {self._nothing()}")
+                source.line("known = S[3] = {}")
+                source.line("follow(known)")
+                source.line("touched = rows")
+            with source.block("if not touched:"):
+                source.line("return")
+            source.line("left, entered = [], []")
+            with source.block("for key in touched:"):
+                source.line("left += known.pop(key, ())")
+                with source.block("if key in rows:"):
+                    source.line("made = known[key] = taken(S, (rows[key],), 0, now)")
+                    source.line("entered += made")
+            with source.block("try:"):
+                with source.block("if left:"):
+                    source.line("process(S, (), left, now)")
+                source.line("process(S, entered, (), now)")
+            with source.block("except BaseException:"):
+                source.line("S[3] = 0")
+                source.line("raise")
+
+    def _on_event(self) -> None:
+        source, steps, code = self.source, self.steps, self.code
+        condition = steps.source.filter
+        for name, tested in (("on_event", condition), ("on_match", None)):
+            if name == "on_match" and condition is None:
+                source.line("on_match = on_event")
+                return
+            with source.function(name, ["e", "S"]):
+                write_event_reading(code, tested, "clock.now")
+                source.line("now, W = clock.now, S[1]")
+                code.number()
+                source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
+                if steps.ticks:
+                    self.pipeline.arm()
+                with source.block("if change is not None:"):
+                    source.line("process(S, *change, now)")
+
+    def _on_change(self) -> None:
+        """``on_change(S, entered, left, base, now)``: rows of a store; `base` tells those of its partitions apart."""
+        source = self.source
+        write_store_items("taken", self.code, self.pipeline, "base")
+        with (
+            source.block("def on_change(S, entered, left, base, now):"),
+            deferred_filter_failure(source, self.steps) as unread,
+        ):
+            left = f"taken(S, left, base, now{', []' if unread else ''})"
+            source.line(f"process(S, taken(S, entered, base, now{unread}), {left}, now)")
+
+    def _process(self) -> None:
+        with self.source.block("def process(S, batch, former, now):"):
+            if self.path is not None:
+                self.source.line("S[2].change(batch, former)")
+                return
+            if self.steps.placed:
+                self.source.line("W = S[1]")
+            self.code.load_groups()
+            self.change()
+
+    def change(self) -> None:
+        """Aggregates move; there are no rows."""
+        if self.code.risky:
+            self.source.line("broken = None")
+        if self.steps.grouped:
+            if self.code.aggregates.lasting:
+                self.source.line("emptied = {}")
+            self._move_groups(lambda q: None)
+            return
+        self._load_one_group()
+        self._move_one_group("", self._leave)
+
+    def _tick(self) -> None:
+        source = self.source
+        source.bind("_NEVER", NEVER)
+        with source.block("def dues(S):"):
+            source.line("return S[1].due")
+        with source.block("def tick(S, now):"):
+            source.line("W = S[1]")
+            source.line("W.armed = _NEVER")
+            with source.block("if W.due <= now:"), self.code.reported():
+                source.line("change = W.advance(now)")
+                with source.block("if change is not None:"):
+                    source.line("process(S, *change, now)")
+            self.pipeline.arm()
+
+    # -------------------------------------------------------------- what it gives
+    def _lookup(self) -> None:
+        with self.source.block(f"def lookup({', '.join(['S', 'now', *self.values])}):"):
+            if self.steps.placed:
+                self.source.line("W = S[1]")
+            if self.reads_table and not self.shared:
+                self.source.line("begin(S, now)")
+            if self.member:
+                self._member()
+                return
+            rules = {"exists": self._exists, "any": self._any, "all": self._all, "list": self._list}
+            rules.get(self.subquery.form, self._one)()
+
+    def _member(self) -> None:
+        """Whether a value is in a column, by the index of the column."""
+        source = self.source
+        assert self.path is not None
+        (equal,) = self.path.keys
+        source.line(f"wanted = {lower.value(self.q, equal.other)}", equal.other.span)
+        source.line(f"table = {self._looked}")
+        with source.block("if not table:"):
+            source.line("return False")
+        with source.block("if wanted is None:"):
+            source.line("return None")
+        with source.block("if wanted in table and wanted == wanted:"):
+            source.line("return True")
+        source.line("return None if None in table else False")
+
+    def _exists(self) -> None:
+        with self._rows():
+            self.source.line("return True")
+        self.source.line("return False")
+
+    def _shown(self) -> x.BoundExpr:
+        """What a row gives: its column, a struct of its columns, the event."""
+        columns = self.steps.projection.columns
+        if len(columns) == 1:
+            return columns[0].value
+        if not columns:
+            return x.EventOf(t.MAP, 0)
+        of = t.struct_of(tuple((column.name, column.value.type) for column in columns))
+        return x.StructOf(of, tuple((column.name, column.value) for column in columns))
+
+    def _list(self) -> None:
+        self.source.line("found = []")
+        with self._rows():
+            self.source.line(f"one = {lower.value(self.q, self._shown())}", self.subquery.span)
+            with self._new():
+                self.source.line("found.append(one)")
+        self.source.line("return found or None")
+
+    def _new(self) -> AbstractContextManager[None]:
+        """Write what follows for values that are not among those found, where they are to be distinct."""
+        distinct = self.steps.projection.distinct
+        return self.source.block("if one not in found:") if distinct else nullcontext()
+
+    def _one(self) -> None:
+        """What is in the one row that there is."""
+        source, shown = self.source, self._shown()
+        nothing: x.BoundExpr = x.Const(t.NULL, None)
+        if isinstance(shown, x.StructOf) and self.subquery.form == "struct":
+            nothing = x.StructOf(shown.type, tuple((name, nothing) for name, _ in shown.columns))
+        none = lower.value(self.q, nothing)
+        if self._folds and not self.steps.grouped:
+            with self._rows():
+                source.line(f"return {lower.value(self.q, shown)}", self.subquery.span)
+            if self.steps.having is not None:
+                source.line(f"return {none}")
+            return
+        empty = source.bind("_EMPTY", StateMarker.EMPTY)
+        source.line(f"found = {empty}")
+        with self._rows():
+            if self.steps.projection.distinct:
+                source.line(f"one = {lower.value(self.q, shown)}", self.subquery.span)
+                with source.block(f"if found is not {empty} and one != found:"):
+                    source.line(f"return {none}")
+                source.line("found = one")
+            else:
+                with source.block(f"if found is not {empty}:"):
+                    source.line(f"return {none}")
+                source.line(f"found = {lower.value(self.q, shown)}", self.subquery.span)
+        source.line(f"return {none} if found is {empty} else found")
+
+    def _any(self) -> None:
+        """True if the comparison is true of a row. Unknown ones count, beside known ones only of equality."""
+        source = self.source
+        orders = self.subquery.op not in ("=", "!=")
+        source.line("unknown = known = False")
+        with self._rows():
+            source.line(f"same = {self._compared}", self.subquery.span)
+            with source.block("if same:"):
+                source.line("return True")
+            with source.block("if same is None:"):
+                source.line("unknown = True")
+            if orders:
+                with source.block("else:"):
+                    source.line("known = True")
+        source.line(f"return None if unknown{' and not known' if orders else ''} else False")
+
+    def _all(self) -> None:
+        source = self.source
+        source.line("unknown = False")
+        with self._rows():
+            source.line(f"same = {self._compared}", self.subquery.span)
+            with source.block("if same is None:"):
+                source.line("unknown = True")
+            with source.block("elif not same:"):
+                source.line("return False")
+        source.line("return None if unknown else True")
+
+    @property
+    def _compared(self) -> str:
+        return lower.value(self.q, self.steps.projection.columns[0].value)
+
+    # -------------------------------------------------------------- its rows
+    @contextmanager
+    def _rows(self) -> Iterator[None]:
+        """Write what follows for each row that there is."""
+        code, source, cells = self.code, self.source, self.code.aggregates
+        if not self._folds:
+            with self._items(), code.having(self.q):
+                yield
+            return
+        if self.path is None:
+            code.load_groups()
+            if not self.steps.grouped:
+                cells.load("A")
+        elif self.steps.grouped:
+            source.line("groups = {}")
+            with self._items():
+                source.line(f"k = {code.key(self.q)}")
+                code.open_group("k")
+                code.enter(self.q)
+                cells.store("G")
+        else:
+            cells.load(cells.fresh())
+            with self._items():
+                code.enter(self.q)
+        if not self.steps.grouped:
+            with code.having(self.q):
+                yield
+            return
+        with source.block("for k, G in groups.items():"):
+            cells.load("G")
+            with code.having(self.q):
+                yield
+
+    @property
+    def _looked(self) -> str:
+        """Code of what is looked into: its own relation, or that of the store."""
+        assert self.path is not None
+        return f"{self.looks.look(self.path)}(S[0])" if self.shared else lookup_target(self.path, "S[2]", 0)
+
+    @contextmanager
+    def _items(self) -> Iterator[None]:
+        """Write what follows for each item of the relation that the conditions accept."""
+        source = self.source
+        assert self.path is not None
+        if self.shared:
+            source.line(f"x = {self._looked}")
+        with source.block(write_loop_head(self.path, "x" if self.shared else self._looked, "item", self.q)):
+            if self.shared:
+                write_item_unpacking(self.code.items, "item", "q", source)
+            else:
+                self.code.items.unpack(source, "item")
+            if not self.path.rest:
+                yield
+                return
+            tests = " and ".join(lower.truth(self.q, e) for e in self.path.rest)
+            with source.block(f"if {tests}:", self.path.rest[0].span):
+                yield
+
+
+def _unknown(*_: object) -> None:
+    """In place of what a running statement is given."""

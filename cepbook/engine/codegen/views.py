@@ -1,0 +1,532 @@
+"""The views of a statement on the general path, as code: how they are made, and how events become their items."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.fragments.event_layout import EventLayout, intermediate_layout
+from cepbook.engine.fragments.unnest import write_unnest
+from cepbook.engine.physical.plan import PhysicalPlan, WindowOperator
+from cepbook.engine.recognize.match_view import recognize_view
+from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM, RecognizeCodegen
+from cepbook.engine.rows.behind import DeriveOperator as Step
+from cepbook.engine.rows.behind import RecognizeOperator, UnnestOperator
+from cepbook.engine.windows import STATISTICS, WINDOW_FORMS
+from cepbook.engine.windows.combined import WindowUnion, intersection
+from cepbook.engine.windows.derived_value import DerivedValueView
+from cepbook.engine.windows.gathered import AccumulatingView
+from cepbook.engine.windows.groupwin import GroupWindow
+from cepbook.engine.windows.newest import NewestWindow
+from cepbook.engine.windows.taking import ActivationView
+from cepbook.engine.windows.unnest_view import UnnestView as Unfolding
+from cepbook.engine.windows.view_chain import DownstreamWindow, ViewChain
+from cepbook.engine.windows.window_codegen import ARRIVAL_ONLY, DELTA_IN_LOCAL, ArrivalFragment, EmittedChange
+from cepbook.engine.windows.window_view import LastEventView, PassThroughView
+from cepbook.errors import Span
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import Derivation, WindowSpec
+from cepbook.lang.registry.windows import WINDOWS
+
+# writes a block, given its head, the code of the item that leaves in it, and a line for when the item is taken apart
+SweepWriter = Callable[[str, str, str], None]
+
+
+class ViewCodegen:
+    """Writes what turns arrivals into changes of the statement's rows."""
+
+    def __init__(self, code: CodegenContext, iterable_unbound: bool) -> None:
+        self.code = code
+        self.source = code.source
+        self.steps = code.steps
+        self.iterable_unbound = iterable_unbound
+        self.derive = code.steps.derive
+        self.operands: list[str] = []  # code for the arriving event, of the stage that was written last
+        self.first_operands: list[str] = []
+        self._priors = self._prior_slots() if self.steps.priors else None
+        self.recognize: RecognizeCodegen | None = None
+        self.at_hand = False  # while the loop of `run` is written: what `ahead` has written is there
+
+    @property
+    def span(self) -> Span:
+        """Where the windows stand that events arrive at; the source of a statement without windows."""
+        windows = self.steps.stages[0].windows
+        return windows[0].span.to(windows[-1].span) if windows else self.steps.source.span
+
+    # -------------------------------------------------------------- views
+    def view(self) -> str:
+        """Code of the statement's view; it reads ``S`` and ``now``."""
+        found = self._stages()
+        if self.steps.lots:
+            return f"{self.source.bind('_Taking', ActivationView)}({found})"
+        return f"{self.source.bind('_Gathered', AccumulatingView)}({found})" if self.steps.sorts_matches else found
+
+    def _stages(self) -> str:
+        below, *above = self.steps.stages
+        with self._at(self.code.first):
+            found = self._views(below)
+        if not above:
+            return found
+        if self.derive is not None:
+            found = self._behind(found, above[0])
+        return found if self.steps.finds is None else self._recognize(self.steps.finds, found)
+
+    def _behind(self, rows: str, stage: WindowOperator) -> str:
+        """Code of the view that makes other events of `rows`, with the windows of their `stage`."""
+        items = intermediate_layout(self.steps) or self.code.items
+        chain, windows = self.source.bind("_Chain", ViewChain), self.source.bind("_Windows", DownstreamWindow)
+        with self._packing(items) as pack:
+            behind = self._derive(self.derive.node, pack) if isinstance(self.derive, Step) else self._unfold(pack)
+            found = f"{chain}({rows}, {behind})"
+            if stage.windows:
+                with self._at(items):
+                    found = f"{chain}({found}, {windows}({self._views(stage)}))"
+        return found
+
+    @contextmanager
+    def _packing(self, items: EventLayout) -> Iterator[str]:
+        """The name of what makes `items` of events, with the operands of the windows that are written meanwhile."""
+        name = f"pack{len(self.code.helpers)}"
+        operands: list[str] = []
+        self.code.helpers.append(partial(self._write_pack, name, items, operands))
+        yield name
+        operands += self.operands
+
+    @contextmanager
+    def _at(self, items: EventLayout) -> Iterator[None]:
+        """Write for items of another stage."""
+        code = self.code
+        before = code.items, code.arrivals
+        code.items = code.arrivals = items
+        yield
+        code.items, code.arrivals = before
+
+    def _views(self, stage: WindowOperator) -> str:
+        """The windows of one stage: those under ``groupwin``, then those behind ``merge``."""
+        self.operands = []
+        groups = stage.groups
+        if groups is None:
+            return self._combined(stage.windows, stage.union)
+        _, *rest = stage.windows
+        at = self._operand(self.code.window_key(self.code.arriving("now"), groups.args))
+        cut = next((place for place, spec in enumerate(rest) if spec.row.merging), len(rest))
+        inner = self._combined(rest[:cut], stage.union)
+        make = f"group_view{len(self.code.helpers)}"
+        self.code.helpers.append(partial(self._write_group_view, make, inner))
+        forgets = ", True" if self.steps.lots else ""
+        found = f"{self.source.bind('_GroupWin', GroupWindow)}({at}, S, {make}, {groups.reclaim}, now{forgets})"
+        if not rest[cut + 1 :]:
+            return found
+        chain, windows = self.source.bind("_Chain", ViewChain), self.source.bind("_Windows", DownstreamWindow)
+        return f"{chain}({found}, {windows}({self._combined(rest[cut + 1 :], stage.union)}))"
+
+    def _write_group_view(self, name: str, inner: str) -> None:
+        """``group_view0(S, now)``: the view of a new group."""
+        with self.source.block(f"def {name}(S, now):"):
+            self.source.line(f"return {inner}")
+
+    @property
+    def _remembers_last(self) -> bool:
+        return self.iterable_unbound and not self.steps.fully
+
+    def _combined(self, specs: Sequence[WindowSpec], union: bool) -> str:
+        if specs and specs[-1].row.hides:
+            inner = self._combined(specs[:-1], union)
+            return f"{self.source.bind('_Newest', NewestWindow)}({inner}, {self._place_of(specs[-1])})"
+        views = [self._window(spec) for spec in specs]
+        if not views:
+            passing = LastEventView if self._remembers_last else PassThroughView
+            return f"{self.source.bind(f'_{passing.__name__}', passing)}()"
+        if len(views) == 1:
+            return views[0]
+        name = self.source.bind("_Union", WindowUnion) if union else self.source.bind("_intersection", intersection)
+        return f"{name}({', '.join(views)})"
+
+    def _window(self, spec: WindowSpec) -> str:
+        window = WINDOW_FORMS[spec.name]
+        at = self._place_of(spec)
+        if self.steps.aggregate_only and window.along is not None:
+            return window.along(self.code, spec, at)
+        return window.make(self.code, spec, at)
+
+    def _place_of(self, spec: WindowSpec) -> int:
+        """Where the operands of a window stand in items."""
+        at = self.code.items.first_operand + len(self.operands)
+        self.operands += WINDOW_FORMS[spec.name].operands(self.code, spec)
+        return at
+
+    def _operand(self, code: str) -> int:
+        self.operands.append(code)
+        return self.code.items.first_operand + len(self.operands) - 1
+
+    # -------------------------------------------------------------- derived events
+    def _derive(self, derived: Derivation, pack: str) -> str:
+        """Code of the derived-value window; its parameters become operands of the first stage's items."""
+        source = self.source
+        at = self.code.first.first_operand + len(self.operands)
+        with self._at(self.code.first):
+            scope = self.code.arriving("now")
+            columns = (*derived.extra, *derived.keys)
+            self.operands += [lower.value(scope, e) for e in (*derived.args, *(c.value for c in columns))]
+        self.first_operands, self.operands = self.operands, []
+        extra = source.const(tuple(c.name for c in derived.extra), "names")
+        keys = source.const(tuple(c.name for c in derived.keys), "names")
+        statistic = source.bind(f"_{derived.name}", STATISTICS[derived.name])
+        return (
+            f"{source.bind('_Derive', DerivedValueView)}({statistic}, {at}, {len(derived.args)}, {extra}, {keys}, "
+            f"S, {pack}, now, {WINDOWS[derived.name].skips_unchanged})"
+        )
+
+    def _recognize(self, step: RecognizeOperator, rows: str) -> str:
+        """Code of the view that finds matches in the `rows` of another one."""
+        *before, _ = self.steps.stages
+        if len(before) == 1:
+            self.first_operands = self.operands
+        self.operands = []
+        with self._packing(self.code.items) as pack:
+            # a derived event that the next one takes back stays a row; one that a window drops does not
+            leaves = self.steps.consumes or bool(before[-1].windows)
+            self.recognize = RecognizeCodegen(step.node, self.code.base, leaves=leaves)
+            self.code.helpers.append(self.recognize.write)
+        return f"{self.source.bind('_recognizing', recognize_view)}({rows}, {RECOGNIZE_PROGRAM}, S, {pack})"
+
+    def _unfold(self, pack: str) -> str:
+        """Code of the view that events give way in to those that they contain."""
+        assert isinstance(self.derive, UnnestOperator)
+        source, name = self.source, f"unfold{len(self.code.helpers)}"
+        self.first_operands, self.operands = self.operands, []
+        self.code.helpers.append(partial(self._write_unfold, self.derive, name))
+        return f"{source.bind('_Unfold', Unfolding)}({name}, S, {pack})"
+
+    def _write_unfold(self, unfold: UnnestOperator, name: str) -> None:
+        write_unnest(unfold.contained, self.code.base, name)
+
+    def _write_pack(self, name: str, items: EventLayout, operands: Sequence[str]) -> None:
+        """``pack0(S, e, now, posted)``: the item of a derived event; ``prior`` counts those that are posted."""
+        source, shown = self.source, items is self.code.items
+        with self._at(items), source.block(f"def {name}(S, e, now, posted):"):
+            self.code.number()
+            for name, position in items.positions.items():
+                key = source.const(name, "n")
+                source.line(f"p{position} = e.get({key})" if self.steps.source.contained else f"p{position} = e[{key}]")
+            if self._priors is not None and shown:
+                nothing = " = ".join(f"pr{number}" for number in range(len(self.steps.priors)))
+                source.line(f"{nothing} = None")
+                with source.block("if posted:"):
+                    self._write_priors()
+            source.line(f"return {items.pack('now', operands)}")
+
+    # -------------------------------------------------------------- prior
+    def _prior_slots(self) -> str:
+        """The state's part that holds the values of ``prior`` of the last events."""
+        most = max(prior.index for prior in self.steps.priors)
+        return self.code.slot(f"{self.source.bind('_deque', deque)}(maxlen={most + 1})")
+
+    def _write_priors(self) -> None:
+        """``pr0`` and so on: the values of the calls of ``prior`` for the arriving event."""
+        if self._priors is None:
+            return
+        source, priors = self.source, self.steps.priors
+        values = list(dict.fromkeys(prior.value for prior in priors))
+        scope = self.code.arriving("now")
+        source.line(f"before = {self._priors}")
+        source.line(f"before.append(({''.join(lower.value(scope, e) + ', ' for e in values)}))")
+        for number, prior in enumerate(priors):
+            value = f"before[{-1 - prior.index}][{values.index(prior.value)}]"
+            source.line(f"pr{number} = {value} if len(before) > {prior.index} else None")
+
+    def prior(self, e: x.BoundExpr, *, arriving: bool) -> str:
+        """Code of a call of ``prior`` for the arriving event or for an unpacked item."""
+        assert isinstance(e, x.Prior)
+        return f"{'pr' if arriving else 'qr'}{self.steps.priors.index(e)}"
+
+    # -------------------------------------------------------------- arrival
+    @property
+    def _fragment(self) -> ArrivalFragment | None:
+        """What writes arrivals at the one window there is; None where the view is called."""
+        only = self.steps.only
+        return None if only is None or self.objection is not None else WINDOW_FORMS[only.name].fragment
+
+    @property
+    def objection(self) -> str | None:
+        """Why arrivals call the view; None where they are written into the statement."""
+        steps, only = self.steps, self.steps.only
+        if steps.sorts_matches:
+            return "matches are sorted together"
+        if only is None:
+            if self._passes_by:
+                return None
+            if isinstance(self.derive, UnnestOperator):
+                return "an event may contain several"
+            if self.steps.finds is not None and self.derive is None:
+                return "it finds matches"
+            return "several windows decide" if self.derive is None else "it makes derived events"
+        if any(spec.reclaim is not None for spec in steps.stages[0].windows):
+            return "groups are forgotten by their age"
+        return None if WINDOW_FORMS[only.name].fragment is not None else f"{only.name} has no fragment"
+
+    @property
+    def _passes_by(self) -> bool:
+        """Whether there is no window at all, and each event is a change."""
+        return len(self.steps.stages) == 1 and not self.steps.stages[0].windows and not self.steps.sorts_matches
+
+    @property
+    def keeps_nothing(self) -> bool:
+        """Whether the view keeps nothing of an arrival."""
+        return self._passes_by and not self._remembers_last
+
+    @property
+    def passes(self) -> bool:
+        """Whether nothing of an arrival is kept."""
+        return self.keeps_nothing and self._priors is None
+
+    @property
+    def reads_now(self) -> bool:
+        """Whether the code of arrivals needs engine time in the local ``now``."""
+        if self._passes_by:
+            return False
+        steps, only = self.steps, self.steps.only
+        if self._fragment is None or only is None or steps.group_keys:
+            return True
+        return (WINDOW_FORMS[only.name].reads_now or not steps.enters_alone) and not steps.clock_starts_with_group
+
+    def item(self, operands: Sequence[str] | None = None) -> str:
+        """Write what an arriving event is made into; gives the code of its item. `operands`: those that are at hand."""
+        if len(self.steps.stages) > 1:
+            return self.code.first.pack("now", self.first_operands)
+        self._write_priors()
+        return self.code.items.pack("now", self.operands if operands is None else operands)
+
+    def arrive(self, swept: SweepWriter) -> EmittedChange | None:
+        """Write what an arriving event does to the view; gives what that posts. `swept` writes what leaves unseen."""
+        if self.keeps_nothing:
+            self._write_priors()
+            return ARRIVAL_ONLY
+        fragment = self._fragment
+        operands = self.operands if fragment is None else self._in_locals(self.operands)
+        item = self.item(operands)
+        if self.steps.placed:
+            self.source.line(f"item = {item}")
+            item = "item"
+        if self._passes_by:
+            self.source.line(f"W.last = ({item},)")
+            return ARRIVAL_ONLY
+        if fragment is None:
+            self.source.line(f"change = W.arrive({item}, now)", self.span)
+            self.armed()
+            return DELTA_IN_LOCAL
+        if not self.steps.group_keys:
+            return fragment(WindowArrival(self, "W", item, operands, swept))
+        key, *operands = operands
+        self.code.find_or_make("w", "views" if self.at_hand else "W.by_key", key, f"W.open({key}, now)")
+        return fragment(WindowArrival(self, "w", item, operands, swept, key))
+
+    def ahead(self) -> None:
+        """Write what the loop of `run` has at hand of the one view there is."""
+        only, fragment = self.steps.only, self._fragment
+        if only is None or fragment is None or self.steps.context is not None:  # each partition has a view of its own
+            return
+        self.at_hand = True
+        ahead = WINDOW_FORMS[only.name].ahead
+        if self.steps.group_keys:
+            self.source.line("views = W.by_key")
+        elif ahead is not None:
+            ahead(WindowArrival(self, "W", "", [], None))
+
+    def _in_locals(self, operands: Sequence[str]) -> list[str]:
+        """Names of `operands`, which the fragment and the item read."""
+        names = [o if o.isidentifier() else f"w{number}" for number, o in enumerate(operands)]
+        for name, operand in zip(names, operands, strict=True):
+            if name != operand:
+                self.source.line(f"{name} = {operand}")
+        return names
+
+    def ask(self) -> None:
+        """Write that the view is given the arriving event; the local ``change`` is its answer."""
+        self.source.line(f"change = W.arrive({self.item()}, now)")
+
+    def arrive_along(self) -> EmittedChange | None:
+        """Write what an event does to a batch that keeps none."""
+        fragment = self._fragment
+        assert fragment is not None
+        return fragment(WindowArrival(self, "W", "", [], None))
+
+    def armed(self, group: tuple[str, str] | None = None) -> None:
+        """Write what makes the clock look at the view when it is due; `group` is code of a key and of its view."""
+        source, steps = self.source, self.steps
+        if not steps.ticks:
+            return
+        if group is not None:
+            key, view = group
+            with source.block(f"if {view}.due != {view}.armed:"):
+                source.line(f"W.arm({key}, {view})")
+        if self.code.in_column_loop and self.code.has_single_timer:
+            source.line("due = W.due")
+        else:
+            self.arm()
+
+    def arm(self) -> None:
+        """Write that the clock is told when the view wants to be advanced earlier than it knows."""
+        with self.source.block("if W.due < W.armed:"):
+            self.source.line("W.armed = W.due")
+            self.source.line("arm(W.due, S, W, 0)")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowArrival:
+    """An arrival at one window, for the fragment that writes it.
+
+    `view` is code of the window's view, `item` of the event's item (nothing: the batch keeps no events), `operands`
+    that of the window's operands, `key` the group's under groupwin.
+    """
+
+    pipeline: ViewCodegen
+    view: str
+    item: str
+    operands: list[str]
+    write_evicted: SweepWriter | None
+    key: str | None = None
+
+    @property
+    def code(self) -> CodegenContext:
+        """The writer of the statement."""
+        return self.pipeline.code
+
+    @property
+    def source(self) -> SourceWriter:
+        """What is written to."""
+        return self.pipeline.source
+
+    @property
+    def spec(self) -> WindowSpec:
+        """The window."""
+        only = self.pipeline.steps.only
+        assert only is not None
+        return only
+
+    @property
+    def unseen(self) -> bool:
+        """Whether nobody looks at what leaves."""
+        steps = self.pipeline.steps
+        return steps.aggregation is None and not steps.makes_remove_rows
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether the window's `ahead` has been written, for the one view there is."""
+        return self.pipeline.at_hand and self.key is None and WINDOW_FORMS[self.spec.name].ahead is not None
+
+    def queue(self) -> None:
+        """Write ``queue``, the items of a view that keeps them in one, where it is not at hand."""
+        if not self.at_hand:
+            self.source.line(f"queue = {self.view}.items")
+
+    def parameter(self, attribute: str, e: x.BoundExpr) -> str:
+        """Code of a parameter of the window: the constant itself, or the `attribute` of its view."""
+        return lower.value(self.code.base, e) if isinstance(e, x.Const) else f"{self.view}.{attribute}"
+
+    def swept(self, head: str, item: str, then: str = "") -> None:
+        """Write the block `head` in which `item` leaves unseen, and `then`, before the arrival."""
+        assert self.write_evicted is not None
+        self.write_evicted(head, item, then)
+
+    def armed(self) -> None:
+        """Write what makes the clock look at the view when it is due."""
+        self.pipeline.armed(None if self.key is None else (self.key, self.view))
+
+
+def write_properties(code: CodegenContext, names: Sequence[str]) -> None:
+    """Properties of an event ``e`` into locals; a property that the event lacks is null."""
+    source, local = code.source, code.first.positions
+    keys = [(f"p{local[name]}", source.const(name, "n")) for name in names]
+    if not keys:
+        return
+    with source.block("try:"):
+        for target, key in keys:
+            source.line(f"{target} = e[{key}]")
+    with source.block("except KeyError:"):
+        for target, key in keys:
+            source.line(f"{target} = e.get({key})")
+
+
+def write_event_reading(code: CodegenContext, condition: x.BoundExpr | None, now: str) -> None:
+    """Write what reads the properties of an event ``e``, and leaves its function where `condition` does not hold."""
+    source = code.source
+    write_properties(code, code.steps.properties)
+    if condition is not None:
+        with source.block(f"if not {lower.filter_condition(code.arriving(now), condition)}:", condition.span):
+            source.line("return None")
+
+
+def write_store_items(name: str, code: CodegenContext, pipeline: ViewCodegen, base: str = "") -> None:
+    """Write `name`, a function ``(S, stored, now, failures)``: rows of a store that pass the filter, as items of a
+    reader.
+
+    They keep their ordinals, to which a parameter `base` is added. Where a list of failures is given a row for which
+    the filter fails does not pass, and the failure goes there.
+    """
+    source = code.source
+    unfold = write_store_unnest(name, code)
+    guarded = lower.may_fail(code.steps.source.filter)
+    parameters = ", ".join(["S", "stored", *filter(None, [base]), "now", *(["failures=None"] if guarded else [])])
+    with source.block(f"def {name}({parameters}):"):
+        source.line("found = []")
+        with source.block("for stored_item in stored:"):
+            source.line(f"o, e = {f'{base} + ' if base else ''}stored_item[0], stored_item[-1]")
+            with source.block("try:") if guarded else nullcontext():
+                write_store_item(code, pipeline, unfold)
+            if guarded:
+                with source.block("except Exception as failure:"):
+                    with source.block("if failures is None:"):
+                        source.line("raise")
+                    source.line("failures.append(failure)")
+        source.line("return found")
+
+
+@contextmanager
+def deferred_filter_failure(source: SourceWriter, steps: PhysicalPlan) -> Iterator[str]:
+    """Write what takes rows that entered a store; the code of a parameter for `write_store_items` that says where
+    failures
+    go. What fails of `steps`, those of the reader, is raised behind all that, when the change has taken place.
+    """
+    guarded = lower.may_fail(steps.source.filter)
+    if guarded:
+        source.line("unread = []")
+    yield ", unread" if guarded else ""
+    if guarded:
+        with source.block("if unread:"):
+            source.line("raise unread[0]")
+
+
+def write_store_unnest(name: str, code: CodegenContext) -> str | None:
+    """Write what gives the events that a row of a store contains; its name, None where rows come as they are."""
+    contained = code.steps.source.contained
+    return write_unnest(contained, code.base, f"within_{name}") if contained else None
+
+
+def write_store_item(code: CodegenContext, pipeline: ViewCodegen, unfold: str | None) -> None:
+    """Write that the row ``e`` of a store, number ``o``, goes into ``found`` as an item, if it passes the filter.
+
+    With `unfold` what it contains goes there: numbered within the row, so that the same items leave with it.
+    """
+    source, condition = code.source, code.steps.source.filter
+    places = code.first.positions.items()
+    if unfold is None:
+        for name, position in places:
+            source.line(f"p{position} = e[{source.const(name, 'n')}]")
+        with code.under(code.arriving("now"), condition):
+            source.line(f"found.append({pipeline.item()})")
+        return
+    row = {name: f"e[{source.const(name, 'n')}]" for name in lower.property_names(condition)}
+    with code.under(code.base.at(props=lower.property_codes(row), events={0: "e"}, now="now"), condition):
+        source.line("first = o << 32")
+        with source.block(f"for number, e in enumerate({unfold}(e, S) or ()):"):
+            source.line("o = first | number")
+            for name, position in places:
+                source.line(f"p{position} = e.get({source.const(name, 'n')})")
+            source.line(f"found.append({pipeline.item()})")

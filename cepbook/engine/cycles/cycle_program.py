@@ -1,0 +1,122 @@
+"""The program of a query that is run in cycles.
+
+::
+
+    new_state(P, now)      the state: in its second place a `CycleState`, behind it those of subqueries
+    take0(e, S)            the values that an event has in partition 0; None where the pre-filter does not pass it
+    where0_1(e, S)         whether a row comes into the second stage of partition 0
+    rows(S, now)           what the select gives of the relations as they are
+    dues(S)                when the clock is a cause of a cycle
+
+The select is a program of its own, that of a select over named windows, which begins with the rows of the relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cepbook.engine.codegen.select import StatementProgram, compile_select
+from cepbook.engine.cycles.cycle import CycleState
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import ScopeFactory
+from cepbook.engine.physical.lowering import lower_statement
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.cycles import CYCLE_AGGREGATES, StreamPartition
+from cepbook.lang.plan.nodes import CycleStatement
+from cepbook.lang.plan.references import expressions_in
+
+
+def sql_scope(scope_in: ScopeFactory, source: SourceWriter) -> lower.CodeScope:
+    """A scope that calculates as SQL does: whole numbers divide to whole numbers, and division by zero gives null."""
+    return scope_in(source).at(integer_division=True, division_by_zero_null=True)
+
+
+def compile_cycles(
+    plan: CycleStatement, scope_in: ScopeFactory, subqueries: Sequence[StatementProgram]
+) -> StatementProgram:
+    """Generate, compile and load the module of `plan`. Errors: Refusal for what the row engine cannot run."""
+    source = SourceWriter()
+    scope = scope_in(source)
+    read = _read(plan)
+    for number, partition in enumerate(plan.partitions):
+        _write_take(number, partition, read, scope)
+        for place, stage in enumerate(partition.stages):
+            if place and stage.where is not None:
+                with source.block(f"def where{number}_{place}(e, S):"):
+                    names = lower.property_names(stage.where)
+                    for at, name in enumerate(names):
+                        source.line(f"p{at} = e[{source.const(name, 'n')}]")
+                    props = lower.property_codes({name: f"p{at}" for at, name in enumerate(names)})
+                    source.line(f"return {lower.truth(scope.at(props=props), stage.where)}", stage.where.span)
+    inner = [f", _{name}_state(P, now)" for name in scope.subqueries]
+    fresh, node = source.bind("_CycleState", CycleState), source.bind("_node", plan)
+    with source.block("def new_state(P, now):"):
+        source.line(f"return [P, {fresh}({node}, now), None, 0{''.join(inner)}]")
+    with source.block("def settle(S, now):"):
+        source.line("return None")
+    with source.block("def rows(S, now):"):
+        source.line("return selected(S, now)")
+    with source.block("def dues(S):"):
+        source.line("return [(0, S[1].due)]")
+    select = compile_select(
+        plan.select, scope_in, all_properties=(), subqueries=tuple(each.steps for each in subqueries)
+    )
+    namespace = source.load()
+    stages = [stage for partition in plan.partitions for stage in partition.stages]
+    named = {each.name for stage in stages for each in stage.aggregates if each.name not in CYCLE_AGGREGATES}
+    namespace["aggregating"] = {name: _of_values(scope.user_functions[name]) for name in named}
+    constants = {name: value for name, value in source.constants.items() if name != "clock"}
+    columns = tuple(plan.output_type.properties)
+    program = StatementProgram(
+        lower_statement(plan), source.text, namespace, source.spans, (), constants, source.bound, columns
+    )
+    program.select = select
+    return program
+
+
+def _of_values(registered: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    """A registered function of the values of a window; of a class an object takes them in one by one."""
+    if not isinstance(registered, type):
+        return registered
+    made_of: Any = registered
+
+    def value(values: list[Any]) -> Any:
+        made = made_of()
+        for each in values:
+            made.enter(each)
+        return made.value()
+
+    return value
+
+
+def _write_take(number: int, partition: StreamPartition, read: frozenset[str], scope: lower.CodeScope) -> None:
+    """``take0(e, S)``: only columns that somebody reads are kept."""
+    source, condition = scope.source, partition.source.filter
+    kept = [name for name in partition.columns if name in read]
+    names = dict.fromkeys((*lower.property_names(condition), *kept))
+    local = {name: f"p{at}" for at, name in enumerate(names)}
+    with source.block(f"def take{number}(e, S):"):
+        for name, place in local.items():
+            source.line(f"{place} = e.get({source.const(name, 'n')})")
+        if condition is not None:
+            with source.block(
+                f"if not {lower.truth(scope.at(props=lower.property_codes(local)), condition)}:", condition.span
+            ):
+                source.line("return None")
+        items = [f"{source.const(name, 'n')}: {local[name]}" for name in kept]
+        source.line(f"return {{{', '.join(items)}}}")
+
+
+def _read(plan: CycleStatement) -> frozenset[str]:
+    """The names of columns that stages, correlations and selects read."""
+    found = {e.name for e in expressions_in((plan.partitions, plan.select, plan.subqueries)) if isinstance(e, x.Prop)}
+    for partition in plan.partitions:
+        found.update(() if partition.time is None else (partition.time,))
+        for stage in partition.stages:
+            found.update(stage.keys, stage.window.update_group, (each.column for each in stage.aggregates))
+            found.update(() if stage.window.column is None else (stage.window.column,))
+    if plan.correlation is not None:
+        found.update(plan.correlation.ids, (column for _, column, _ in plan.correlation.columns))
+    return frozenset(found)

@@ -1,0 +1,107 @@
+"""Aggregates of stages: values enter and leave, and nulls count only for ``count``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from sortedcontainers import SortedList
+
+from cepbook.engine.aggregates.power_sums import HIGHEST_POWERS, PowerSums
+from cepbook.engine.expressions.sort_keys import ascending_key, value_of_key
+from cepbook.engine.state import State
+from cepbook.lang.plan.cycles import CYCLE_AGGREGATES
+
+
+class StageAccumulator(Protocol):
+    """One aggregate of one window."""
+
+    def enter(self, value: Any) -> None: ...
+
+    def leave(self, value: Any) -> None: ...
+
+    def value(self) -> Any: ...
+
+
+class RowCount(State):
+    """How many rows there are."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def enter(self, value: Any) -> None:
+        self.count += 1
+
+    def leave(self, value: Any) -> None:
+        self.count -= 1
+
+    def value(self) -> int:
+        return self.count
+
+
+class OrderedValues(State):
+    """Values in order, for the smallest, the largest and the one in the middle."""
+
+    __slots__ = ("parts", "what")
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.parts: SortedList[Any] = SortedList()
+
+    def enter(self, value: Any) -> None:
+        if value is not None:
+            self.parts.add(ascending_key(value))
+
+    def leave(self, value: Any) -> None:
+        if value is not None:
+            self.parts.remove(ascending_key(value))
+
+    def value(self) -> Any:
+        parts = self.parts
+        if not parts:
+            return None
+        if self.what != "median":
+            return value_of_key(parts[0 if self.what == "min" else -1])
+        middle = len(parts) // 2
+        low, high = value_of_key(parts[middle - 1 + len(parts) % 2]), value_of_key(parts[middle])
+        return float(low) if low == high else (float(low) + float(high)) / 2.0
+
+
+class CollectedValues(State):
+    """The values themselves, in the order in which they came: what a registered function is given."""
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    def enter(self, value: Any) -> None:
+        if value is not None:
+            self.values.append(value)
+
+    def leave(self, value: Any) -> None:
+        if value is not None:
+            self.values.remove(value)
+
+    def value(self) -> list[Any]:
+        return list(self.values)
+
+
+_TOTALS: dict[str, Callable[[], StageAccumulator]] = {
+    "count": RowCount,
+    "min": partial(OrderedValues, "min"),
+    "max": partial(OrderedValues, "max"),
+    "median": partial(OrderedValues, "median"),
+    **{name: partial(PowerSums, name, 0.0) for name in HIGHEST_POWERS},
+}
+for _name in CYCLE_AGGREGATES:
+    if _name not in _TOTALS:
+        raise TypeError(f"the row of aggregate {_name} has no class here")
+
+
+def make_stage_accumulator(name: str) -> StageAccumulator:
+    """An aggregate of no rows; of one that is none of ours its values."""
+    return _TOTALS.get(name, CollectedValues)()

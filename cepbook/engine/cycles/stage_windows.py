@@ -1,0 +1,246 @@
+"""The windows of stages: what they hold, and what enters and leaves in a cycle.
+
+A row is a tuple ``(id, time, values)``; ids tell rows apart and ascend, `time` is that of the event, in units of the
+clock. ``step(now, incoming)`` takes the rows that a cycle brings and returns (new, dead). ``pending`` are rows that
+wait for a further cycle, ``due`` is when a row leaves by age: it says that a cycle is to be run, `NEVER` if there is no
+such time. (StreamCruncher - Basics, sections "Event Processing Constructs" and "Event Weights".)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+from sortedcontainers import SortedList
+
+from cepbook.engine.expressions.hashable import canonical_nan
+from cepbook.engine.expressions.sort_keys import ascending_key, descending_key
+from cepbook.engine.state import State
+from cepbook.engine.time.clock import NEVER
+from cepbook.lang.plan.cycles import CycleWindow
+
+RowValues = dict[str, Any]
+StageRow = tuple[int, int, RowValues]
+StageDelta = tuple[list[StageRow], list[StageRow]]
+
+
+class StageWindowState(Protocol):
+    """What holds the rows of one key."""
+
+    @property
+    def pending(self) -> int:
+        """How many rows wait for a further cycle."""
+
+    @property
+    def due(self) -> int:
+        """When a row leaves by age."""
+
+    @property
+    def passing(self) -> bool:
+        """Whether the next cycle takes something out, whatever it brings."""
+
+    def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
+        """What is new and what is dead when a cycle at `now` brings `incoming`."""
+
+    def __len__(self) -> int:
+        """How many rows it holds."""
+
+    def __iter__(self) -> Iterator[StageRow]:
+        """The rows that it holds."""
+
+
+class SlidingWindow(State):
+    """The last `size` rows. A cycle takes one row, the oldest makes room; with `fills` it first takes free places."""
+
+    __slots__ = ("_held", "_waiting", "fills", "size")
+    due = NEVER
+    passing = False
+
+    def __init__(self, size: int, fills: bool) -> None:
+        self.size = size
+        self.fills = fills
+        self._held: deque[StageRow] = deque()
+        self._waiting: deque[StageRow] = deque()
+
+    @property
+    def pending(self) -> int:
+        return len(self._waiting)
+
+    def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
+        held, waiting = self._held, self._waiting
+        waiting.extend(incoming)
+        if not waiting:
+            return [], []
+        free = self.size - len(held)
+        dead = [] if free else [held.popleft()]
+        taken = min(free, len(waiting)) if self.fills and free else 1
+        new = [waiting.popleft() for _ in range(taken)]
+        held.extend(new)
+        return new, dead
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[StageRow]:
+        return iter(self._held)
+
+
+class RecentWindow(State):
+    """Rows whose age is below `length`; with `at_most` it takes so many in a cycle, and holds no more.
+
+    ::
+
+        a row of time 0 in a window of 5 s:   |0 ... held ... 5| dead in the cycle at 5
+
+    A row that is taken in a cycle stays for it, even if it is too old already.
+    """
+
+    __slots__ = ("_by_age", "_held", "_waiting", "at_most", "length")
+    passing = False
+
+    def __init__(self, length: int, at_most: int | None) -> None:
+        self.length = length
+        self.at_most = at_most
+        self._held: dict[int, StageRow] = {}
+        self._by_age: list[tuple[int, int]] = []  # a heap of (time, id)
+        self._waiting: deque[StageRow] = deque()
+
+    @property
+    def pending(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def due(self) -> int:
+        return self._by_age[0][0] + self.length if self._by_age else NEVER
+
+    def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
+        by_age, waiting = self._by_age, self._waiting
+        dead: list[StageRow] = []
+        while by_age and now - by_age[0][0] >= self.length:
+            dead.append(self._oldest())
+        if self.at_most is None:
+            new = list(incoming)
+        else:
+            waiting.extend(incoming)
+            new = [waiting.popleft() for _ in range(min(self.at_most, len(waiting)))]
+            for _ in range(len(self._held) + len(new) - self.at_most):
+                dead.append(self._oldest())
+        for row in new:
+            self._held[row[0]] = row
+            heappush(by_age, (row[1], row[0]))
+        return new, dead
+
+    def _oldest(self) -> StageRow:
+        return self._held.pop(heappop(self._by_age)[1])
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[StageRow]:
+        return iter(self._held.values())
+
+
+class TumblingWindow(State):
+    """Up to `size` rows for one cycle; the next one takes them out, but they are no reason to run it."""
+
+    __slots__ = ("_held", "_waiting", "size")
+    due = NEVER
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._held: list[StageRow] = []
+        self._waiting: deque[StageRow] = deque()
+
+    @property
+    def pending(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def passing(self) -> bool:
+        return bool(self._held)
+
+    def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
+        waiting, dead = self._waiting, self._held
+        waiting.extend(incoming)
+        self._held = [waiting.popleft() for _ in range(min(self.size, len(waiting)))]
+        return self._held[:], dead
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[StageRow]:
+        return iter(self._held)
+
+
+class RankedWindow(State):
+    """The `size` rows with the highest (or lowest) values of `column`; among equals what came first goes first.
+
+    A row replaces the one that has the same values of `group`, and then competes as any other. What comes and goes in
+    one cycle is neither new nor dead. Rows are dead in the order in which they are expelled.
+    """
+
+    __slots__ = ("_by_group", "_count", "_held", "_order", "column", "group", "lowest", "size")
+    due = NEVER
+    passing = False
+    pending = 0
+
+    def __init__(self, size: int, column: str, lowest: bool, group: tuple[str, ...]) -> None:
+        self.size = size
+        self.column = column
+        self.lowest = lowest
+        self.group = group
+        self._count = 0  # rows that have come
+        self._order: SortedList[tuple[Any, int, int]] = SortedList()  # (rank, when it came, id): what goes is first
+        self._held: dict[int, tuple[StageRow, tuple[Any, int, int]]] = {}
+        self._by_group: dict[Any, int] = {}  # the ids of rows
+
+    def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
+        came: dict[int, StageRow] = {}
+        dead: list[StageRow] = []
+        for row in incoming:
+            value = row[2][self.column]
+            if self.group:
+                group = self._group(row)
+                before = self._by_group.get(group)
+                if before is not None:
+                    self._leave(before, came, dead)
+                self._by_group[group] = row[0]
+            self._count += 1
+            place = descending_key(value) if self.lowest else ascending_key(value), self._count, row[0]
+            self._order.add(place)
+            self._held[row[0]] = row, place
+            came[row[0]] = row
+        while len(self._held) > self.size:
+            self._leave(self._order[0][2], came, dead)
+        return list(came.values()), dead
+
+    def _leave(self, id_: int, came: dict[int, StageRow], dead: list[StageRow]) -> None:
+        row, place = self._held.pop(id_)
+        self._order.remove(place)
+        if self.group and self._by_group.get(self._group(row)) == id_:
+            del self._by_group[self._group(row)]
+        if came.pop(id_, None) is None:
+            dead.append(row)
+
+    def _group(self, row: StageRow) -> tuple[Any, ...]:
+        values = row[2]
+        return tuple([canonical_nan(values[name]) for name in self.group])
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[StageRow]:
+        return (row for row, _ in self._held.values())
+
+
+def make_stage_window(spec: CycleWindow, fills: bool) -> StageWindowState:
+    """An empty window."""
+    if spec.name == "recent":
+        return RecentWindow(spec.size, spec.at_most)
+    if spec.name == "tumbling":
+        return TumblingWindow(spec.size)
+    if spec.column is not None:
+        return RankedWindow(spec.size, spec.column, spec.name == "lowest", spec.update_group)
+    return SlidingWindow(spec.size, fills)

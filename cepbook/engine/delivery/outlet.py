@@ -1,0 +1,300 @@
+"""Who is told of what a statement delivers: listeners, sinks, and the readers of the stream that it inserts into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cepbook.engine.delivery.delivery_splitter import DeliverySplitter
+from cepbook.engine.delivery.delta import (
+    INSERT,
+    MORE,
+    ColumnSink,
+    DeliveryCauses,
+    DeliveryPorts,
+    EmitRecord,
+    EmitRows,
+    InsertColumns,
+    Listener,
+    Record,
+    Rows,
+    RowSink,
+    Sink,
+    TracingSink,
+)
+from cepbook.engine.delivery.row_layout import RowLayout
+from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.services import EngineServices
+from cepbook.lang.plan.nodes import Selector
+
+
+class DeliveryOutlet:
+    """The end of one statement. `wire` gives its generated code the ports to deliver to, None while nobody listens.
+
+    `steps` tell which rows listeners and sinks get, and which are inserted. Listeners get a `Delta` of their own for
+    each delivery, at once; sinks get records, and dicts are made when somebody reads them. While the runtime holds
+    rows, those of one event or instant become one delivery when it calls `release`. A listener that fails keeps nothing
+    from anybody else: `failed` is told. `parcels` take deliveries apart for listeners and sinks.
+    """
+
+    def __init__(
+        self,
+        host: EngineServices,
+        layout: RowLayout,
+        steps: PhysicalPlan,
+        wire: Callable[[DeliveryPorts | None], None],
+        failed: Callable[[Exception], None],
+        parcels: DeliverySplitter | None = None,
+    ) -> None:
+        self.layout = layout
+        self.failed = failed
+        self.ports: DeliveryPorts | None = None
+        self.push: EmitRows | None = None  # where rows go; None while nobody listens
+        self._host = host
+        self._inserts = steps.apply.insert
+        self._shown, self._fed = steps.shown, steps.fed
+        self._at_once = steps.lots  # its activation is one delivery, whose rows others wait for
+        self._wire = wire
+        self._parcels = parcels
+        self._listeners: list[Listener] = []
+        self._sinks: list[Sink] = []
+        self._column_sinks: list[Callable[[list[int], Sequence[list[Any]]], None]] = []  # of plain slices
+        self._flat_sinks: list[Callable[[list[Any]], None]] = []
+        self._tracing_sinks: list[TracingSink] = []
+        self._target: DeliveryPorts | None = None
+        self._flat = False  # whether there are only sinks, which take insert rows as they are
+        self._held: list[Any] = []  # flat records of deliveries that are to be one
+
+    # -------------------------------------------------------------- who listens
+    def add_listener(self, listener: Listener) -> None:
+        """Call `listener(Delta)` for every delivery, synchronously."""
+        self._listeners.append(listener)
+        self.connect_listeners()
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Stop calling `listener`. Errors: ValueError if it was not added."""
+        self._listeners.remove(listener)
+        self.connect_listeners()
+
+    def add_sink(self, sink: Sink) -> None:
+        """Feed `sink` the records of every delivery."""
+        sink.describe(self.layout.columns, self.layout.fresh)
+        self._sinks.append(sink)
+        self.connect_listeners()
+
+    def remove_sink(self, sink: Sink) -> None:
+        """Stop feeding `sink`. Errors: ValueError if it was not added."""
+        self._sinks.remove(sink)
+        self.connect_listeners()
+
+    @property
+    def listened(self) -> bool:
+        """Whether a plain listener wants deliveries one by one, as they happen."""
+        return bool(self._listeners)
+
+    @property
+    def traced(self) -> bool:
+        """Whether a sink wants to know what the deliveries of a slice are due to."""
+        return any(isinstance(sink, TracingSink) for sink in self._sinks)
+
+    def connect_listeners(self) -> None:
+        """Somebody came or went."""
+        self._column_sinks = [sink.extend_columns for sink in self._sinks if isinstance(sink, ColumnSink)]
+        self._flat_sinks = [sink.extend for sink in self._sinks if not isinstance(sink, ColumnSink | TracingSink)]
+        self._tracing_sinks = [sink for sink in self._sinks if isinstance(sink, TracingSink)]
+        found = [self._to_sink(sink) for sink in self._sinks]
+        found += [self._to_listener(listener) for listener in self._listeners]
+        if self._parcels is not None:
+            found = [DeliveryPorts(ports.out, self._parcels.pushing(ports.push)) for ports in found]
+        found = found if self._shown == "irstream" else [_of_side(ports, self._shown) for ports in found]
+        if self._inserts is not None:
+            found.append(_NOWHERE if self.inside else DeliveryPorts(self._insert_one, self._insert))
+        self._target = _fan_out(found)
+        self._flat = not (self._listeners or self._parcels is not None or self._inserts) and self._shown != "rstream"
+        self.hold(self._host.holds)
+        self._host.rewired()
+
+    def close(self) -> None:
+        """The statement stops: nobody is told of anything any more."""
+        self._target = None
+        self._held.clear()
+        self._connect(None)
+
+    def _connect(self, ports: DeliveryPorts | None) -> None:
+        self.ports = ports
+        self.push = None if ports is None else ports.push
+        self._wire(ports)
+
+    @contextmanager
+    def redirected(self, out: EmitRecord, push: EmitRows) -> Iterator[None]:
+        """Within, deliveries go to `out` and `push`, unless nobody listens."""
+        before = self.ports
+        if before is not None:
+            self._connect(DeliveryPorts(out, push))
+        try:
+            yield
+        finally:
+            if before is not None:
+                self._connect(before)
+
+    # -------------------------------------------------------------- rounds
+    def hold(self, holds: bool) -> None:
+        """Keep rows until all statements have seen the event, and deliver them together; or deliver as they come."""
+        kept = holds and self._target is not None and not self._at_once
+        self._connect(self._holding() if kept else self._target)
+
+    def _holding(self) -> DeliveryPorts:
+        held, tell, flat = self._held, self._host.held, self.layout.flat
+
+        def out(record: Record) -> None:
+            if not held:
+                tell(self)  # first: a fault between the two must not leave rows that nobody releases
+            held.extend(record)
+
+        def push(time: int, insert: Rows, remove: Rows) -> None:
+            if not held:
+                tell(self)
+            held.extend(flat(time, insert, remove))
+
+        return DeliveryPorts(out, push)
+
+    @property
+    def holding(self) -> bool:
+        """Whether rows are held."""
+        return bool(self._held)
+
+    def release(self) -> None:
+        """Deliver what was held."""
+        held = self._held.copy()
+        self._held.clear()
+        target, width = self._target, self.layout.width
+        if not held or target is None:
+            return
+        if len(held) == width and held[0] == INSERT:
+            target.out(tuple(held))
+        elif self._flat and not any(held[::width]):  # insert rows, each a record of its own: nothing is taken apart
+            held[width::width] = [MORE] * (len(held) // width - 1)
+            for sink in self._sinks:
+                sink.extend(held)
+        else:
+            insert, remove = self.layout.sides(self.layout.records(held))
+            target.push(held[1], insert or None, remove or None)
+
+    # -------------------------------------------------------------- where deliveries go
+    def deliver_records(self, flat: list[Any], causes: DeliveryCauses | None = None) -> None:
+        """Hand the deliveries of a replayed slice to the sinks; with `causes`, whose numbers their marks carry."""
+        if not self._sinks:
+            return
+        flat = self.layout.chosen(flat, self._shown)
+        if self._parcels is not None:
+            flat = self._parcels.flat(flat)
+        plain = flat if causes is None else None
+        for sink in self._sinks:
+            if causes is not None and isinstance(sink, TracingSink):
+                sink.traced(flat, causes)
+                continue
+            plain = self.layout.without_causes(flat) if plain is None else plain
+            sink.extend(plain)
+
+    def deliver_columns(self, plain: InsertColumns, numbers: Sequence[int], causes: DeliveryCauses | None) -> None:
+        """As `deliver_records`, where each delivery is one insert row; `numbers` are those of its causes."""
+        for sink in self._tracing_sinks:
+            if causes is not None:
+                sink.traced_columns(plain, numbers, causes)
+            else:
+                sink.extend(plain.flat)
+        if self._flat_sinks:
+            flat = plain.flat
+            for extend in self._flat_sinks:
+                extend(flat)
+        for extend_columns in self._column_sinks:
+            extend_columns(*plain)
+
+    def _to_sink(self, sink: Sink) -> DeliveryPorts:
+        if isinstance(sink, RowSink):
+            return DeliveryPorts(sink.one, sink.push)
+        flat, extend = self.layout.flat, sink.extend
+
+        def push(time: int, insert: Rows, remove: Rows) -> None:
+            extend(flat(time, insert, remove))
+
+        return DeliveryPorts(sink.one, push)
+
+    def _to_listener(self, listener: Listener) -> DeliveryPorts:
+        layout, failed = self.layout, self.failed
+
+        def push(time: int, insert: Rows, remove: Rows) -> None:
+            try:
+                call_listener(listener, layout, time, insert, remove)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
+
+        def out(record: Record) -> None:
+            push(record[1], [layout.row(record)], None)
+
+        return DeliveryPorts(out, push)
+
+    def _insert_one(self, record: Record) -> None:
+        assert self._inserts is not None
+        if self._fed != "rstream":
+            self._host.enqueue_rows(self._inserts.target, [self.layout.event(self.layout.row(record))])
+
+    def _insert(self, time: int, insert: Rows, remove: Rows) -> None:
+        self.place(None, insert, remove)
+
+    @property
+    def inside(self) -> bool:
+        """Whether rows go into the table of the context partition that makes them."""
+        return self._inserts is not None and self._inserts.inside
+
+    def place(self, partition: Any, insert: Rows, remove: Rows) -> None:
+        """Insert the rows of a delivery, or those that one context partition makes of it."""
+        rows = (() if self._fed == "rstream" else insert or (), () if self._fed == "istream" else remove or ())
+        events = [self.layout.event(row) for side in rows for row in side]
+        if events:
+            assert self._inserts is not None
+            self._host.enqueue_rows(self._inserts.target, events, partition)
+
+
+def _ignore(*_: object) -> None:
+    """Rows are made all the same: where they are made they go into the table of their partition."""
+
+
+_NOWHERE = DeliveryPorts(_ignore, _ignore)
+
+
+def call_listener(listener: Listener, layout: RowLayout, time: int, insert: Rows, remove: Rows) -> None:
+    """Errors: whatever the listener raises; a failure that passed here is that of a listener."""
+    listener(layout.delta(time, insert, remove))
+
+
+def _of_side(ports: DeliveryPorts, side: Selector) -> DeliveryPorts:
+    """`ports` that get the rows of one side only, as insert rows."""
+
+    def out(record: Record) -> None:
+        if side == "istream":
+            ports.out(record)
+
+    def push(time: int, insert: Rows, remove: Rows) -> None:
+        rows = insert if side == "istream" else remove
+        if rows or not (insert or remove):
+            ports.push(time, rows, None)
+
+    return DeliveryPorts(out, push)
+
+
+def _fan_out(found: list[DeliveryPorts]) -> DeliveryPorts | None:
+    if len(found) < 2:
+        return found[0] if found else None
+    outs, pushes = tuple(ports.out for ports in found), tuple(ports.push for ports in found)
+
+    def out(record: Record) -> None:
+        for each in outs:
+            each(record)
+
+    def push(time: int, insert: Rows, remove: Rows) -> None:
+        for each in pushes:
+            each(time, insert, remove)
+
+    return DeliveryPorts(out, push)

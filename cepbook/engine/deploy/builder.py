@@ -1,0 +1,149 @@
+"""From a compiled module to the running parts that are ready to start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cepbook.engine.contexts.context import Context
+from cepbook.engine.contexts.keyed_context import FlatKeyedContext
+from cepbook.engine.contexts.partition_listeners import PartitionListeners
+from cepbook.engine.contexts.tree_context import TreeContext
+from cepbook.engine.deploy.compiler import CompiledModule
+from cepbook.engine.deploy.deployments import Deployment
+from cepbook.engine.relations.store import Store
+from cepbook.engine.relations.table import Table
+from cepbook.engine.services import EngineServices
+from cepbook.engine.statements.cycle_member import CycleMember
+from cepbook.engine.statements.statement import DeliveringPlan, RunningStatement
+from cepbook.errors import BindError, Diagnostic
+from cepbook.lang.plan.nodes import (
+    CreateContextStatement,
+    CreateContextTreeStatement,
+    CreateIndexStatement,
+    CreateTableStatement,
+    CreateVariableStatement,
+    CreateWindowStatement,
+    CycleStatement,
+    MergeStatement,
+    OnSelectStatement,
+    OnSetStatement,
+    SelectStatement,
+    SplitStatement,
+    StatementPlan,
+    UpdateStatement,
+)
+
+_KINDS: Mapping[type[StatementPlan], str] = {
+    SelectStatement: "select",
+    OnSelectStatement: "on select",
+    CreateWindowStatement: "create window",
+    OnSetStatement: "on set",
+    UpdateStatement: "update istream",
+    SplitStatement: "split",
+    CreateVariableStatement: "create variable",
+    CreateTableStatement: "create table",
+    CycleStatement: "running query",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltModule:
+    """A compiled module with the running parts that were made for it, before they start."""
+
+    deployment: Deployment
+    compiled: CompiledModule
+    contexts: Mapping[str, Context]
+    stores: Mapping[str, Store]
+
+
+def build_module(
+    host: EngineServices,
+    compiled: CompiledModule,
+    id_: str,
+    next_order: Callable[[int], tuple[int, int]],
+    notices: PartitionListeners,
+) -> BuiltModule:
+    """A module that is ready to start. Nothing of the runtime `host` changes. `next_order` takes a priority."""
+    statements: list[RunningStatement] = []
+    contexts: dict[str, Context] = {}
+    stores: dict[str, Store] = {}
+    for plan in compiled.plan.statements:
+        match plan:
+            case CreateContextStatement(context=context):
+                ways, order = compiled.ways[context.name], next_order(plan.priority)
+                contexts[context.name] = FlatKeyedContext(plan, ways, order, host, notices)
+            case CreateContextTreeStatement(context=context):
+                form, order = compiled.trees[context.name], next_order(plan.priority)
+                contexts[context.name] = TreeContext(plan, form, order, host, notices)
+            case CreateIndexStatement(index=index):
+                check_unique_index(host.stores.get(index.store), plan, compiled)
+        if isinstance(plan, DeliveringPlan):
+            order, program = next_order(plan.priority), compiled.programs[plan.name]
+            made = RunningStatement(host, plan, program, order, id_, compiled.plan.source, _kind(plan))
+            statements.append(made)
+            store = _owned(made, plan, host)
+            if store is not None:
+                stores[store.name] = store
+            _connect(made, plan, {**host.stores, **stores}, compiled)
+    return BuiltModule(Deployment(id_, tuple(statements), compiled.plan), compiled, contexts, stores)
+
+
+def _kind(plan: DeliveringPlan) -> str:
+    """What a statement is called in lists of them."""
+    return f"on {plan.kind}" if isinstance(plan, MergeStatement) else _KINDS[type(plan)]
+
+
+def _owned(statement: RunningStatement, plan: DeliveringPlan, host: EngineServices) -> Store | None:
+    """The store that the statement creates, if it does."""
+    if isinstance(plan, CreateWindowStatement):
+        return statement.owns(host.changes)
+    if not isinstance(plan, CreateTableStatement):
+        return None
+    table = Table(plan.store, plan.output_type.properties, host.changes, statement.program)
+    table.owner, statement.owned = statement, table
+    return table
+
+
+def _connect(
+    statement: RunningStatement, plan: DeliveringPlan, stores: Mapping[str, Store], compiled: CompiledModule
+) -> None:
+    """Lead the statement to the stores that it reads and changes, and the variable that it creates to it."""
+    match plan:
+        case OnSelectStatement(target=target):
+            statement.connect_target(stores, target, plan.sources[1].store, 1)
+        case MergeStatement(target=target):
+            statement.connect_target(stores, target, plan.source.store)
+        case SelectStatement():
+            read = {number: source.store for number, source in enumerate(plan.sources) if source.store is not None}
+            statement.stores = {number: stores[store.name] for number, store in read.items()}
+        case OnSetStatement(source=source) | SplitStatement(source=source) if source.store is not None:
+            statement.stores = {0: stores[source.store.name]}
+        case CreateVariableStatement(variable=variable):
+            compiled.variables[variable.name].deliver_through(statement.outlet)
+        case CycleStatement():
+            assert isinstance(statement.lots, CycleMember)
+            stores = statement.lots.find(stores)
+    if plan.subqueries:
+        statement.inner.find(stores, statement)
+
+
+def check_unique_index(store: Store | None, plan: CreateIndexStatement, compiled: CompiledModule) -> None:
+    """Errors: BindError when rows that are there have a key of a unique index several times."""
+    clash = store.clash(plan.index) if plan.index.unique and store is not None else None
+    if clash is not None:
+        fact = f"`{plan.index.store}` has several rows with {clash}"
+        raise BindError((Diagnostic("not-unique", fact, plan.span),), compiled.plan.source)
+
+
+def try_to_start(host: EngineServices, plan: SelectStatement, compiled: CompiledModule, live: Iterable[Any]) -> None:
+    """What statements begin with may depend on variables. Errors: BindError when these have no such values."""
+    statement = RunningStatement(host, plan, compiled.programs[plan.name], (0, 0), "", compiled.plan.source)
+    try:
+        for partition in live:
+            statement.program["new_state"](partition, host.clock.now)
+    except ValueError as failure:
+        at = plan.windows[0].span if plan.windows else plan.span
+        diagnostic = Diagnostic("wrong-parameter", f"`{plan.name}` cannot start: {failure}", at)
+        raise BindError((diagnostic,), compiled.plan.source) from failure

@@ -1,0 +1,247 @@
+"""From EPL text to programs that are ready to start; nothing here touches a running statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from cepbook.engine.codegen.select import StatementProgram, compile_select
+from cepbook.engine.codegen.subquery import compile_subqueries, scope_with_subqueries
+from cepbook.engine.config import Config
+from cepbook.engine.contexts.context_compiler import CompiledLevels, compile_levels, correlation_keys
+from cepbook.engine.contexts.keyed_context import Locators, compile_locators
+from cepbook.engine.cycles.cycle_program import compile_cycles, sql_scope
+from cepbook.engine.delivery.delivery_splitter import compile_delivery_key
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
+from cepbook.engine.relations.table import compile_create_table
+from cepbook.engine.statements.buffered_input import activation_scope
+from cepbook.engine.statements.contained import compile_trigger
+from cepbook.engine.statements.merge import compile_insert_rows, compile_merge
+from cepbook.engine.statements.on_set import compile_create_variable, compile_on_set
+from cepbook.engine.statements.split import compile_split
+from cepbook.engine.statements.update import compile_update
+from cepbook.engine.statements.variables import ContextVariable, RuntimeVariable, Variables, initial_value
+from cepbook.engine.time.clock import Clock
+from cepbook.errors import BindError, Diagnostic, Refusal, exception_text, rejecting_deep_nesting
+from cepbook.lang.bind import Options
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.plan.definitions import add_definitions
+from cepbook.lang.plan.nodes import (
+    CreateContextStatement,
+    CreateContextTreeStatement,
+    CreateTableStatement,
+    CreateVariableStatement,
+    CycleStatement,
+    InsertRows,
+    MergeStatement,
+    ModulePlan,
+    OnSetStatement,
+    SelectStatement,
+    SplitStatement,
+    StatementPlan,
+    UpdateStatement,
+)
+from cepbook.lang.reading import translate
+from cepbook.lang.rewrite import rewrite
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledModule:
+    """A bound module with one program per running statement, and each context's ways or levels, by name.
+
+    `catalog` and `variables` include what the module creates, and only what there is then.
+    """
+
+    plan: ModulePlan
+    programs: Mapping[str, StatementProgram]
+    ways: Mapping[str, Locators]
+    trees: Mapping[str, CompiledLevels]
+    catalog: Catalog
+    variables: Variables
+    inserted: Mapping[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)  # of queries: the rows
+
+
+def binder_options(config: Config) -> Options:
+    """What the binder must know of `config`."""
+    return Options(
+        default_selector=config.default_stream_selector,
+        integer_division=config.integer_division,
+        microseconds=config.microseconds,
+        time_zone=config.time_zone,
+    )
+
+
+@rejecting_deep_nesting()
+def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]) -> ModulePlan:
+    """Parse, bind and rewrite `epl`, which may be of another dialect (`lang.text`). Errors: ParseError, BindError."""
+    return rewrite(translate(epl, catalog, names, binder_options(config)))
+
+
+def _rules(statement: StatementPlan, scope_in: ScopeFactory) -> ScopeFactory:
+    """How the expressions of `statement` are calculated."""
+    if isinstance(statement, CycleStatement):
+        return partial(sql_scope, scope_in)
+    if isinstance(statement, SelectStatement) and statement.lots:
+        return partial(activation_scope, scope_in)
+    return scope_in
+
+
+@rejecting_deep_nesting()
+def compile_plan(
+    plan: ModulePlan,
+    catalog: Catalog,
+    clock: Clock,
+    config: Config,
+    functions: Mapping[str, Callable[..., Any]],
+    variables: Variables,
+) -> CompiledModule:
+    """Programs of `plan`'s statements. New variables get their initial values from the present ones of `variables`.
+
+    Errors: BindError when the row engine refuses a statement, or when an initial value cannot be computed.
+    """
+    cells = {name: variables[name] for name in catalog.variables}
+    scope_in = partial(expression_scope, clock, config, dict(functions), cells)
+    made = _Compiling(plan, catalog.copy(), cells, scope_in, config.iterable_unbound)
+    for statement in plan.statements:
+        with _refusals(statement, plan):
+            made.add(statement)
+    return CompiledModule(plan, made.programs, made.ways, made.trees, made.catalog, made.variables, made.inserted)
+
+
+@dataclass(slots=True)
+class _Compiling:
+    """A module while its statements are compiled, in their order: each sees what those before it have created.
+
+    The other fields are those of `CompiledModule`.
+    """
+
+    plan: ModulePlan
+    catalog: Catalog
+    variables: dict[str, RuntimeVariable]
+    scope_in: ScopeFactory
+    iterable_unbound: bool
+    programs: dict[str, StatementProgram] = field(default_factory=dict)
+    ways: dict[str, Locators] = field(default_factory=dict)
+    trees: dict[str, CompiledLevels] = field(default_factory=dict)
+    inserted: dict[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)
+
+    def add(self, statement: StatementPlan) -> None:
+        """Compile one more statement. Errors: Refusal for what the row engine cannot run; BindError as above."""
+        rules = _rules(statement, self.scope_in)
+        inner = compile_subqueries(statement, rules)
+        add_definitions(statement, self.catalog)
+        program = self._program(statement, scope_with_subqueries(inner, rules), inner)
+        if program is not None:
+            self.programs[statement.name] = program
+            if inner:
+                program.subqueries = inner
+
+    def _program(
+        self, statement: StatementPlan, scope_in: ScopeFactory, inner: tuple[StatementProgram, ...]
+    ) -> StatementProgram | None:
+        """The program of a statement that runs. What others need of one that does not is put where they find it."""
+        match statement:
+            case SelectStatement():
+                return self._select(statement, scope_in, inner)
+            case OnSetStatement():
+                return compile_trigger(compile_on_set, statement, scope_in)
+            case SplitStatement():
+                return compile_trigger(compile_split, statement, scope_in)
+            case MergeStatement():
+                return compile_trigger(compile_merge, statement, scope_in)
+            case UpdateStatement():
+                return compile_update(statement, scope_in)
+            case CycleStatement():
+                return compile_cycles(statement, scope_in, inner)
+            case CreateTableStatement():
+                return compile_create_table(statement, scope_in)
+            case CreateVariableStatement(variable=variable):
+                cell = self.variables[variable.name] = self._variable(statement)
+                return compile_create_variable(statement, scope_in, cell)
+            case CreateContextStatement(context=context, spec=spec):
+                self.ways[context.name] = compile_locators(spec, scope_in)
+            case CreateContextTreeStatement(context=context, spec=tree):
+                self.trees[context.name] = compile_levels(context.name, tree, scope_in)
+            case InsertRows():
+                self.inserted[statement.name] = compile_insert_rows(statement, scope_in)
+        return None
+
+    def _select(
+        self, statement: SelectStatement, scope_in: ScopeFactory, inner: tuple[StatementProgram, ...]
+    ) -> StatementProgram:
+        program = compile_select(
+            statement,
+            scope_in,
+            all_properties=_properties(statement, self.catalog),
+            iterable_unbound=self.iterable_unbound or statement.iterable_unbound or statement.source.nothing,
+            subqueries=tuple(each.steps for each in inner),
+        )
+        if statement.parcels is not None:
+            program.parcels = compile_delivery_key(statement.parcels, self.scope_in)
+        if statement.context is not None and statement.join is None:
+            program.correlation = correlation_keys(statement.source.filter, self.scope_in)
+        return program
+
+    def _variable(self, statement: CreateVariableStatement) -> RuntimeVariable:
+        """The variable as it begins; those of a context have a value in each partition."""
+        name, type_ = statement.variable.name, statement.variable.type
+        if statement.context is not None:
+            return ContextVariable(name, type_, None)
+        return RuntimeVariable(name, type_, _initial(statement, self.scope_in, self.plan))
+
+
+def _properties(statement: SelectStatement, catalog: Catalog) -> tuple[str, ...]:
+    """The properties of the events that the statement reads."""
+    source = statement.source
+    if source.nothing:
+        return ()
+    found = catalog.event_types[source.event_type] if source.pattern is None else source.pattern.match_type
+    return tuple(found.properties)
+
+
+def _initial(statement: CreateVariableStatement, scope_in: ScopeFactory, plan: ModulePlan) -> Any:
+    if statement.initial is None:
+        return None
+    try:
+        return initial_value(statement.initial, scope_in)
+    except (Refusal, RecursionError, SyntaxError):
+        raise
+    except Exception as failure:
+        message = f"the initial value of `{statement.variable.name}` failed: {exception_text(failure)}"
+        raise BindError((Diagnostic("initial-value", message, statement.initial.span),), plan.source) from failure
+
+
+def expression_scope(
+    clock: Clock,
+    config: Config,
+    functions: Mapping[str, Callable[..., Any]],
+    variables: Variables,
+    source: SourceWriter,
+) -> CodeScope:
+    """What every expression that is written into `source` sees: the clock, the rules, functions and variables."""
+    source.bind("clock", clock)
+    return CodeScope(
+        source,
+        {},
+        integer_division=config.integer_division,
+        division_by_zero_null=config.division_by_zero_null,
+        compensated_sums=config.compensated_sums,
+        second=config.second,
+        zone=config.time_zone,
+        user_functions=functions,
+        variables=variables,
+    )
+
+
+@contextmanager
+def _refusals(statement: StatementPlan, plan: ModulePlan) -> Iterator[None]:
+    """What the row engine refuses is told as a diagnostic of the statement."""
+    try:
+        yield
+    except Refusal as refusal:
+        diagnostic = Diagnostic("not-supported-yet", f"not supported yet: {refusal.reason}", statement.span)
+        raise BindError((diagnostic,), plan.source) from refusal

@@ -1,0 +1,82 @@
+"""Which names a Python function may have in EPL, and names that nobody knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+from cepbook.errors import ParseError, UsageError, hint_line
+from cepbook.lang.bind.expressions.call import BUILT_IN_FUNCTIONS
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.reading import parse_epl
+from cepbook.lang.syntax import ast
+
+_Kept = TypeVar("_Kept")
+
+MAX_LISTED_NAMES = 10  # names that a message lists
+_MADE_UP = re.compile(r"stmt_\d+")
+
+
+def lookup_name(what: str, name: str, among: Mapping[str, _Kept], catalog: Catalog | None = None) -> _Kept:
+    """What has this name; `what` is the word for it. Errors: UsageError with the nearest known name.
+
+    Of a name that the `catalog` has for something else it says that, and which names there are.
+    """
+    found = among.get(name)
+    if found is None:
+        other = None if catalog is None else _other(name, catalog)
+        if other is not None:
+            raise UsageError(f"there is no {what} `{name}`: it is {other}{known_names_hint(what, list(among))}")
+        raise UsageError(f"there is no {what} `{name}`{hint_line(name, among) or known_names_hint(what, list(among))}")
+    return found
+
+
+def _other(name: str, catalog: Catalog) -> str | None:
+    """What has the name that is no statement; None: nothing."""
+    if name in catalog.event_types:
+        return "an event type"
+    if name in catalog.contexts:
+        return "a context"
+    return "a variable" if name in catalog.variables else None
+
+
+def is_generated_name(name: str) -> bool:
+    """Whether a statement has the name because nobody gave it one."""
+    return _MADE_UP.fullmatch(name) is not None
+
+
+def known_names_hint(what: str, names: Sequence[str]) -> str:
+    """The hint that says which there are, made-up names last."""
+    if not names:
+        return ""
+    more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+    shown = ", ".join(f"`{name}`" for name in sorted(names, key=is_generated_name)[:MAX_LISTED_NAMES])
+    return f"\n  hint: {'the ' + what + ' is' if len(names) == 1 else 'there are'} {shown}{more}"
+
+
+def check_function_name(name: str) -> None:
+    """UsageError when EPL could not call a Python function `name`, or would no longer find its own by this name."""
+    reason = None
+    if not re.fullmatch(r"[^\W\d]\w*", name):
+        reason = "a name begins with a letter and has letters, digits and underscores only"
+    elif name.lower() in BUILT_IN_FUNCTIONS:
+        reason = "EPL has a function of this name"
+    elif not _is_callable(name):
+        reason = "it is a reserved word of EPL"
+    if reason is not None:
+        raise UsageError(f"a function cannot be called `{name}`: {reason}")
+
+
+@lru_cache(maxsize=1024)
+def _is_callable(name: str) -> bool:
+    """Whether ``name(1)`` reads as a call."""
+    try:
+        (statement,) = parse_epl(f"select {name}(1) from A").statements
+    except ParseError:
+        return False
+    match statement:
+        case ast.Select(items=(ast.SelectItem(expr=ast.Chain(steps=(ast.NameStep(name=found),))),)):
+            return found == name
+    return False

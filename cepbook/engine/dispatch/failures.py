@@ -1,0 +1,73 @@
+"""Failures of statements at run time: recorded, told to who listens, or raised when the round is over."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection
+
+from cepbook.engine.statements.failure_attribution import traceback_namespaces
+from cepbook.engine.statements.statement import RunningStatement
+from cepbook.errors import StatementError
+
+ErrorListener = Callable[[StatementError], object]
+_KEPT = 1000
+
+
+class FailureLog:
+    """`recorded` holds the last failures. Without listeners the first of a round is raised at its end."""
+
+    def __init__(self) -> None:
+        self.recorded: deque[StatementError] = deque(maxlen=_KEPT)
+        self.listeners: list[ErrorListener] = []
+        self._unraised: list[Exception] = []
+        self.raised: Exception | None = None  # the last one
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is a failure to raise."""
+        return bool(self._unraised)
+
+    def report(self, error: StatementError) -> bool:
+        """Record a failure and tell whoever listens; whether it is to be raised later."""
+        self.tell(error)
+        if not self.listeners:
+            self._unraised.append(error)
+        return self.waiting
+
+    def tell(self, error: StatementError) -> None:
+        """Record a failure and tell whoever listens. A listener that fails itself is a failure to raise."""
+        self.recorded.append(error)
+        for listener in list(self.listeners):
+            try:
+                listener(error)
+            except Exception as failure:  # noqa: BLE001 - raised when the round is over
+                self._unraised.append(failure)
+
+    def keep(self, failure: Exception) -> None:
+        """Raise `failure`, which is of no statement, when the round is over."""
+        self._unraised.append(failure)
+
+    def raise_pending(self) -> None:
+        """Raise the first failure that no listener was told of."""
+        if self._unraised:
+            first, self._unraised = self._unraised[0], []
+            self.raised = first
+            if isinstance(first, StatementError):
+                raise first from first.cause
+            raise first
+
+
+def attribute_failure(failure: Exception, statements: Collection[RunningStatement]) -> bool:
+    """Report an exception as the failure of the statement whose generated code it passed; whether there is one.
+
+    If not it may have come while timers of any were armed: all are.
+    """
+    passed = list(traceback_namespaces(failure))
+    for statement in statements:
+        if any(statement.program.namespace is namespace for namespace in passed):
+            statement.failed(failure)
+            return True
+    for statement in statements:
+        statement.timed.mend(state for _, state in statement.states())
+    # a listener may drop a statement that was still to see the event
+    return any("stopped" in namespace for namespace in passed)

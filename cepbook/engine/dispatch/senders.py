@@ -1,0 +1,77 @@
+"""Functions that send events of one type, with everything resolved once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cepbook.engine.dispatch.turn import Turn
+from cepbook.engine.subscriptions.filter_index import EventHandler
+from cepbook.engine.time.clock import Clock
+
+
+def build_sender(
+    routes: Mapping[str, EventHandler],
+    type_name: str,
+    clock: Clock,
+    rounds: Turn,
+    caught: Callable[[Exception], None],
+    time: str | None,
+) -> Callable[[dict[str, Any]], None]:
+    """What sends events of a type by `routes`, which may change; `time` names the property that has their time."""
+    queue = rounds.queue
+
+    def send(event: dict[str, Any]) -> None:
+        try:
+            try:
+                routes[type_name](event)
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                caught(failure)
+            if queue:
+                rounds.drain()
+        except BaseException as failure:
+            rounds.broke(failure)
+            raise
+
+    def send_at(event: dict[str, Any]) -> None:
+        now = event[time]  # type: ignore[index]
+        try:
+            if now > clock.now:
+                if now < clock.due:
+                    clock.now = now
+                else:
+                    rounds.fire(now)
+                    if queue:
+                        rounds.drain(raising=False)
+            try:
+                routes[type_name](event)
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                caught(failure)
+            if queue:
+                rounds.drain()
+        except BaseException as failure:
+            rounds.broke(failure)
+            raise
+
+    return send if time is None else send_at
+
+
+def build_handler_sender(
+    show: EventHandler, rounds: Turn, caught: Callable[[Exception], None]
+) -> Callable[[dict[str, Any]], None]:
+    """What sends events to those that `show` shows them to."""
+    queue = rounds.queue
+
+    def send(event: dict[str, Any]) -> None:
+        try:
+            try:
+                show(event)
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                caught(failure)
+            if queue:
+                rounds.drain()
+        except BaseException as failure:
+            rounds.broke(failure)
+            raise
+
+    return send

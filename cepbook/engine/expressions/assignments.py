@@ -1,0 +1,60 @@
+"""Assignments of variables as code: all values are known before the first variable changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.lang.plan.expressions import BoundExpr
+from cepbook.lang.plan.nodes import VariableAssignment
+
+
+def write_new_values(assignments: Sequence[VariableAssignment], scope: CodeScope) -> dict[str, str]:
+    """Write the new values into locals, each seeing the ones before; variable name -> local."""
+    source = scope.source
+    assigned: dict[str, str] = {}
+    for number, assignment in enumerate(assignments):
+        name = assignment.variable
+        here = scope.at(assigned=assigned)
+        code = lower.value(here, assignment.value)
+        if assignment.path:
+            before = assigned.get(name, lower.current_variable(scope, name))
+            code = updated_copy_code(before, assignment.path, code, here)
+        source.line(f"v{number} = {code}", assignment.span)
+        assigned = {**assigned, name: f"v{number}"}
+    return assigned
+
+
+def write_assignments(assigned: Mapping[str, str], scope: CodeScope, now: str) -> None:
+    """Write what puts the new values into the variables."""
+    for name, code in assigned.items():
+        cell = scope.variables[name]
+        call = f"assign_in({scope.partition}, " if cell.partitioned else "assign("
+        scope.source.line(f"{scope.source.const(cell)}.{call}{code}, {now})")
+
+
+def updated_copy_code(whole: str, path: Sequence[BoundExpr], value: str, scope: CodeScope) -> str:
+    """Code of a copy of `whole` with the code `value` at the keys of `path`."""
+    keys = "".join(f"{lower.value(scope, key)}, " for key in path)
+    return f"{scope.source.bind('_with_part', updated_copy)}({whole}, ({keys}), {value})"
+
+
+def updated_copy(whole: Any, path: Sequence[Any], value: Any) -> Any:
+    """A copy of `whole`, an array, event or map, with another value at `path`; what is on the way is copied, too.
+
+    Errors: ValueError for null, there or on the way, and for an index out of range.
+    """
+    key, *rest = path
+    if key is None:
+        raise ValueError("the index is null")
+    if isinstance(key, str):
+        if whole is None:
+            raise ValueError(f"there is no event whose `{key}` could be assigned: it is null")
+        return {**whole, key: updated_copy(whole.get(key), rest, value) if rest else value}
+    if whole is None:
+        raise ValueError("the array is null")
+    if not 0 <= key < len(whole):
+        raise ValueError(f"the array has {len(whole)} elements, there is no element {key}")
+    return [*whole[:key], updated_copy(whole[key], rest, value) if rest else value, *whole[key + 1 :]]

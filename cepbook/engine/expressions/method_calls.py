@@ -1,0 +1,59 @@
+"""Methods of values as Python source: a call of the row's function, lambdas as functions that are mapped over elements.
+
+::
+
+    f3(t1, map(lambda element0: …, t1))                          xs.where(x => …)
+    f3(t1, map(lambda element0, index0: …, t1, count()))         xs.where((x, i) => …)
+    f4(t1, 0, (lambda result0, element0: …, t1))                 xs.aggregate(0, (r, x) => …)
+"""
+
+from __future__ import annotations
+
+from itertools import count, repeat
+
+from cepbook.engine.expressions.code_scope import CodeScope, null_checked, unless_null, value
+from cepbook.lang.java.dates.chronology import Chronology, EpochChronology
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.registry.methods import METHODS
+
+
+def method_call(scope: CodeScope, e: x.MethodCall) -> str:
+    """``receiver.method(…)``; null for a null receiver."""
+    row = METHODS[e.name]
+    (receiver,), checks = null_checked(scope, e.receiver)
+    args = [_lambda(scope, arg, receiver) if isinstance(arg, x.LambdaExpr) else value(scope, arg) for arg in e.args]
+    if row.typed:
+        args.append(scope.source.const((e.args[-1] if e.args else e).type, "type"))
+    return unless_null(checks, f"{scope.source.const(row.py, 'f')}({', '.join([receiver, *args])})")
+
+
+def lambda_parameter(scope: CodeScope, e: x.LambdaParameter) -> str:
+    """A parameter of a lambda."""
+    return f"{e.role}{e.level}"
+
+
+def _lambda(scope: CodeScope, e: x.LambdaExpr, receiver: str) -> str:
+    """What is handed to the row's function for a lambda, see `methods.row.MethodRow`."""
+    columns = [f"{receiver}[::-1]" if e.backwards else receiver]
+    if "index" in e.roles:
+        columns.append(f"{scope.source.bind('_count', count)}()")
+    if "size" in e.roles:
+        columns.append(f"{scope.source.bind('_repeat', repeat)}(len({receiver}))")
+    function = f"lambda {', '.join(f'{role}{e.level}' for role in e.roles)}: {value(scope, e.body)}"
+    if "result" in e.roles:
+        return f"({', '.join([function, *columns])})"
+    return f"map({', '.join([function, *columns])})"
+
+
+def method_may_fail(e: x.MethodCall) -> bool:
+    """Whether elements or keys are of types that only run time knows, so that they may not compare; or dates, which
+    may get out of the range of years, or have a pattern that only run time knows.
+    """
+    known = (arg.value for arg in e.args if isinstance(arg, x.Const))
+    if any(isinstance(value, Chronology) and not isinstance(value, EpochChronology) for value in known):
+        return True
+    patterns = any(p.kind == "pattern" for form in METHODS[e.name].forms for p in form.parameters)
+    if patterns and not isinstance(e.args[-1], x.Const):
+        return True
+    types = [e.receiver.type.of, *(arg.type for arg in e.args)]
+    return any(type_ is not None and type_.name in ("object", "map") for type_ in types)

@@ -1,0 +1,503 @@
+"""Bound expressions to Python source.
+
+Three readings of an expression: `value` gives its value (None for null); `truth` is a Python condition that holds
+exactly when the expression is true; `falsity` one that holds exactly when it is false. Conditions of filters, where
+and having use `truth`, so null needs no third value there and most null checks vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from cepbook.engine.expressions import arithmetic, method_calls, primitives
+from cepbook.engine.expressions.code_scope import RENDERERS, PropertyKey, null_checked, unless_null
+from cepbook.engine.expressions.code_scope import CodeScope as CodeScope
+from cepbook.engine.expressions.code_scope import ReadableVariable as ReadableVariable  # for whoever writes expressions
+from cepbook.engine.expressions.code_scope import ScopeFactory as ScopeFactory
+from cepbook.engine.expressions.code_scope import bound_name as bound_name
+from cepbook.engine.expressions.code_scope import nullable as nullable
+from cepbook.engine.expressions.code_scope import value as value
+from cepbook.engine.expressions.hashable import key_code
+from cepbook.engine.expressions.user_values import as_declared_type
+from cepbook.engine.rows.arrived import event_type
+from cepbook.errors import Refusal
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.types import Type, is_hashable, is_integral
+
+# ------------------------------------------------------------------ conditions
+_FLIPPED = {"=": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_PYTHON_OPS = {"=": "=="}
+
+
+def truth(scope: CodeScope, e: x.BoundExpr) -> str:
+    """A Python condition: true exactly when `e` is true."""
+    if isinstance(e, x.Const):
+        return "True" if e.value is True else "False"
+    if isinstance(e, x.Logic):
+        return "(" + f" {e.op} ".join(truth(scope, o) for o in e.operands) + ")"
+    if isinstance(e, x.LogicalNot):
+        return falsity(scope, e.operand)
+    if isinstance(e, x.ComparisonExpr):
+        return _comparison(scope, e, _PYTHON_OPS.get(e.op, e.op))
+    if isinstance(e, (x.Is, x.RangeTest, x.InstanceOf)):
+        return value(scope, e)
+    if isinstance(e, x.InList):
+        return falsity(scope, replace(e, negated=False)) if e.negated else f"{_in_list(scope, e)} is True"
+    return f"{value(scope, e)} is True"
+
+
+def filter_condition(scope: CodeScope, e: x.BoundExpr) -> str:
+    """A Python condition: whether an event passes the filter `e`. It reads variables as they were before the event:
+    what statements assign in reaction to it is for the next one (recorded: pattern_variable_set_by_pattern).
+    """
+    return truth(scope.at(deciding=True), e)
+
+
+def falsity(scope: CodeScope, e: x.BoundExpr) -> str:
+    """A Python condition: true exactly when `e` is false (not when it is null)."""
+    if isinstance(e, x.Const):
+        return "True" if e.value is False else "False"
+    if isinstance(e, x.Logic):
+        other = "or" if e.op == "and" else "and"
+        return "(" + f" {other} ".join(falsity(scope, o) for o in e.operands) + ")"
+    if isinstance(e, x.LogicalNot):
+        return truth(scope, e.operand)
+    if isinstance(e, x.ComparisonExpr):
+        floating = not (is_integral(e.left.type) and is_integral(e.right.type))
+        if e.op in ("=", "!=") or not floating:
+            return _comparison(scope, e, _FLIPPED[e.op])
+        codes, checks = null_checked(scope, e.left, e.right)  # NaN compares false both ways
+        return "(" + " and ".join([*checks, f"not {codes[0]} {e.op} {codes[1]}"]) + ")"
+    if isinstance(e, (x.Is, x.RangeTest, x.InstanceOf)):
+        return f"not {value(scope, e)}"
+    if isinstance(e, x.InList):
+        return truth(scope, replace(e, negated=False)) if e.negated else f"{_in_list(scope, e)} is False"
+    return f"{value(scope, e)} is False"
+
+
+def _comparison(scope: CodeScope, e: x.ComparisonExpr, op: str) -> str:
+    codes, checks = null_checked(scope, e.left, e.right)
+    if op in ("==", "!=") and _may_be_nan(e):
+        return f"({' and '.join([*checks, _equality(op, *codes)])})"
+    if op == "==" and any(isinstance(side, x.Const) and side.value is not None for side in (e.left, e.right)):
+        kept = [c for c in checks if ":=" in c]  # null never equals a constant: only evaluation remains
+        return f"({' and '.join([*kept, f'{codes[0]} == {codes[1]}'])})"
+    return f"({' and '.join([*checks, f'{codes[0]} {op} {codes[1]}'])})"
+
+
+def _may_be_nan(e: x.ComparisonExpr | x.Is) -> bool:
+    """Whether both sides may be NaN, which equals itself (recorded: op_modulo_by_zero_and_nan)."""
+    return all(side.type.name in ("double", "float") and not isinstance(side, x.Const) for side in (e.left, e.right))
+
+
+def _equality(op: str, a: str, b: str, first: str = "", second: str = "") -> str:
+    """Code of equality or, with ``!=``, inequality of floating numbers.
+
+    `first` and `second` are the code of the operands where they occur first, if that gives them the names `a` and `b`.
+    """
+    rest = f"or {a} != {a} and {b} != {b}" if op == "==" else f"and ({a} == {a} or {b} == {b})"
+    return f"({first or a} {op} {second or b} {rest})"
+
+
+def _in_list(scope: CodeScope, e: x.InList) -> str:
+    codes = [value(scope, o) for o in e.options]
+    options = ", ".join(f"({c} or ())" if o.type.of is not None else c for c, o in zip(codes, e.options, strict=True))
+    return f"{bound_name(scope, primitives.in_list)}({value(scope, e.operand)}, ({options},))"
+
+
+# ------------------------------------------------------------------ values
+def _const(scope: CodeScope, e: x.Const) -> str:
+    v = e.value
+    if v is None or isinstance(v, bool):
+        return repr(v)
+    return scope.source.const(v)
+
+
+def _prop(scope: CodeScope, e: x.Prop) -> str:
+    return scope.props[e.stream, e.name]
+
+
+def _event(scope: CodeScope, e: x.EventOf) -> str:
+    if e.stream not in scope.events:
+        raise Refusal("no-event", "the whole event is not retained here")
+    return scope.events[e.stream]
+
+
+def _event_type(scope: CodeScope, e: x.EventTypeName) -> str:
+    return f"{bound_name(scope, event_type)}({value(scope, e.event)}, {scope.source.const(e.declared)})"
+
+
+def _member(scope: CodeScope, e: x.MemberAccess) -> str:
+    (target,), checks = null_checked(scope, e.target)
+    name = scope.source.const(e.name, "n")
+    other = f"{bound_name(scope, primitives.member)}({target}, {name})"
+    return unless_null(checks, f"({target}.get({name}) if type({target}) is dict else {other})")  # nearly always a dict
+
+
+def _index(scope: CodeScope, e: x.IndexAccess) -> str:
+    return f"{bound_name(scope, primitives.element)}({value(scope, e.target)}, {value(scope, e.index)})"
+
+
+def _context_prop(scope: CodeScope, e: x.ContextProp) -> str:
+    if e.name in ("id", "name"):
+        return f"{scope.partition}.{e.name}"
+    return f"{scope.partition}.properties[{scope.source.const(e.name, 'n')}]"
+
+
+def _table_read(scope: CodeScope, e: x.TableRead) -> str:
+    table, given = scope.source.table(e.table), [scope.partition if e.inside else "None"]
+    if not e.all_keys:
+        codes = [key_code(scope.source, value(scope, key), key.type) for key in e.keys]
+        given.append(codes[0] if len(codes) == 1 else f"({', '.join(codes)})")
+    given += [] if e.column is None else [scope.source.const(e.column, "n")]
+    return f"{table}.{e.how}({', '.join(given)})"
+
+
+def _variable(scope: CodeScope, e: x.VariableRead) -> str:
+    if scope.deciding:
+        return _before(scope, e.name)
+    assigned = scope.assigned.get(e.name)
+    return assigned if assigned is not None else current_variable(scope, e.name)
+
+
+def _before(scope: CodeScope, name: str) -> str:
+    """Code of the value that a variable had as the event in hand began."""
+    cell = scope.variables[name]
+    cell.decide()
+    known = scope.source.const(cell)
+    return f"{known}.before_in({scope.partition})" if cell.partitioned else f"{known}.before"
+
+
+def current_variable(scope: CodeScope, name: str) -> str:
+    """Code of the present value of a variable."""
+    cell = scope.variables[name]
+    if cell.partitioned:
+        return f"{scope.partition}.variables[{scope.source.const(name, 'n')}]"
+    return f"{scope.source.const(cell)}.value"
+
+
+def _shared(scope: CodeScope, e: x.SharedExpr) -> str:
+    """Evaluated where it stands first in a line of code: what follows there reads it."""
+    shared = scope.source.shared
+    name = shared.get((id(scope.props), e))
+    if name is None:
+        code = value(scope, e.operand)
+        shared[id(scope.props), e] = name = scope.source.temporary()
+        return f"({name} := {code})"
+    return name
+
+
+def _of_row(scope: CodeScope, e: x.BoundExpr) -> str:
+    if scope.row is None:
+        raise Refusal("no-row", f"{type(e).__name__.lower()} has no meaning here")
+    return scope.row(e)
+
+
+def _window_value(scope: CodeScope, e: x.WindowValue) -> str:
+    return scope.window[e.name]
+
+
+FIRST_SUBQUERY_SLOT = 4  # the place of the state of the first subquery in that of its statement
+
+
+def _subquery(scope: CodeScope, e: x.SubqueryRef) -> str:
+    args = [f"{scope.state}[{FIRST_SUBQUERY_SLOT + e.index}]", scope.now, *(value(scope, arg) for arg in e.args)]
+    return f"{scope.subqueries[e.index]}({', '.join(args)})"
+
+
+def _concat(scope: CodeScope, e: x.Concat) -> str:
+    codes, checks = null_checked(scope, *e.operands)
+    text = bound_name(scope, primitives.java_text)
+    parts = [c if o.type.name in ("string", "char") else f"{text}({c})" for c, o in zip(codes, e.operands, strict=True)]
+    return unless_null(checks, "(" + " + ".join(parts) + ")")
+
+
+def _shown(scope: CodeScope, code: str, of: Type) -> str:
+    """The value of `code`, about to become text."""
+    return f"{bound_name(scope, primitives.float_display)}({code})" if of.name == "float" else code
+
+
+def _compare(scope: CodeScope, e: x.ComparisonExpr) -> str:
+    codes, checks = null_checked(scope, e.left, e.right)
+    op = _PYTHON_OPS.get(e.op, e.op)
+    equality = op in ("==", "!=") and _may_be_nan(e)
+    return unless_null(checks, _equality(op, *codes) if equality else f"({codes[0]} {op} {codes[1]})")
+
+
+def _is(scope: CodeScope, e: x.Is) -> str:
+    left, right = value(scope, e.left), value(scope, e.right)
+    if right == "None" or left == "None":
+        other = left if right == "None" else right
+        return f"({other} is {'not ' if e.negated else ''}None)"
+    op = "!=" if e.negated else "=="
+    if not _may_be_nan(e):
+        return f"({left} {op} {right})"
+    a, b = (code if code.isidentifier() else scope.source.temporary() for code in (left, right))
+    first, second = (code if code == name else f"({name} := {code})" for code, name in ((left, a), (right, b)))
+    return _equality(op, a, b, first, second)
+
+
+def _logic(scope: CodeScope, e: x.Logic) -> str:
+    function = primitives.and3 if e.op == "and" else primitives.or3
+    return f"{bound_name(scope, function)}({', '.join(value(scope, o) for o in e.operands)})"
+
+
+def _not(scope: CodeScope, e: x.LogicalNot) -> str:
+    (operand,), checks = null_checked(scope, e.operand)
+    return unless_null(checks, f"(not {operand})")
+
+
+def _between(scope: CodeScope, e: x.RangeTest) -> str:
+    codes, checks = null_checked(scope, e.operand, e.low, e.high)
+    v, low, high = codes
+    if e.include_low and e.include_high and not e.ordered:
+        if _ascending(e.low, e.high):
+            inside = f"{low} <= {v} <= {high}"
+        else:
+            inside = f"({low} <= {v} <= {high} or {high} <= {v} <= {low})"
+    else:
+        in_range = bound_name(scope, primitives.in_range)
+        inside = f"{in_range}({v}, {low}, {high}, {e.include_low}, {e.include_high})"
+        if not e.ordered:
+            inside = f"({inside} or {in_range}({v}, {high}, {low}, {e.include_low}, {e.include_high}))"
+    if not e.negated:
+        return "(" + " and ".join([*checks, inside]) + ")"
+    own, bounds = checks[: nullable(e.operand)], checks[nullable(e.operand) :]  # what is null lies outside null bounds
+    return "(" + " and ".join([*own, f"not ({' and '.join([*bounds, inside])})"]) + ")"
+
+
+def _ascending(low: x.BoundExpr, high: x.BoundExpr) -> bool:
+    """Whether the bounds are constants in order, so that one test is enough."""
+    if not (isinstance(low, x.Const) and isinstance(high, x.Const)):
+        return False
+    a, b = low.value, high.value
+    numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
+    return (numbers or (isinstance(a, str) and isinstance(b, str))) and a <= b  # type: ignore[operator]
+
+
+def _in(scope: CodeScope, e: x.InList) -> str:
+    found = _in_list(scope, e)
+    if not e.negated:
+        return found
+    temporary = scope.source.temporary()
+    return f"(None if ({temporary} := {found}) is None else not {temporary})"
+
+
+def _like(scope: CodeScope, e: x.StringMatch) -> str:
+    operand = _shown(scope, value(scope, e.operand), e.operand.type)
+    if e.regexp:
+        found = f"{bound_name(scope, primitives.regexp)}({operand}, {value(scope, e.pattern)})"
+    else:
+        escape = scope.source.const("\\") if e.escape is None else value(scope, e.escape)
+        operands = f"{operand}, {value(scope, e.pattern)}, {escape}"
+        found = f"{bound_name(scope, primitives.like)}({operands})"
+    if not e.negated:
+        return found
+    temporary = scope.source.temporary()
+    return f"(None if ({temporary} := {found}) is None else not {temporary})"
+
+
+def _case(scope: CodeScope, e: x.CaseWhen) -> str:
+    code = "None" if e.default is None else value(scope, e.default)
+    for condition, result in reversed(e.branches):
+        code = f"{value(scope, result)} if {truth(scope, condition)} else {code}"
+    return f"({code})"
+
+
+def _call(scope: CodeScope, e: x.FunctionCall) -> str:
+    row = FUNCTIONS[e.name]
+    if row.nulls == "skipped":
+        return _first_present(scope, e)
+    if row.nulls == "propagate":
+        args, checks = null_checked(scope, *e.args)
+    else:
+        args, checks = [value(scope, a) for a in e.args], []
+    if callable(row.py):
+        return unless_null(checks, f"{scope.source.const(row.py, 'f')}({', '.join(args)})")
+    return unless_null(checks, f"({row.py.format(*args)})")
+
+
+def _first_present(scope: CodeScope, e: x.FunctionCall) -> str:
+    code = value(scope, e.args[-1])
+    for argument in reversed(e.args[:-1]):
+        (found,), checks = null_checked(scope, argument)
+        code = f"({found} if {' and '.join(checks) or 'True'} else {code})"
+    return code
+
+
+def _user_call(scope: CodeScope, e: x.UserCall) -> str:
+    function = scope.user_functions.get(e.name)
+    if function is None:
+        raise Refusal("unknown-function", f"no function `{e.name}` is registered")
+    codes, checks = [_given_away(scope, a) for a in e.args], list[str]()
+    for place, required in enumerate(e.required):
+        if required and nullable(e.args[place]):
+            name = scope.source.temporary()
+            checks.append(f"({name} := {codes[place]}) is not None")
+            codes[place] = name
+    code = f"{scope.source.const(function, 'u')}({', '.join(codes)})"
+    if e.type.name != "object":
+        code = f"{bound_name(scope, as_declared_type)}({code}, {scope.source.const(e.type, 'type')})"
+    return unless_null(checks, code)
+
+
+def _user_class(scope: CodeScope, e: x.UserClass) -> str:
+    return scope.source.const(scope.user_functions[e.name], "u")
+
+
+def _given_away(scope: CodeScope, e: x.BoundExpr) -> str:
+    """Code of an argument of a function that is not ours: of arrays, events and objects a copy."""
+    code = value(scope, e)
+    return code if is_hashable(e.type) else f"{bound_name(scope, primitives.deep_copied)}({code})"
+
+
+def _convert(scope: CodeScope, e: x.Convert) -> str:
+    source_type, to = e.operand.type, e.type
+    if (
+        source_type == to
+        or to.name == "object"
+        or (is_integral(source_type) and to.name in _WIDER.get(source_type.name, ()))
+    ):
+        return value(scope, e.operand)
+    if to.name == "double" and (is_integral(source_type) or source_type.name == "float"):
+        (operand,), checks = null_checked(scope, e.operand)
+        return unless_null(checks, f"float({operand})")
+    function = primitives.convert_unknown if source_type.name in ("object", "map") else primitives.convert
+    operand = value(scope, e.operand)
+    if to.name == "string":
+        operand = _shown(scope, operand, source_type)
+    return f"{bound_name(scope, function)}({operand}, {scope.source.const(to, 'type')})"
+
+
+_WIDER = {
+    "byte": ("short", "int", "long", "biginteger"),
+    "short": ("int", "long", "biginteger"),
+    "int": ("long", "biginteger"),
+    "long": ("biginteger",),
+}
+
+
+def _array(scope: CodeScope, e: x.ArrayOf) -> str:
+    return "[" + ", ".join(value(scope, o) for o in e.elements) + "]"
+
+
+def _struct(scope: CodeScope, e: x.StructOf) -> str:
+    return "{" + ", ".join(f"{scope.source.const(n, 'n')}: {value(scope, v)}" for n, v in e.columns) + "}"
+
+
+def _type_test(scope: CodeScope, e: x.InstanceOf) -> str:
+    is_instance = bound_name(scope, primitives.is_instance)
+    declared = scope.source.const(e.operand.type, "type")
+    return f"{is_instance}({value(scope, e.operand)}, {declared}, {scope.source.const(e.types, 'types')})"
+
+
+def _period(scope: CodeScope, e: x.Period) -> str:
+    if e.months is not None:
+        raise Refusal("calendar-period", "a calendar period has no fixed length here")
+    return "0" if e.millis is None else value(scope, e.millis)
+
+
+RENDERERS.update(
+    {
+        x.Const: _const,
+        x.Prop: _prop,
+        x.EventOf: _event,
+        x.EventTypeName: _event_type,
+        x.MemberAccess: _member,
+        x.IndexAccess: _index,
+        x.ContextProp: _context_prop,
+        x.VariableRead: _variable,
+        x.TableRead: _table_read,
+        x.CurrentTimestamp: lambda scope, e: scope.now,
+        x.Prev: _of_row,
+        x.Prior: _of_row,
+        x.InsertStream: _of_row,
+        x.Grouping: _of_row,
+        x.MeasureAggregate: _of_row,
+        x.SharedExpr: _shared,
+        x.MatchedRow: _of_row,
+        x.WindowValue: _window_value,
+        x.OutputCounter: lambda scope, e: f"C.{e.name}",
+        x.AggregateRef: lambda scope, e: scope.aggregates[e.index],
+        x.KeyRef: lambda scope, e: scope.keys[e.index],
+        x.SubqueryRef: _subquery,
+        x.SubqueryParameter: lambda scope, e: scope.parameters[e.index],
+        x.Arith: arithmetic.arithmetic_code,
+        x.Negate: arithmetic.negation_code,
+        x.Concat: _concat,
+        x.ComparisonExpr: _compare,
+        x.Is: _is,
+        x.Logic: _logic,
+        x.LogicalNot: _not,
+        x.RangeTest: _between,
+        x.InList: _in,
+        x.StringMatch: _like,
+        x.CaseWhen: _case,
+        x.FunctionCall: _call,
+        x.UserCall: _user_call,
+        x.UserClass: _user_class,
+        x.MethodCall: method_calls.method_call,
+        x.LambdaParameter: method_calls.lambda_parameter,
+        x.Convert: _convert,
+        x.ArrayOf: _array,
+        x.StructOf: _struct,
+        x.InstanceOf: _type_test,
+        x.Period: _period,
+    }
+)
+
+
+def property_names(*exprs: x.BoundExpr | None, at: int = 0) -> list[str]:
+    """Names of the properties of the input `at` that the expressions read, in order of first use."""
+    parts = (part for e in exprs if e is not None for part in x.walk(e))
+    return list(dict.fromkeys(part.name for part in parts if isinstance(part, x.Prop) and part.stream == at))
+
+
+def property_codes(names: Mapping[str, str], at: int = 0) -> dict[PropertyKey, str]:
+    """The codes of properties, by name, as those of the input `at`."""
+    return {(at, name): code for name, code in names.items()}
+
+
+def may_fail(*exprs: x.BoundExpr | None) -> bool:
+    """Whether an expression may raise at run time: functions from Python, texts parsed as numbers, subqueries,
+    methods that compare what only run time knows, division of whole numbers.
+    """
+    return any(_fails(part) for e in exprs if e is not None for part in x.walk(e))
+
+
+def _fails(e: x.BoundExpr) -> bool:
+    if isinstance(e, x.Convert):
+        return e.operand.type.name in ("string", "char", "object", "map") and e.type.name not in ("string", "object")
+    if isinstance(e, x.MethodCall):
+        return method_calls.method_may_fail(e)
+    if isinstance(e, x.Arith):  # where whole numbers are divided as such
+        return e.op == "/" and is_integral(e.type) and _may_be_zero(e.right)
+    if isinstance(e, x.FunctionCall):
+        fails = FUNCTIONS[e.name].fails
+        return _may_be_zero(e.args[-1]) if fails == "by zero" else fails
+    if isinstance(e, x.StringMatch):
+        return e.regexp and primitives.regexp_may_fail(e.pattern.value if isinstance(e.pattern, x.Const) else None)
+    return isinstance(e, (x.UserCall, x.SubqueryRef))
+
+
+def _may_be_zero(divisor: x.BoundExpr) -> bool:
+    return not (isinstance(divisor, x.Const) and divisor.value)
+
+
+def is_columnar(condition: x.BoundExpr | None) -> bool:
+    """Whether a condition can be asked for many events at once, ahead of what each of them does: properties decide, and
+    it does not fail.
+    """
+    if condition is None:
+        return True
+    apart = (x.CurrentTimestamp, x.EventOf, x.Prior, x.Prev)
+    alone = not any(isinstance(part, apart) for part in x.walk(condition))
+    return alone and bool(property_names(condition)) and not may_fail(condition)
+
+
+def reads_event(*exprs: x.BoundExpr | None, at: int = 0) -> bool:
+    """Whether an expression needs the whole event of the input `at`."""
+    parts = (part for e in exprs if e is not None for part in x.walk(e))
+    return any(isinstance(part, x.EventOf) and part.stream == at for part in parts)

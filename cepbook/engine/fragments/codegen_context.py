@@ -1,0 +1,446 @@
+"""The parts that every generated statement shares: scopes, rows, groups, and taking events in and out of aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+from cepbook.engine.aggregates.incremental import AggregateCodegen, Eviction, drop_idle_groups
+from cepbook.engine.aggregates.local_groups import LocalGroups, distinct_local_keys
+from cepbook.engine.aggregates.table_columns import TableAggregateCodegen
+from cepbook.engine.delivery.delta import INSERT
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.hashable import key_code, unhashed
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope, ReadableVariable
+from cepbook.engine.fragments.event_layout import arrival_layout, row_layout
+from cepbook.engine.output.row_order import RowOrder
+from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import AggregateCall, OutputColumn
+from cepbook.lang.types import is_hashable
+
+
+class CodegenContext:
+    """Everything needed to write one statement's functions. State is a list ``S``:
+
+    ``S[0]`` context partition, ``S[1]`` view, ``S[2]`` aggregate cells or groups, ``S[3]`` the number of events so far
+    (where they are told apart by it), ``S[4:]`` the states of subqueries, window parameters that differ from partition
+    to partition, and what else a statement keeps.
+    """
+
+    def __init__(self, steps: PhysicalPlan, scope: CodeScope) -> None:
+        self.steps = steps
+        self.source: SourceWriter = scope.source
+        calls = steps.calls
+        counted = steps.grouped and steps.leaving is not Eviction.NEVER
+        own = [call for call in calls if call.group_by is None]
+        self.parameters: list[str] = [f"_{name}_state(P, now)" for name in scope.subqueries if steps.subqueries]
+        self.aggregates = (
+            AggregateCodegen(
+                scope,
+                own,
+                steps.leaving,
+                counted,
+                remembers=steps.changing,
+                touched=steps.reclaims,
+                shuffled=_shuffled(steps),
+                joined=bool(steps.inputs) and not _shuffled(steps),
+            )
+            if steps.into is None
+            else TableAggregateCodegen(scope, own, steps.into, partial(self.slot, "{}"))
+        )
+        self.table = "" if steps.into is None else self.source.table(steps.into.store.name)
+        self._look = self.slot("0") if steps.reclaims else ""  # when to look for groups that nobody touched
+        self.local = [self._local_groups(scope, calls, keys) for keys in distinct_local_keys(calls)]
+        self.values = self._values(calls)
+        by_ordinal = any(cells.needs_ordinal for cells in (self.aggregates, *(group.cells for group in self.local)))
+        by_ordinal |= steps.related
+        self.items = row_layout(steps, by_ordinal)
+        self.first = arrival_layout(steps) or self.items  # of events as they arrive at the statement
+        self.arrivals = self.first  # of the stage that is being written
+        self._named = self._named_values()
+        values = tuple(self._named.get(i, value) for i, value in enumerate(self.values))
+        self.base = scope.at(aggregates=values, keys=self._key_codes())
+        self._parameter_names: dict[x.BoundExpr, str] = {}
+        self.arranged = self._arrangement()
+        self.helpers: list[Callable[[], None]] = []  # write further functions, when those of the statement are written
+        self.in_column_loop = False  # while the loop of `run` is written: ``now`` is its local
+
+    def _local_groups(
+        self, scope: CodeScope, calls: Sequence[AggregateCall], keys: tuple[x.BoundExpr, ...]
+    ) -> LocalGroups:
+        steps = self.steps
+        row_keys = keys
+        if steps.fully:  # rows stand for groups
+            row_keys = tuple(x.KeyRef(e.type, steps.keys.index(e)) for e in keys)
+        table, leaving = self.slot("{}"), steps.local_eviction
+        flags = {"remembers": steps.changing, "joined": bool(steps.inputs) and not _shuffled(steps)}
+        return LocalGroups(scope, calls, keys, leaving, table, self._key_of, row_keys, **flags)
+
+    def _values(self, calls: Sequence[AggregateCall]) -> list[str]:
+        """Code of the values of all calls, in their order."""
+        own = iter(self.aggregates.values)
+        local = {i: code for group in self.local for i, code in zip(group.numbers, group.cells.values, strict=True)}
+        return [local[i] if call.group_by is not None else next(own) for i, call in enumerate(calls)]
+
+    def _named_values(self) -> dict[int, str]:
+        """Aggregate values that having and the row both read: they get a local, written by `having`."""
+        steps = self.steps
+        if steps.having is None or steps.aggregation is None:
+            return {}
+        read = [e for c in steps.aggregation.calls for e in (*c.args, c.filter, *(e for e, _ in c.criteria))]
+        inner = aggregate_indexes(*(e for e in read if e is not None))
+        both = aggregate_indexes(steps.having) & aggregate_indexes(*row_expressions(steps)) - inner
+        return {i: f"g{i}" for i in sorted(both) if not self.values[i].isidentifier()}
+
+    def _key_codes(self) -> tuple[str, ...]:
+        keys = self.steps.keys
+        codes = ["k"] if len(keys) == 1 else [f"k[{i}]" for i in range(len(keys))]
+        if self.steps.levels:  # the key of a group begins with the number of its level
+            codes = [f"k[{i}]" for i in range(1, len(keys) + 1)]
+        thaw = self.source.bind("_thawed", unhashed)
+        return tuple(c if is_hashable(e.type) else f"{thaw}({c})" for c, e in zip(codes, keys, strict=True))
+
+    def _arrangement(self) -> bool:
+        projection = self.steps.projection
+        if not (projection.distinct or projection.order_by or projection.limit or projection.offset):
+            return False
+        arrangement = RowOrder(
+            projection.distinct,
+            tuple(descending for _, descending in projection.order_by),
+            self._row_count(projection.limit),
+            self._row_count(projection.offset),
+            projection.distinct and self.steps.selects is not None,
+        )
+        self.source.bind("arrange", arrangement)
+        return True
+
+    def _row_count(self, e: x.BoundExpr | None) -> int | ReadableVariable | None:
+        if isinstance(e, x.VariableRead):
+            return self.base.variables[e.name]
+        return e.value if isinstance(e, x.Const) and isinstance(e.value, int) else None
+
+    # -------------------------------------------------------------- scopes and parameters
+    def arriving(self, now: str = "clock.now") -> CodeScope:
+        """Scope of the arriving event (``p`` locals)."""
+        return self.arrivals.scope(self.base.at(now=now), retained=False)
+
+    def retained(self, now: str = "clock.now") -> CodeScope:
+        """Scope of an unpacked item (``q`` locals)."""
+        return self.items.scope(self.base.at(now=now), retained=True)
+
+    def parameter(self, e: x.BoundExpr, checked: Callable[[Any], Any] | None = None) -> str:
+        """Code of a window parameter: inlined if it is a constant (the binder has checked it), else kept in the state.
+
+        What is kept first passes through `checked`, which raises ValueError for what is no such parameter.
+        """
+        code = lower.value(self.base.at(partition="P"), e)
+        if isinstance(e, x.Const):
+            return code
+        if e not in self._parameter_names:
+            given = code if checked is None else f"{lower.bound_name(self.base, checked)}({code})"
+            self._parameter_names[e] = self.slot(given)
+        return self._parameter_names[e]
+
+    def slot(self, initial: str) -> str:
+        """Code of a further part of the state, which starts as `initial`."""
+        self.parameters.append(initial)
+        return f"S[{3 + len(self.parameters)}]"
+
+    def number(self) -> None:
+        """Write ``o``, where events are told apart by it: the number of the arriving event in its state."""
+        if "o" in self.items.parts or "o" in self.first.parts:
+            self.source.line("S[3] = o = S[3] + 1")
+
+    # -------------------------------------------------------------- conditions and rows
+    @contextmanager
+    def reported(self, *then: str) -> Iterator[None]:
+        """Write what follows so that a failure is reported and stops nothing: other windows and timers go on.
+
+        `then` are the lines for after a failure.
+        """
+        with self.source.block("try:"):
+            yield
+        with self.source.block("except Exception as failure:"):
+            for line in ("failed(failure)", *then):
+                self.source.line(line)
+
+    @contextmanager
+    def where(self, scope: CodeScope) -> Iterator[None]:
+        """Write what follows under the where-clause, if there is one."""
+        with self.under(scope, self.steps.where):
+            yield
+
+    @contextmanager
+    def having(self, scope: CodeScope) -> Iterator[None]:
+        """Write what follows under the having-clause, if there is one."""
+        for i, name in self._named.items():
+            self.source.line(f"{name} = {self.values[i]}")
+        with self.under(scope, self.steps.having):
+            yield
+
+    def under(self, scope: CodeScope, condition: x.BoundExpr | None) -> AbstractContextManager[None]:
+        """Write what follows under a condition, if there is one."""
+        if condition is None:
+            return nullcontext()
+        return self.source.block(f"if {lower.truth(scope, condition)}:", condition.span)
+
+    @property
+    def row_columns(self) -> tuple[str, ...] | None:
+        """What the values of an output row are; None with a wildcard, then rows are dicts."""
+        projection = self.steps.projection
+        return None if projection.wildcard else tuple(c.name for c in projection.columns)
+
+    def row(self, scope: CodeScope) -> str:
+        """Code of one output row, a tuple or with a wildcard a dict; with row ordering a (sort key, row) pair."""
+        projection = self.steps.projection
+        if projection.wildcard:
+            code = self._whole(scope)
+        else:
+            code = f"({self._values_of(scope)}{',' * (len(projection.columns) == 1)})"
+        if not self.arranged:
+            return code
+        key = "".join(f"{lower.value(scope, e)}, " for e, _ in projection.order_by)
+        return f"(({key}), {code})"
+
+    def record(self, scope: CodeScope, now: str, mark: str | None = None) -> str:
+        """Code of the record of an insert row, by default the one of its delivery (`cepbook.engine.delivery.delta`):
+        in the loop
+        over columns with the mark of the event.
+        """
+        shown = self._whole(scope) if self.steps.projection.wildcard else self._values_of(scope)
+        return f"({mark or ('mark' if self.in_column_loop else INSERT)}, {now}, {shown})"
+
+    def _whole(self, scope: CodeScope) -> str:
+        """Code of a row that has all of the event."""
+        columns = [self._column(scope, c, f"{self.source.const(c.name, 'n')}: ") for c in self.steps.projection.columns]
+        return "{" + ", ".join([f"**{scope.events[0]}", *columns]) + "}" if columns else scope.events.get(0, "e")
+
+    def _values_of(self, scope: CodeScope) -> str:
+        return ", ".join(self._column(scope, c) for c in self.steps.projection.columns)
+
+    def _column(self, scope: CodeScope, column: OutputColumn, name: str = "") -> str:
+        """``name: value``; what may fail stands on a line of its own, so that the error points at the column."""
+        code = lower.value(scope, column.value)
+        plain = code.isidentifier() or isinstance(column.value, (x.Prop, x.KeyRef, x.AggregateRef))
+        return f"{name}{code}" if plain else f"{self.source.part(column.value.span)}{name}{code}"
+
+    def append_row(self, rows: str, scope: CodeScope, *, only: bool = False) -> None:
+        """``rows.append(row)`` if having lets it through; with `only` the row makes the list."""
+        self.load_local(scope)
+        with self.having(scope):
+            form = f"{rows} = [{{}}]" if only else f"{rows}.append({{}})"
+            self.source.line(form.format(self.row(scope)), self.steps.projection.span)
+
+    # -------------------------------------------------------------- groups
+    def load_local(self, scope: CodeScope) -> None:
+        """Load the cells of the local groups that the row of `scope` belongs to."""
+        for group in self.local:
+            group.load(scope)
+
+    def enter(self, scope: CodeScope, ordinal: str = "qo") -> None:
+        """Add the scope's item, with its ordinal, to the loaded cells and to its local groups."""
+        for group in self.local:
+            group.enter(scope, ordinal)
+        self.aggregates.enter(scope, ordinal)
+
+    @property
+    def risky(self) -> bool:
+        """Whether a change may leave a failure in the local ``broken``, to be raised when all cells have moved."""
+        steps = self.steps
+        if steps.aggregation is not None and (lower.may_fail(steps.where) or steps.former_rows_may_fail):
+            return True
+        return bool(self.risky_keys) or self.aggregates.risky or any(group.cells.risky for group in self.local)
+
+    @property
+    def risky_keys(self) -> list[x.BoundExpr]:
+        """Keys of groups that may fail to be calculated: the event is in no group then."""
+        local = (key for call in self.steps.calls for key in call.group_by or ())
+        return [key for key in (*self.steps.keys, *local) if lower.may_fail(key)]
+
+    def leave(self, scope: CodeScope) -> None:
+        """Take the scope's item out of the loaded cells and out of its local groups."""
+        for group in self.local:
+            group.leave(scope, "qo")
+        self.aggregates.leave(scope, "qo")
+
+    def key(self, scope: CodeScope) -> str:
+        """Code of the group key of the scope's event; arrays count by content."""
+        return self._key_of(scope, self.steps.keys)
+
+    def level_key(self, scope: CodeScope, level: int) -> str:
+        """Code of the key of the group of grouping set `level`: its number, then all keys, null where it has none."""
+        chosen = self.steps.levels[level]
+        codes = [
+            key_code(self.source, lower.value(scope, e), e.type) if i in chosen else "None"
+            for i, e in enumerate(self.steps.keys)
+        ]
+        return f"({', '.join([str(level), *codes])})"
+
+    def _row_key(self, key: str) -> str:
+        """Code of the key of the row of a table that a group has: it does not tell the grouping set."""
+        if not self.steps.levels:
+            return key
+        return f"{key}[1]" if len(self.steps.keys) == 1 else f"{key}[1:]"
+
+    def window_key(self, scope: CodeScope, keys: tuple[x.BoundExpr, ...]) -> str:
+        """Code of a groupwin or unique key."""
+        return self._key_of(scope, keys)
+
+    def _key_of(self, scope: CodeScope, keys: tuple[x.BoundExpr, ...]) -> str:
+        codes = [key_code(self.source, lower.value(scope, e), e.type) for e in keys]
+        return codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
+
+    def open_group(self, key: str, group: str = "G") -> None:
+        """``G`` becomes the cells of group `key`, made if new; its cells are loaded."""
+        self._reclaim()
+        if self.table:
+            self._find_in_table(group, key)
+            self.aggregates.load(group)
+            return
+        self.find_or_make(group, "groups", key, self.aggregates.fresh())
+        self.aggregates.load(group)
+
+    def _find_in_table(self, target: str, key: str) -> None:
+        """``target`` becomes the cells of a row of the table, made if new; ``groups`` are its items by key."""
+        key = self._row_key(key)
+        with self.source.block(f"if {key} in groups:"):
+            self.source.line(f"{target} = groups[{key}][1]")
+            self.source.line(f"if {self.table}.followers: {self.table}.touch({key})")
+        with self.source.block("else:"):
+            self.source.line(f"{target} = {self.table}.cells(S[0], {key})")
+
+    def _reclaim(self) -> None:
+        """Forget groups that nothing has touched for long, if it is time to look for them."""
+        aggregation = self.steps.aggregation
+        if not self._look or aggregation is None or aggregation.reclaim is None:
+            return
+        age, every = (lower.value(self.base, e) for e in aggregation.reclaim)
+        with self.source.block(f"if now >= {self._look}:"):
+            forget_ = self.source.bind("_forget", drop_idle_groups)
+            self.source.line(f"{self._look} = {forget_}(groups, {self.aggregates.touched}, now, {age}, {every})")
+
+    def find_or_make(
+        self, target: str, table: str, key: str, fresh: str, then: Callable[[], None] | None = None
+    ) -> None:
+        """``target = table[key]``, made as `fresh` if new; `then` writes what else happens for a new key."""
+        source = self.source
+        with source.block(f"if {key} in {table}:"):  # two operators are faster than one call of ``get``
+            source.line(f"{target} = {table}[{key}]")
+        with source.block("else:"):
+            source.line(f"{target} = {table}[{key}] = {fresh}")
+            if then is not None:
+                then()
+
+    def load_group_or_fresh(self, groups: str = "groups", *, emptied: bool = False) -> None:
+        """Load the cells of group ``k`` of `groups`, or those of an empty group if it is not there.
+
+        `emptied`: a group that this change has emptied still shows what it knew of all its events ever.
+        """
+        if self.table:
+            self.source.line(f"G = {self.table}.peek(S[0], {self._row_key('k')})")
+            self.aggregates.load("G")
+            return
+        if emptied and self.aggregates.lasting:
+            self.source.line(f"G = {groups}.get(k) or emptied.get(k)")
+        else:
+            self.source.line(f"G = {groups}.get(k)")
+        self.aggregates.load(f"{self.aggregates.fresh()} if G is None else G")
+
+    def leave_group(
+        self, scope: CodeScope, key: str, before: Callable[[], None] | None = None, *, emptied: bool = False
+    ) -> None:
+        """Take the scope's event out of its (existing) group; an emptied group is forgotten. ``G`` stays its cells.
+
+        `before` is written when the cells are loaded. `emptied`: as in `load_group_or_fresh`.
+        """
+        source = self.source
+        self.find_to_leave(key)
+        self.aggregates.load("G")
+        if before is not None:
+            before()
+        self.leave(scope)
+        self.aggregates.store("G")
+        if self.aggregates.size is not None:
+            with source.block(f"if not {self.aggregates.size}:"):
+                if emptied and self.aggregates.lasting:
+                    source.line(f"emptied[{key}] = groups.pop({key})")
+                else:
+                    source.line(f"del groups[{key}]")
+
+    def find_to_leave(self, key: str) -> None:
+        """``G`` becomes the cells of the group that an event leaves; it is there if the event entered it."""
+        if self.table:
+            self._find_in_table("G", key)
+        elif self.steps.may_leave_unentered:
+            self.find_or_make("G", "groups", key, self.aggregates.fresh())
+        else:
+            self.source.line(f"G = groups[{key}]")
+
+    @property
+    def reads_now(self) -> bool:
+        """Whether the windows, rows and aggregates of an arrival need engine time in the local ``now``."""
+        steps = self.steps
+        exprs = [*row_expressions(steps), *(a for call in steps.calls for a in (*call.args, *(call.group_by or ())))]
+        exprs += [e for call in steps.calls for e in (call.filter, *(e for e, _ in call.criteria)) if e is not None]
+        exprs += [e for e in (steps.where, steps.having, *steps.keys) if e is not None]
+        exprs += [e for w in steps.stages[0].windows for e in (*w.args, *(e for e, _ in w.criteria))]
+        of_time = (x.CurrentTimestamp, x.SubqueryRef)
+        clocked = steps.reclaims or any(isinstance(part, of_time) for e in exprs for part in x.walk(e))
+        return clocked or any(cells.reads_now for cells in (self.aggregates, *(g.cells for g in self.local)))
+
+    @property
+    def has_single_view(self) -> bool:
+        """Whether all timers of the statement are those of one view."""
+        alone = self.steps.output is None and self.steps.context is None
+        return alone and not any(each.ticks for each in self.steps.subqueries)
+
+    @property
+    def has_single_timer(self) -> bool:
+        """Whether `run` need only look at the one view to know when the clock matters."""
+        return self.has_single_view and self.steps.ticks
+
+    def load_state(self, *, only_read: bool = False) -> None:
+        """Make the statement's parts of ``S`` local: ``W``, and ``A`` (one group) or ``groups``.
+
+        `only_read`: a row of a table that is not there yet is not made.
+        """
+        self.source.line("W = S[1]")
+        self.load_groups(only_read=only_read)
+
+    def load_groups(self, *, only_read: bool = False) -> None:
+        """Make the aggregate part of ``S`` local."""
+        if self.table and only_read:
+            if not self.steps.grouped:
+                self.source.line(f"A = {self.table}.peek(S[0], ())")
+        elif self.table:
+            self.source.line(f"groups = {self.table}.items(S[0])")
+            self.find_row()
+        elif self.steps.aggregation is not None:
+            self.source.line("groups = S[2]" if self.steps.grouped else "A = S[2]")
+
+    def find_row(self) -> None:
+        """Without groups ``A`` becomes the cells of the one row of the table."""
+        if not self.steps.grouped:
+            self._find_in_table("A", "()")
+
+
+def _shuffled(steps: PhysicalPlan) -> bool:
+    """Whether what enters may have come before what is there: it waited in a group, or it is a combination."""
+    if steps.inputs:
+        return steps.lots
+    windows = steps.stages[-1].windows
+    return any(w.row.grouping for w in windows) and any(w.row.gates for w in windows)
+
+
+def row_expressions(steps: PhysicalPlan) -> list[x.BoundExpr]:
+    """The expressions of which rows and their order are made."""
+    return [*(c.value for c in steps.projection.columns), *(e for e, _ in steps.projection.order_by)]
+
+
+def aggregate_indexes(*exprs: x.BoundExpr) -> set[int]:
+    """Numbers of the aggregate calls that the expressions read."""
+    return {part.index for e in exprs for part in x.walk(e) if isinstance(part, x.AggregateRef)}

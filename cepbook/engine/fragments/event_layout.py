@@ -1,0 +1,139 @@
+"""Retained events: a window keeps tuples of just the columns that can still be observed, or one bare value.
+
+An item is, in this order: its ordinal (where windows or aggregates tell events apart by it), engine time of arrival (if
+a window reads it), the operands that windows compare, values of ``prior``, the kept properties, the whole event
+(wildcards). One lone property or event stands without a tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope, property_codes
+from cepbook.engine.physical.plan import PhysicalPlan, WindowOperator
+
+
+@dataclass(frozen=True, slots=True)
+class EventLayout:
+    """How one statement's items are packed. Locals of an arriving event start with ``p``, of a kept one with ``q``."""
+
+    # "o" ordinal, "t" time, "w…" operand, "r…" prior value, the number of a kept property, or "e" event
+    parts: tuple[str, ...]
+    properties: tuple[str, ...]
+    positions: Mapping[str, int]
+    input: int = 0  # of the statement, whose events these are
+
+    @property
+    def bare(self) -> bool:
+        """Whether an item is a bare value: no window looks into it."""
+        return len(self.parts) == 1 and (self.parts[0] == "e" or self.parts[0].isdigit())
+
+    @property
+    def first_operand(self) -> int:
+        """The position of the first operand in an item."""
+        return sum(part in ("o", "t") for part in self.parts)
+
+    @property
+    def time(self) -> int:
+        """The position of the time of arrival in an item that has one."""
+        return self.parts.index("t")
+
+    def arriving(self) -> Mapping[str, str]:
+        """Property name -> local, of the arriving event."""
+        return {name: f"p{self.positions[name]}" for name in self.positions}
+
+    def retained(self) -> Mapping[str, str]:
+        """Property name -> local, of an item taken apart with `unpack`."""
+        return {name: f"q{self.positions[name]}" for name in self.properties}
+
+    def pack(self, now: str, operands: Sequence[str] = ()) -> str:
+        """Code of the item of the arriving event."""
+        names = {"t": now, "e": "e", "o": "o", **{f"w{i}": code for i, code in enumerate(operands)}}
+        codes = [names.get(part, f"p{part}") for part in self.parts]
+        return codes[0] if self.bare else f"({', '.join(codes)}{',' * (len(codes) == 1)})"
+
+    def unpack(self, source: SourceWriter, item: str) -> None:
+        """Write what takes `item` apart into the ``q`` locals; of one without parts its code runs all the same."""
+        if self.parts:
+            source.line(self.unpacking(item))
+        elif not item.isidentifier():
+            source.line(item)
+
+    def unpacking(self, item: str) -> str:
+        """The line that takes `item` apart."""
+        codes = [f"q{part}" for part in self.parts]
+        return f"{', '.join(codes)}{',' * (len(codes) == 1 and not self.bare)} = {item}"
+
+    def nothing(self) -> str:
+        """Code of an item in which all is null."""
+        return "None" if self.bare else f"(None,) * {len(self.parts)}"
+
+    def scope(self, scope: CodeScope, *, retained: bool) -> CodeScope:
+        """`scope` for the arriving event or for an unpacked item."""
+        if retained:
+            return scope.at(props=property_codes(self.retained(), self.input), events={self.input: "qe"})
+        return scope.at(props=property_codes(self.arriving(), self.input), events={self.input: "e"})
+
+
+class JoinedLayout(EventLayout):
+    """Combinations: the items of all inputs one after the other, in one tuple. Locals of input 1 start with ``q1_``."""
+
+    inputs: tuple[EventLayout, ...]
+    numbered: bool
+
+    def __init__(self, inputs: Sequence[EventLayout], numbered: bool) -> None:
+        super().__init__((), (), {})
+        object.__setattr__(self, "inputs", tuple(inputs))
+        object.__setattr__(self, "numbered", numbered)
+
+    def locals_of(self, number: int) -> list[str]:
+        """The locals of the items of an input, taken apart."""
+        return [f"q{number}_{part}" for part in self.inputs[number].parts]
+
+    def place(self, number: int) -> int:
+        """Where the item of an input begins in a combination."""
+        return sum(len(items.parts) for items in self.inputs[:number])
+
+    def unpack(self, source: SourceWriter, item: str) -> None:
+        names = [name for number in range(len(self.inputs)) for name in self.locals_of(number)]
+        source.line(f"{', '.join(names)} = {item}")
+        if self.numbered:
+            source.line(f"qo = ({', '.join(f'q{number}_o' for number in range(len(self.inputs)))})")
+
+    def scope(self, scope: CodeScope, *, retained: bool = True) -> CodeScope:
+        props: dict[tuple[int, str], str] = {}
+        events: dict[int, str] = {}
+        for number, items in enumerate(self.inputs):
+            own = {name: f"q{number}_{items.positions[name]}" for name in items.properties}
+            props |= property_codes(own, number)
+            events[number] = f"q{number}_e"
+        return scope.at(props=props, events=events)
+
+
+def row_layout(steps: PhysicalPlan, needs_ordinal: bool) -> EventLayout:
+    """The packing for `steps`, of the items that its rows are made from."""
+    if steps.inputs:
+        return JoinedLayout([row_layout(each, True) for each in steps.inputs], needs_ordinal)
+    return _of_stage(steps.stages[-1], len(steps.priors), needs_ordinal)
+
+
+def intermediate_layout(steps: PhysicalPlan) -> EventLayout | None:
+    """The packing of derived or contained events in which matches are looked for; None without these."""
+    return _of_stage(steps.stages[1], 0, True) if len(steps.stages) > 2 else None
+
+
+def arrival_layout(steps: PhysicalPlan) -> EventLayout | None:
+    """The packing of the events of a statement whose rows are made from derived events; None without these."""
+    return _of_stage(steps.stages[0], 0, True) if len(steps.stages) > 1 else None
+
+
+def _of_stage(stage: WindowOperator, priors: int, needs_ordinal: bool) -> EventLayout:
+    positions = {name: number for number, name in enumerate(stage.properties)}
+    parts = ["o"] * (needs_ordinal or stage.by_ordinal) + ["t"] * stage.reads_arrival_time
+    parts += [*(f"w{i}" for i in range(stage.operands)), *(f"r{i}" for i in range(priors))]
+    parts += [str(positions[name]) for name in stage.kept]
+    if stage.retains_event:
+        parts.append("e")
+    return EventLayout(tuple(parts), stage.kept, positions)

@@ -1,0 +1,98 @@
+"""Single expressions of a plan, evaluated aside: with given events, and the variables and the clock of a runtime.
+
+Nothing changes by it. What only a running statement has (aggregates, subqueries, places in a window) is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from cepbook.engine.contexts.partition import ContextPartition
+from cepbook.engine.deploy.compiler import expression_scope
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import Refusal, exception_text
+from cepbook.lang.plan import expressions as x
+
+
+class UnknownValue:
+    """The value of an expression that cannot be told; `reason` says why."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason: Final = reason
+
+    def __repr__(self) -> str:
+        return f"not known: {self.reason}"
+
+
+# What only the running statement knows
+_INSIDE = {
+    x.AggregateRef: "an aggregate",
+    x.KeyRef: "a key of a group",
+    x.SubqueryRef: "a subquery",
+    x.SubqueryParameter: "a subquery",
+    x.TableRead: "a table",
+    x.Prev: "another row of the window",
+    x.Prior: "an earlier row",
+    x.InsertStream: "whether the row comes or goes",
+    x.Grouping: "a grouping set",
+    x.WindowValue: "the window",
+    x.OutputCounter: "the output clause",
+    x.MeasureAggregate: "the rows of a match",
+}
+
+
+def python_functions_called(e: x.BoundExpr) -> list[str]:
+    """The Python functions that an expression calls."""
+    return [part.name for part in x.walk(e) if isinstance(part, x.UserCall | x.UserClass)]
+
+
+def evaluate(
+    runtime: Runtime,
+    e: x.BoundExpr,
+    events: Mapping[int, Any],
+    partition: ContextPartition | None = None,
+    *,
+    calls: bool = False,
+) -> Any:
+    """The value of `e` with the events of its streams, None: null; an `Unknown` where it cannot be told.
+
+    Python functions are called with `calls` only. What fails, with these events, is unknown.
+    """
+    reason = _obstacle(e, events, partition, calls)
+    if reason is not None:
+        return UnknownValue(reason)
+    source = SourceWriter()
+    try:
+        scope = expression_scope(runtime.clock, runtime.config, runtime.functions, runtime.variables, source)
+        props = {
+            (part.stream, part.name): f"E{part.stream}.get({source.const(part.name, 'n')})"
+            for part in x.walk(e)
+            if isinstance(part, x.Prop)
+        }
+        scope = scope.at(props=props, events={number: f"E{number}" for number in events}, partition="P")
+        with source.block(f"def asked({', '.join(f'E{number}' for number in events)}{', ' * bool(events)}P):"):
+            source.line(f"return {lower.value(scope, e)}")
+        return source.load()["asked"](*events.values(), partition)
+    except Refusal as refusal:
+        return UnknownValue(refusal.reason)
+    except Exception as failure:  # noqa: BLE001 - that an expression fails is an answer, too
+        return UnknownValue(f"it fails: {exception_text(failure)}")
+
+
+def _obstacle(e: x.BoundExpr, events: Mapping[int, Any], partition: ContextPartition | None, calls: bool) -> str | None:
+    for part in x.walk(e):
+        inside = _INSIDE.get(type(part))
+        if inside is not None:
+            return f"it reads {inside}"
+        if isinstance(part, x.UserCall | x.UserClass) and not calls:
+            return f"it calls the Python function `{part.name}`"
+        if isinstance(part, x.Prop | x.EventOf) and events.get(part.stream) is None:
+            return "it reads another event"
+        if isinstance(part, x.ContextProp) and partition is None:
+            return "it reads the context partition"
+    return None

@@ -1,0 +1,53 @@
+"""The expressions of an output clause as functions of the statement's generated module (see `limiter.Form`)."""
+
+from __future__ import annotations
+
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.assignments import write_assignments, write_new_values
+from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.engine.time.crontab import CrontabSchedule
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import CrontabSpec, OutputClause, VariableAssignment
+
+COUNTERS_PARAMETER = "C"  # as `rows.expr` calls them
+
+
+def write_clause_functions(output: OutputClause, scope: CodeScope) -> None:
+    """Write the functions."""
+    own = scope.at(props={}, events={}, aggregates=(), keys=(), partition="P", state="state_of(P)", now="now")
+    if output.rate is not None:
+        _write_amount("output_rate", output.rate, own)
+    if output.after is not None:
+        _write_amount("output_after", output.after, own)
+    if output.crontab is not None:
+        _write_point(output.crontab, own)
+    for name, condition in (("output_when", output.when), ("output_ends", output.terminated_when)):
+        if condition is not None:
+            with scope.source.block(f"def {name}({COUNTERS_PARAMETER}, P, now):"):
+                scope.source.line(f"return {lower.truth(own, condition)}", condition.span)
+    for name, assignments in (("output_then", output.then_set), ("output_ended", output.terminated_then)):
+        if assignments:
+            _write_assignments(name, assignments, own)
+
+
+def _write_amount(name: str, amount: x.BoundExpr, scope: CodeScope) -> None:
+    """A number of events; of a period its months, its clock units and what months are counted in."""
+    with scope.source.block(f"def {name}(P, now):"):
+        if isinstance(amount, x.Period):
+            parts = ("0" if e is None else lower.value(scope, e) for e in (amount.months, amount.millis))
+            scope.source.line(f"return ({', '.join(parts)}, {scope.calendar})", amount.span)
+        else:
+            scope.source.line(f"return {lower.value(scope, amount)}", amount.span)
+
+
+def _write_point(crontab: CrontabSpec, scope: CodeScope) -> None:
+    schedule = CrontabSchedule(crontab, scope.second)
+    next_time = scope.source.bind("_next_time", schedule.next_time)
+    numbers = "".join(f"{lower.value(scope, e)}, " for e in schedule.operands)
+    with scope.source.block("def output_point(P, now):"):
+        scope.source.line(f"return {next_time}(now, ({numbers}))", crontab.span)
+
+
+def _write_assignments(name: str, assignments: tuple[VariableAssignment, ...], scope: CodeScope) -> None:
+    with scope.source.block(f"def {name}({COUNTERS_PARAMETER}, P, now):"):
+        write_assignments(write_new_values(assignments, scope), scope, "now")

@@ -1,0 +1,317 @@
+"""What is delivered of the rows of an interval (facts recorded from the reference, ``tests/corpus/output``).
+
+Rows come as the statement makes them, those of grouped statements as (key, row) pairs: the key of the group, with
+rollup (level, key); the row is None where the having-clause rejects it. Collectors look at no row.
+
+Rows that read what is not of events (the clock, variables, properties of the context) do so when they are delivered
+(recorded: keyed_start_end_time_props): they come as `Late`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cepbook.engine.state import State
+
+Rows = list[Any]
+KeyedRows = Sequence[tuple[Any, Any]]
+KeyedItems = Sequence[tuple[Any, Any, Any]]
+
+
+class DeferredRow(State):
+    """A row that the function `maker` of the statement makes when it is delivered, from what was `kept` of events."""
+
+    __slots__ = ("kept", "maker")
+
+    def __init__(self, maker: str, kept: tuple[Any, ...]) -> None:
+        self.maker = maker
+        self.kept = kept
+
+
+class RowFactory(Protocol):
+    """What a collector needs of the program: rows that are made when they are delivered."""
+
+    def group_rows(self, state: Any, key: Any, now: int) -> Rows:
+        """The present row of a group, also of one that is empty; none if the having-clause rejects it."""
+
+    def event_rows(self, state: Any, key: Any, item: Any, now: int) -> Rows:
+        """The present row of an event of a group; none if the having-clause rejects it."""
+
+    def snapshot_rows(self, state: Any, now: int) -> Rows:
+        """The rows that the iterator shows."""
+
+
+class RowCollector(Protocol):
+    """Rows of one interval. `keeps`: also those that ``after`` leaves out count (recorded for ``all`` and ``last``)."""
+
+    keeps: bool
+
+    def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
+        """Rows of one stimulus that moved events; the rows may be none."""
+
+    def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
+        """The insert and remove rows that are delivered; a new interval begins."""
+
+
+@dataclass(slots=True)
+class EveryRow(State):
+    """All rows in order."""
+
+    keeps: bool
+    _ins: Rows = field(default_factory=list)
+    _rem: Rows = field(default_factory=list)
+
+    def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
+        self._ins += ins
+        self._rem += rem
+
+    def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
+        found = self._ins, self._rem
+        self._ins, self._rem = [], []
+        return found
+
+
+@dataclass(slots=True)
+class EveryGroupedRow(State):
+    """All rows of groups in order."""
+
+    keeps: bool = False
+    _ins: Rows = field(default_factory=list)
+    _rem: Rows = field(default_factory=list)
+
+    def add(self, state: Any, now: int, ins: KeyedRows, rem: KeyedRows) -> None:
+        self._ins += rows_passing_having(ins)
+        self._rem += rows_passing_having(rem)
+
+    def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
+        found = self._ins, self._rem
+        self._ins, self._rem = [], []
+        return found
+
+
+def rows_passing_having(pairs: Iterable[tuple[Any, Any]]) -> Rows:
+    """The rows that the having-clause lets through."""
+    return [row for _, row in pairs if row is not None]
+
+
+@dataclass(slots=True)
+class EveryAggregate(State):
+    """All rows of a statement that is one row; after an interval without events its present row again."""
+
+    make: RowFactory
+    removes: bool
+    keeps: bool
+    _ins: Rows = field(default_factory=list)
+    _rem: Rows = field(default_factory=list)
+    _moved: bool = False
+
+    def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
+        self._moved = True
+        self._ins += ins
+        self._rem += rem
+
+    def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
+        if not self._moved:
+            present = self.make.group_rows(state, None, now)
+            return present, list(present) if self.removes else []
+        found = self._ins, self._rem
+        self._ins, self._rem, self._moved = [], [], False
+        return found
+
+
+@dataclass(slots=True)
+class LastAggregate(State):
+    """The present row of a statement that is one row; its remove row is the one before the interval.
+
+    With having it is the first former row of the interval that passes (recorded: output_last_having_by_events).
+    """
+
+    make: RowFactory
+    removes: bool
+    keeps: bool = True
+    _former: Rows = field(default_factory=list)
+    _moved: bool = False
+
+    def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
+        self._moved = True
+        if not self._former:
+            self._former = list(rem)
+
+    def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
+        present = self.make.group_rows(state, None, now)
+        former = self._former if self._moved else present
+        self._moved, self._former = False, []
+        return present, list(former) if self.removes else []
+
+
+@dataclass(slots=True)
+class LastRow(State):
+    """The last row of each side."""
+
+    keeps: bool = True
+    _ins: Rows = field(default_factory=list)
+    _rem: Rows = field(default_factory=list)
+
+    def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
+        self._ins = ins[-1:] or self._ins
+        self._rem = rem[-1:] or self._rem
+
+    def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
+        found = self._ins, self._rem
+        self._ins, self._rem = [], []
+        return found
+
+
+@dataclass(slots=True)
+class LastRowOfGroups(State):
+    """Row-per-event groups: the last row of each group that was touched, in order of first touch."""
+
+    keeps: bool = True
+    _ins: dict[Any, Any] = field(default_factory=dict)
+    _rem: dict[Any, Any] = field(default_factory=dict)
+
+    def add(self, state: Any, now: int, ins: KeyedRows, rem: KeyedRows) -> None:
+        self._ins.update(pair for pair in ins if pair[1] is not None)
+        self._rem.update(pair for pair in rem if pair[1] is not None)
+
+    def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
+        found = list(self._ins.values()), list(self._rem.values())
+        self._ins, self._rem = {}, {}
+        return found
+
+
+@dataclass(slots=True)
+class EveryRowOfGroups(State):
+    """Row-per-event groups: all rows in order, then a row for the last event of each group without one.
+
+    Rows come as (key, row, item of the event). With `leaving` those of events that left come among the insert rows, too
+    (recorded: output_all_grouped_adds_leaving_events_to_the_inserts).
+    """
+
+    make: RowFactory
+    leaving: bool
+    keeps: bool = True
+    _ins: Rows = field(default_factory=list)
+    _rem: Rows = field(default_factory=list)
+    _last: dict[Any, Any] = field(default_factory=dict)  # of each group the item
+    _touched: set[Any] = field(default_factory=set)
+
+    def add(self, state: Any, now: int, ins: KeyedItems, rem: KeyedItems) -> None:
+        for key, row, item in (*ins, *rem) if self.leaving else ins:
+            self._last[key] = item
+            self._touched.add(key)
+            if row is not None:
+                self._ins.append(row)
+        self._rem += [row for _, row, _ in rem if row is not None]
+
+    def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
+        ins, rem = self._ins, self._rem
+        for key, item in self._last.items():
+            if key not in self._touched:
+                ins += self.make.event_rows(state, key, item, now)
+        self._ins, self._rem, self._touched = [], [], set()
+        return ins, rem
+
+
+@dataclass(slots=True)
+class PresentGroupRows(State):
+    """Statements that are one row per group: the present row of each group that was touched, in order of first touch.
+
+    With `every` of each group seen so far. The remove row of a group is its row before the interval, of one that was
+    not touched its present row. With `levels` rows go level by level.
+    """
+
+    make: RowFactory
+    every: bool
+    levels: bool
+    removes: bool
+    keeps: bool = True
+    _known: dict[Any, None] = field(default_factory=dict)
+    _touched: dict[Any, Any] = field(default_factory=dict)  # key -> former row, None if rejected or not wanted
+
+    def add(self, state: Any, now: int, ins: KeyedRows, rem: KeyedRows) -> None:
+        former = dict(reversed(rem))
+        for key, _ in ins or rem:
+            self._touched.setdefault(key, former.get(key))
+
+    def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
+        touched, self._touched = self._touched, {}
+        if self.every:
+            self._known.update(dict.fromkeys(touched))
+        keys: list[Any] = list(self._known if self.every else touched)
+        if self.levels:
+            keys.sort(key=_level)
+        ins: Rows = []
+        rem: Rows = []
+        for key in keys:
+            present = self.make.group_rows(state, key, now)
+            ins += present
+            if self.removes and key not in touched:
+                rem += present
+            elif self.removes and touched[key] is not None:
+                rem.append(touched[key])
+        return ins, rem
+
+
+def _level(key: tuple[int, Any]) -> int:
+    return key[0]
+
+
+@dataclass(slots=True)
+class SnapshotRows(State):
+    """What the iterator shows when it is delivered; never remove rows."""
+
+    make: RowFactory
+    keeps: bool = False
+
+    def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None: ...
+
+    def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
+        return self.make.snapshot_rows(state, now), []
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorOptions:
+    """What of a statement decides how its rows are collected; see `plan.SelectStatement`."""
+
+    kind: str
+    which: str | None
+    selector: str
+    levels: bool  # rollup, cube or grouping sets
+    late: bool = False  # rows are made when they are delivered
+    having: bool = False
+    releases: bool = False  # a window of the statement collects events and releases them as a batch
+    leaving: bool = False  # rows of what leaves are insert rows
+
+    @property
+    def removes(self) -> bool:
+        """Whether anybody sees remove rows."""
+        return self.selector != "istream"
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows come as (key, row) pairs."""
+        return self.kind.endswith("_grouped")
+
+
+def make_collector(form: CollectorOptions, make: RowFactory) -> RowCollector:
+    """The collector for `form`, which is not ``first``."""
+    every = form.which == "all"
+    if form.which == "snapshot":
+        return SnapshotRows(make)
+    if form.kind == "fully_aggregated_grouped":
+        return EveryGroupedRow() if form.which is None else PresentGroupRows(make, every, form.levels, form.removes)
+    if form.kind == "aggregated_grouped":
+        return (
+            EveryGroupedRow()
+            if form.which is None
+            else EveryRowOfGroups(make, form.leaving)
+            if every
+            else LastRowOfGroups()
+        )
+    if form.kind == "fully_aggregated":
+        last = form.which == "last"
+        return LastAggregate(make, form.removes) if last else EveryAggregate(make, form.removes, every)
+    return LastRow() if form.which == "last" else EveryRow(every)

@@ -1,0 +1,199 @@
+"""When collected rows are due: after n events, every period, at points of a crontab, when a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from cepbook.engine.state import State
+from cepbook.engine.time.calendar_periods import next_on_grid
+from cepbook.engine.time.clock import NEVER
+
+# of a period: calendar months, clock units (null from variables), and how many of these a second has
+PeriodLength = tuple[int | None, int | None, int] | tuple[int | None, int | None, int, str]
+
+
+@dataclass(slots=True)
+class OutputCounters(State):
+    """The built-in properties of conditions: events of the insert and remove stream since the last output and in all.
+
+    `last_output_timestamp` starts as the time at which the statement or its partition started.
+    """
+
+    last_output_timestamp: int
+    count_insert: int = 0
+    count_remove: int = 0
+    count_insert_total: int = 0
+    count_remove_total: int = 0
+
+    def add(self, n_in: int, n_out: int) -> None:
+        self.count_insert += n_in
+        self.count_insert_total += n_in
+        self.count_remove += n_out
+        self.count_remove_total += n_out
+
+    def reset(self, now: int) -> None:
+        """Rows were output at `now`."""
+        self.count_insert = self.count_remove = 0
+        self.last_output_timestamp = now
+
+
+class OutputTrigger(Protocol):
+    """`due` is when the timer is to fire."""
+
+    due: int
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        """Events entered or left. Whether the output is due at once."""
+
+    def fired(self, now: int) -> None:
+        """The timer fired: look for the next point."""
+
+
+class LastKnownNumber(State):
+    """A number that an expression gives; where it is null the last one that was not (null if there was none)."""
+
+    __slots__ = ("_last", "_read")
+
+    def __init__(self, read: Callable[[int], int | None]) -> None:
+        self._read = read
+        self._last: int | None = None
+
+    def __call__(self, now: int) -> int | None:
+        number = self._read(now)
+        if number is not None:
+            self._last = number
+        return self._last
+
+
+class EventCountTrigger(State):
+    """Every n events; entering and leaving ones are counted apart, either count is enough."""
+
+    def __init__(self, number: Callable[[int], int | None]) -> None:
+        self.due = NEVER
+        self._number = number
+        self._in = self._out = 0
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        self._in += n_in
+        self._out += n_out
+        number = self._number(now)
+        if number is None or (self._in < number and self._out < number):
+            return False
+        self._in = self._out = 0
+        return True
+
+    def fired(self, now: int) -> None: ...
+
+
+class PeriodTrigger(State):
+    """Every period: the grid starts with the first event. A changed period counts at the next event or output."""
+
+    def __init__(self, period: Callable[[int], PeriodLength]) -> None:
+        self.due = NEVER
+        self._period = period
+        self._origin: int | None = None
+        self._length: PeriodLength = (0, 0, 1000)
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        length = self._period(now)
+        if self._origin is None or length != self._length:
+            self._length = length
+            self.fired(now)
+        return False
+
+    def fired(self, now: int) -> None:
+        if self._origin is None:
+            self._origin = now
+        self._length = self._period(now)
+        self.due = next_grid_point(now, self._origin, self._length)
+
+
+def next_grid_point(now: int, origin: int, length: PeriodLength) -> int:
+    """The first point after `now` of the grid through `origin`. Errors: ValueError for a length that is null or 0."""
+    months, units, *calendar = length
+    if months is None or units is None:
+        raise ValueError("the output rate is null")
+    if months < 0 or units < 0 or not (months or units):
+        raise ValueError("the output rate is not above 0")
+    return next_on_grid(now, origin, months, units, *calendar)
+
+
+class CrontabTrigger(State):
+    """At the points of a crontab, from the first event on."""
+
+    def __init__(self, point_after: Callable[[int], int]) -> None:
+        self.due = NEVER
+        self._point_after = point_after
+        self._started = False
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        if not self._started:
+            self._started = True
+            self.fired(now)
+        return False
+
+    def fired(self, now: int) -> None:
+        self.due = self._point_after(now)
+
+
+class ConditionTrigger(State):
+    """When a condition holds: looked at after each event, and when a variable in it changes.
+
+    A change that makes it hold executes the then-clause at once; the rows follow when time advances next.
+    """
+
+    def __init__(self, holds: Callable[[int], bool], then: Callable[[int], None] | None) -> None:
+        self.due = NEVER
+        self._holds = holds
+        self._then = then
+        self._assigning = False
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        if not self._holds(now):
+            return False
+        self._assign(now)
+        return True
+
+    def changed(self, now: int) -> bool:
+        """A variable of the condition was assigned. Whether the condition holds."""
+        if self._assigning or not self._holds(now):  # the then-clause does not start itself again
+            return False
+        self._assign(now)
+        self.due = min(self.due, now)
+        return True
+
+    def fired(self, now: int) -> None:
+        self.due = NEVER
+
+    def _assign(self, now: int) -> None:
+        if self._then is None:
+            return
+        self._assigning = True
+        try:
+            self._then(now)
+        finally:
+            self._assigning = False
+
+
+class ImmediateTrigger(State):
+    """At once: only ``after`` holds rows back."""
+
+    due = NEVER
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        return True
+
+    def fired(self, now: int) -> None: ...
+
+
+class TerminationTrigger(State):
+    """Only when the context partition ends."""
+
+    due = NEVER
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        return False
+
+    def fired(self, now: int) -> None: ...

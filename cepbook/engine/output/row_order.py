@@ -1,0 +1,69 @@
+"""Row order inside one delivery: distinct, order by, limit and offset (Esper reference, "EPL Reference: Clauses").
+
+Each acts on the insert rows and the remove rows apart. Sorting is stable; null is the lowest value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cepbook.engine.expressions.hashable import hashable
+from cepbook.engine.expressions.to_python import ReadableVariable
+
+KeyedRow = tuple[tuple[Any, ...], Any]  # (sort key, row)
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrder:
+    """`descending` has one flag per order-by item. `limit` and `offset` may be variables, read at each delivery.
+
+    A negative or null limit keeps all rows behind the offset; a null offset is 0.
+    """
+
+    distinct: bool
+    descending: tuple[bool, ...]
+    limit: int | ReadableVariable | None
+    offset: int | ReadableVariable | None
+    distinct_last: bool = False  # of what the limit has left (recorded: ts_distinct_order)
+
+    def __call__(self, keyed: list[KeyedRow] | None) -> list[Any] | None:
+        """Rows, arranged, of (sort key, row) pairs; None when none is left."""
+        if not keyed:
+            return None
+        if self.distinct and not self.distinct_last:
+            keyed = _distinct(keyed)
+        for position in reversed(range(len(self.descending))):
+            keyed = sorted(keyed, key=_nulls_first(position), reverse=self.descending[position])
+        limit, offset = _present(self.limit), _present(self.offset) or 0
+        keyed = keyed[max(offset, 0) :]
+        keyed = keyed if limit is None or limit < 0 else keyed[:limit]
+        if self.distinct_last:
+            keyed = _distinct(keyed)
+        return [row for _, row in keyed] or None
+
+
+def _present(count: int | ReadableVariable | None) -> int | None:
+    found: int | None = count if count is None or isinstance(count, int) else count.value
+    return found
+
+
+def _nulls_first(position: int) -> Callable[[KeyedRow], tuple[bool, Any]]:
+    def key(item: KeyedRow) -> tuple[bool, Any]:
+        value = item[0][position]
+        return (value is not None, value if value is not None else 0)
+
+    return key
+
+
+def _distinct(keyed: list[KeyedRow]) -> list[KeyedRow]:
+    seen: set[Any] = set()
+    kept: list[KeyedRow] = []
+    for item in keyed:
+        row = item[1]
+        identity = hashable(row) if isinstance(row, dict) else tuple(map(hashable, row))
+        if identity not in seen:
+            seen.add(identity)
+            kept.append(item)
+    return kept

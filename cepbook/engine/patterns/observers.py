@@ -1,0 +1,300 @@
+"""Observers of time, and guards (Esper reference, "Pattern Guards", "Timer-interval", "Timer-at", "Schedule")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cepbook.engine.expressions.primitives import add_months
+from cepbook.engine.patterns.state_node import (
+    PatternFunction,
+    PatternMatch,
+    PatternParent,
+    PatternRun,
+    PatternSpec,
+    StateNode,
+    TimerNode,
+    UnaryStateNode,
+)
+from cepbook.engine.time.clock import NEVER
+from cepbook.engine.time.crontab import CrontabSchedule as Crontab
+
+
+def period_after(now: int, months: int | None, units: float | None, second: int, zone: str = "UTC") -> int:
+    """A time period after `now`, months in the time zone; `second` is a second in units of the clock.
+
+    Errors: ValueError for null.
+    """
+    if months is None or units is None:
+        raise ValueError("a time period is null")
+    if months:
+        now = add_months(now, months, second, zone)
+    return now + (units if isinstance(units, int) else round(units))
+
+
+# ---------------------------------------------------------------- observers
+class ObserverNode(TimerNode):
+    """A leaf of the tree: while it waits it counts as a partial match."""
+
+    __slots__ = ()
+
+    def stop(self) -> None:
+        if self.alive:
+            self.alive = False
+            self.matcher.size -= 1
+            self.matcher.disarm(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverSpec:
+    """``timer:interval``, ``timer:at``: `due` gives the time, not after now for at once, NEVER for never."""
+
+    shown: str
+    due: PatternFunction
+
+    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
+        return TimePointObserver(self.shown, self.due, matcher, parent, place)
+
+
+class TimePointObserver(ObserverNode):
+    """True once, at a time that is known when it starts."""
+
+    __slots__ = ("shown", "time")
+
+    def __init__(
+        self, shown: str, time: PatternFunction, matcher: PatternRun, parent: PatternParent, place: int
+    ) -> None:
+        super().__init__(matcher, parent, place)
+        self.shown = shown
+        self.time = time
+
+    def start(self, match: PatternMatch) -> None:
+        matcher = self.matcher
+        self.begin = match
+        self.since = matcher.now
+        due = matcher.call(self.time, match)
+        if due is None:
+            self.parent.on_false(self)
+        elif due <= matcher.now:
+            self.parent.on_true(self, match, True)
+        else:
+            self.alive = True
+            matcher.size += 1
+            matcher.arm(self, due)
+
+    def on_time(self) -> None:
+        self.stop()
+        self.parent.on_true(self, self.begin, True)
+
+    def waiting(self) -> dict[str, Any]:
+        return {"waiting_for": self.shown, "since": self.since, "until": self.due if self.due < NEVER else None}
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSpec:
+    """``timer:schedule``. `points` gives (date or None, repetitions or None for ever); `after` the next from one.
+
+    `even`: all points have the same distance, there are no months in it. `repeats`: it is true at each point, as at the
+    top of a pattern and directly under ``every``; elsewhere at the first only. `delayed`: the date itself is no point.
+    """
+
+    shown: str
+    points: PatternFunction
+    after: PatternFunction | None  # (previous point, None, partition, now): the time one period later
+    even: bool
+    repeats: bool
+    delayed: bool
+
+    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
+        return ScheduleObserver(self, matcher, parent, place)
+
+
+class ScheduleObserver(ObserverNode):
+    """True at each of its points in time, which lie on a grid; those that passed unseen count, too."""
+
+    __slots__ = ("left", "point", "spec")
+
+    def __init__(self, spec: ScheduleSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.spec = spec
+        self.left: int | None = None
+        self.point = 0
+
+    def start(self, match: PatternMatch) -> None:
+        self.begin = match
+        self.since = self.matcher.now
+        found = self.matcher.call(self.spec.points, match)
+        if found is None:
+            self.parent.on_false(self)
+            return
+        date, repetitions = found
+        self.left = None if repetitions is None or repetitions < 0 else repetitions
+        self.alive = True
+        self.matcher.size += 1
+        self.point = self.since if date is None else date
+        if ((date is None or self.spec.delayed) and not self._step()) or not self._arm():
+            self.fail()
+
+    def _step(self) -> bool:
+        """Go to the next point; whether there is one."""
+        after = self.spec.after
+        point = None if after is None else self.matcher.call_at(after, self.begin, self.point)
+        if point is None or point <= self.point:
+            return False
+        self.point = point
+        return True
+
+    def _arm(self) -> bool:
+        """Wait for the next point later than now; whether there is one."""
+        now = self.matcher.now
+        while self.left is None or self.left > 0:
+            if self.point > now:
+                self.matcher.arm(self, self.point)
+                return True
+            before = self.point
+            if self.left is not None:
+                self.left -= 1
+            if not self._step():
+                return False
+            if self.spec.even:
+                self._skip(now, self.point - before)
+        return False
+
+    def _skip(self, now: int, distance: int) -> None:
+        """Leave out at once all but the last point that has passed: years in steps of a second take long."""
+        passed = max((now - self.point) // distance, 0)
+        if self.left is not None:
+            passed = min(passed, self.left)
+            self.left -= passed
+        self.point += passed * distance
+
+    def on_time(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+        more = self._step() and self._arm()
+        if more and self.spec.repeats:
+            self.parent.on_true(self, self.begin, False)
+            return
+        self.stop()
+        self.parent.on_true(self, self.begin, True)
+        if not more:
+            self.parent.on_false(self)
+
+    def waiting(self) -> dict[str, Any]:
+        return {"waiting_for": self.spec.shown, "since": self.since, "until": self.due}
+
+
+# ---------------------------------------------------------------- guards
+@dataclass(frozen=True, slots=True)
+class WithinSpec:
+    """``timer:within``, ``timer:withinmax``: `due` gives the end, `most` the number of matches that may pass."""
+
+    operand: PatternSpec
+    due: PatternFunction
+    most: PatternFunction | None
+
+    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
+        return WithinNode(self, matcher, parent, place)
+
+
+class WithinNode(TimerNode):
+    """Ends its operand at a time reckoned from the start (at that very time it is too late), or with a match."""
+
+    __slots__ = ("child", "left", "spec")
+
+    def __init__(self, spec: WithinSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
+        self.matcher = matcher
+        self.parent = parent
+        self.place = place
+        self.alive = False
+        self.serial = 0
+        self.spec = spec
+        self.child: StateNode | None = None
+        self.left: int | None = None
+
+    def start(self, match: PatternMatch) -> None:
+        matcher = self.matcher
+        self.begin = match
+        self.since = matcher.now
+        due = matcher.call(self.spec.due, match)
+        if self.spec.most is not None:
+            self.left = matcher.call(self.spec.most, match)
+        if due is None or due <= matcher.now or (self.left is None and self.spec.most is not None):
+            self.parent.on_false(self)
+            return
+        self.alive = True
+        matcher.arm(self, due)
+        self.child = self.spec.operand.new(matcher, self, 0)
+        self.child.start(match)
+
+    def on_time(self) -> None:
+        self.fail()
+
+    def stop(self) -> None:
+        if self.alive:
+            self.alive = False
+            self.matcher.disarm(self)
+            child, self.child = self.child, None
+            if child is not None:
+                child.stop()
+
+    def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
+        if self.left == 0:
+            self.fail()
+            return
+        if self.left is not None:
+            self.left -= 1
+            ended = ended or self.left <= 0
+        if ended:
+            self.stop()
+        self.parent.on_true(self, match, ended)
+
+    def on_false(self, child: StateNode) -> None:
+        if self.alive:
+            self.fail()
+
+    def below(self) -> Iterable[StateNode]:
+        return () if self.child is None else (self.child,)
+
+
+@dataclass(frozen=True, slots=True)
+class WhileSpec:
+    operand: PatternSpec
+    condition: PatternFunction
+
+    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
+        return WhileNode(self, matcher, parent, place)
+
+
+class WhileNode(UnaryStateNode):
+    """Passes matches on while the condition holds; the first other one is its end."""
+
+    __slots__ = ("condition",)
+
+    def __init__(self, spec: WhileSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
+        super().__init__(spec.operand, matcher, parent, place)
+        self.condition = spec.condition
+
+    def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
+        if self.matcher.call(self.condition, match):
+            if ended:
+                self.stop()
+            self.parent.on_true(self, match, ended)
+        else:
+            self.fail()
+
+    def on_false(self, child: StateNode) -> None:
+        if self.alive:
+            self.fail()
+
+
+@dataclass(slots=True)
+class CrontabTime:
+    """The next time of a crontab; `operands` gives the numbers in it. Errors: ValueError as `engine.crontab`."""
+
+    schedule: Crontab
+    operands: PatternFunction
+
+    def __call__(self, event: None, match: PatternMatch, partition: Any, now: int) -> int:
+        return self.schedule.next_time(now, self.operands(event, match, partition, now))

@@ -1,0 +1,399 @@
+"""A pattern of the plan as functions in generated source, and as the tree of specs that calls them.
+
+`PatternCodegen` writes into the source of a statement (or into one of its own); when that is loaded, `program` puts the
+functions where the tree needs them. Generated functions take (event, match, context partition, now).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.hashable import key_code
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.engine.fragments.unnest import write_unnest
+from cepbook.engine.patterns.atom_filters import AtomFilter, split_filter
+from cepbook.engine.patterns.atoms import AtomSpec
+from cepbook.engine.patterns.matcher import AtomGroup, PatternProgram
+from cepbook.engine.patterns.observers import (
+    CrontabTime,
+    ObserverSpec,
+    ScheduleSpec,
+    WhileSpec,
+    WithinSpec,
+    period_after,
+)
+from cepbook.engine.patterns.operators import AndSpec, EverySpec, FollowedBySpec, NotSpec, OrSpec, RepeatSpec
+from cepbook.engine.patterns.state_node import PatternFunction, PatternSpec
+from cepbook.engine.subscriptions.filter_index import IndexCondition, leading_conditions
+from cepbook.engine.time.crontab import CrontabSchedule as Crontab
+from cepbook.errors import Span
+from cepbook.lang.explain.statements import show_expr
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import pattern as p
+from cepbook.lang.types import BOOLEAN, EXACT_KEY_TYPES
+
+_OF_THE_MOMENT = (x.VariableRead, x.CurrentTimestamp, x.ContextProp, x.UserCall, x.EventOf)  # columns do not tell
+_EXACT = EXACT_KEY_TYPES  # equal to themselves, always
+
+
+class PatternCodegen:
+    """Writes the functions of one pattern; names begin with `prefix`."""
+
+    def __init__(self, pattern: p.Pattern, scope: CodeScope, prefix: str = "pattern") -> None:
+        self.pattern = pattern
+        self.source: SourceWriter = scope.source
+        self.tags = tuple(pattern.match_type.properties)
+        self._positions = {tag: i for i, tag in enumerate(self.tags)}
+        self._tagged = lower.property_codes({tag: f"m[{i}]" for tag, i in self._positions.items()}, p.MATCH_STREAM)
+        own = scope.at(props=self._tagged, partition="P", state="state_of(P)", now="now")
+        self._scope = own.at(events={p.EVENT_STREAM: "e"})
+        self._prefix = prefix
+        self._count = 0
+        self._parts = [split_filter(atom.filter) for atom in pattern.atoms]
+        self._namespace: Mapping[str, Any] = {}
+        self._moment = self.source.bind("_moment", period_after)
+        self._atoms = [self._atom(atom, parts) for atom, parts in zip(pattern.atoms, self._parts, strict=True)]
+        self._selects = {name: self._select(name) for name in self.types}
+        self._picks = {name: self._pick(name) for name in self.types}
+        self._root = self._build(pattern.root)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The event types of the atoms, each once."""
+        return tuple(dict.fromkeys(atom.event_type for atom in self.pattern.atoms))
+
+    def _conditions(self) -> dict[str, x.BoundExpr]:
+        """Of each type with only one atom what its events must pass."""
+        named = [atom.event_type for atom in self.pattern.atoms]
+        pairs = zip(named, self._parts, strict=True)
+        return {name: _all(parts.event) for name, parts in pairs if parts.event and named.count(name) == 1}
+
+    def program(self, namespace: Mapping[str, Any]) -> PatternProgram:
+        """The pattern, with the functions of the loaded source."""
+        self._namespace = namespace
+        atoms = tuple(make() for make in self._atoms)
+        groups = []
+        for name, select in self._selects.items():
+            own = tuple(atom for atom, node in zip(atoms, self.pattern.atoms, strict=True) if node.event_type == name)
+            pick = self._picks[name]
+            picking = None if pick is None else namespace[pick]
+            groups.append(AtomGroup(name, namespace[select], own, {}, picking, self._ways(name)))
+        of_pattern = self.pattern
+        return PatternProgram(
+            self._root(atoms),
+            self.tags,
+            atoms,
+            tuple(groups),
+            of_pattern.suppress_overlapping,
+            of_pattern.discard_partials,
+            self._conditions(),
+        )
+
+    # -------------------------------------------------------------- functions
+    def _new_name(self, kind: str = "") -> str:
+        """A name for one more function."""
+        self._count += 1
+        return f"{self._prefix}_{kind}{self._count - 1}"
+
+    def _function(
+        self, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], None], span: Span
+    ) -> Callable[[], PatternFunction]:
+        """Write a function over the events and tags that `exprs` read; returns what finds it when it is loaded."""
+        name = self._new_name()
+        with self.source.block(f"def {name}(e, m, P, now):", span):
+            write(self._reading(exprs))
+        return lambda: self._namespace[name]
+
+    def _reading(self, exprs: Sequence[x.BoundExpr]) -> CodeScope:
+        """Properties of the event into locals."""
+        names = lower.property_names(*exprs, at=p.EVENT_STREAM)
+        keys = [(f"p{i}", self.source.const(name, "n")) for i, name in enumerate(names)]
+        if keys:
+            with self.source.block("try:"):
+                for target, key in keys:
+                    self.source.line(f"{target} = e[{key}]")
+            with self.source.block("except KeyError:"):
+                for target, key in keys:
+                    self.source.line(f"{target} = e.get({key})")
+        return self._with(names)
+
+    def _with(self, names: Sequence[str]) -> CodeScope:
+        """The scope in which properties of the event are locals."""
+        own = {name: f"p{i}" for i, name in enumerate(names)}
+        return self._scope.at(props={**self._tagged, **lower.property_codes(own, p.EVENT_STREAM)})
+
+    def _returning(
+        self, exprs: Sequence[x.BoundExpr], code: Callable[[CodeScope], str], span: Span
+    ) -> Callable[[], PatternFunction]:
+        return self._function(exprs, lambda scope: self.source.line(f"return {code(scope)}", span), span)
+
+    def _condition(self, exprs: Sequence[x.BoundExpr]) -> Callable[[], PatternFunction] | None:
+        if not exprs:
+            return None
+        condition = _all(exprs)
+        return self._returning(exprs, lambda scope: lower.filter_condition(scope, condition), condition.span)
+
+    def _value(self, e: x.BoundExpr) -> Callable[[], PatternFunction]:
+        return self._returning([e], lambda scope: lower.value(scope, e), e.span)
+
+    def _key(self, exprs: Sequence[x.BoundExpr]) -> Callable[[], PatternFunction] | None:
+        """A key for a look-up; None where a part is null, or NaN, which equal nothing."""
+        if not exprs:
+            return None
+
+        def write(scope: CodeScope) -> None:
+            for i, e in enumerate(exprs):
+                self.source.line(f"k{i} = {lower.value(scope.at(deciding=True), e)}", e.span)
+                strange = "" if e.type.name in _EXACT else f" or k{i} != k{i}"
+                with self.source.block(f"if k{i} is None{strange}:"):
+                    self.source.line("return None")
+            names = [f"k{i}" for i in range(len(exprs))]
+            self.source.line(f"return {names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'}")
+
+        return self._function(exprs, write, exprs[0].span)
+
+    def _time(self, period: x.BoundExpr) -> Callable[[], PatternFunction]:
+        """The time a period after now."""
+        fixed = period.millis if isinstance(period, x.Period) and period.months is None else None
+        if isinstance(fixed, x.Const) and isinstance(fixed.value, int):
+            after = self.source.const(fixed.value)
+            return self._returning([period], lambda _: f"now + {after}", period.span)
+        parts = (period.months, period.millis) if isinstance(period, x.Period) else (None, period)
+
+        def code(scope: CodeScope) -> str:
+            months, units = ("0" if e is None else lower.value(scope, e) for e in parts)
+            return f"{self._moment}(now, {months}, {units}, {scope.calendar})"
+
+        return self._returning([period], code, period.span)
+
+    def _select(self, event_type: str) -> str:
+        """``select(e, P, now)``: which atoms of a type an event may satisfy, as bits."""
+        conditions = [
+            parts.event
+            for atom, parts in zip(self.pattern.atoms, self._parts, strict=True)
+            if atom.event_type == event_type
+        ]
+        name = self._new_name("select_")
+        source = self.source
+        with source.block(f"def {name}(e, P, now):"):
+            scope = self._reading([e for parts in conditions for e in parts])
+            if len(conditions) == 1:
+                code = lower.filter_condition(scope, _all(conditions[0])) if conditions[0] else "True"
+                source.line(f"return 1 if {code} else 0")
+                return name
+            source.line(f"found = {sum(1 << i for i, parts in enumerate(conditions) if not parts)}")
+            for i, parts in enumerate(conditions):
+                if parts:
+                    with source.block(f"if {lower.filter_condition(scope, _all(parts))}:", parts[0].span):
+                        source.line(f"found |= {1 << i}")
+            source.line("return found")
+        return name
+
+    def _pick(self, event_type: str) -> str | None:
+        """``pick(columns)``: of each event whether an atom may take it; None where columns alone do not tell."""
+        atoms = zip(self.pattern.atoms, self._parts, strict=True)
+        conditions = [parts.event for atom, parts in atoms if atom.event_type == event_type]
+        exprs = [e for parts in conditions for e in parts]
+        if not all(conditions) or any(isinstance(q, _OF_THE_MOMENT) for e in exprs for q in x.walk(e)):
+            return None
+        names = lower.property_names(*exprs, at=p.EVENT_STREAM)
+        if not names:
+            return None
+        name, source = self._new_name("pick_"), self.source
+        scope = self._with(names)
+        wanted = " or ".join(lower.truth(scope, _all(parts)) for parts in conditions)
+        with source.block(f"def {name}(columns):"):
+            columns = ", ".join(f"columns[{source.const(name, 'n')}]" for name in names)
+            rows = ", ".join(f"p{i}" for i in range(len(names)))
+            each = columns if len(names) == 1 else f"zip({columns})"
+            source.line(f"return [{wanted} for {rows} in {each}]")
+        return name
+
+    def _ways(self, event_type: str) -> tuple[tuple[IndexCondition, ...], ...]:
+        """The simple conditions of each atom of a type, where no condition of it needs more; else none."""
+        atoms = zip(self.pattern.atoms, self._parts, strict=True)
+        conditions = [parts.event for atom, parts in atoms if atom.event_type == event_type]
+        ways = tuple(leading_conditions(each) for each in conditions)
+        whole = all(len(way) == len(each) > 0 for way, each in zip(ways, conditions, strict=True))
+        return ways if whole else ()
+
+    # -------------------------------------------------------------- atoms
+    def _atom(self, atom: p.Atom, parts: AtomFilter) -> Callable[[], AtomSpec]:
+        test = self._condition(parts.event)
+        event_key = self._key([event for event, _ in parts.keys])
+        match_key = self._key([match for _, match in parts.keys])
+        bound = parts.bound
+        event_bound = None if bound is None else self._key([bound.event])
+        match_bound = None if bound is None else self._key([bound.match])
+        rest = self._condition(parts.rest)
+        unfold = self._unfold(atom)
+        stays = any(isinstance(n, p.EveryPattern) and n.operand is atom for n in p.walk(self.pattern.root))
+        return lambda: AtomSpec(
+            number=atom.number,
+            shown=atom_text(atom),
+            position=None if atom.tag is None else self._positions[atom.tag],
+            consume=atom.consume,
+            stays=stays,
+            test=_found(test),
+            event_key=_found(event_key),
+            match_key=_found(match_key),
+            event_bound=_found(event_bound),
+            match_bound=_found(match_bound),
+            op=None if bound is None else bound.op,
+            rest=_found(rest),
+            unfold=_found(unfold),
+        )
+
+    def _unfold(self, atom: p.Atom) -> Callable[[], PatternFunction] | None:
+        if not atom.contained:
+            return None
+        name = self._new_name()
+        write_unnest(atom.contained, self._scope, name, "e, m, P, now")
+        return lambda: self._namespace[name]
+
+    # -------------------------------------------------------------- the tree
+    def _build(self, node: p.PatternExpr) -> _Make:
+        """Write what `node` needs; returns what makes its spec, given those of the atoms."""
+        match node:
+            case p.Atom():
+                return lambda atoms: atoms[node.number]
+            case p.FollowedByPattern():
+                steps = [self._build(operand) for operand in node.operands]
+                maxima = [None, *(None if e is None else self._value(e) for e in node.maxima)]
+                return lambda atoms: FollowedBySpec(
+                    tuple(step(atoms) for step in steps), tuple(_found(maximum) for maximum in maxima)
+                )
+            case p.LogicalPattern():
+                return self._logical(node)
+            case p.NotPattern():
+                below = self._build(node.operand)
+                return lambda atoms: NotSpec(below(atoms))
+            case p.EveryPattern():
+                return self._every(node)
+            case p.RepeatPattern():
+                return self._repeat(node)
+            case p.WithinGuard():
+                below, due = self._build(node.operand), self._time(node.period)
+                most = None if node.count is None else self._value(node.count)
+                return lambda atoms: WithinSpec(below(atoms), due(), _found(most))
+            case p.WhileGuard():
+                below = self._build(node.operand)
+                asked = node.condition
+                condition = self._returning([asked], lambda scope: lower.truth(scope, asked), asked.span)
+                return lambda atoms: WhileSpec(below(atoms), condition())
+        return self._observer(node)
+
+    def _logical(self, node: p.LogicalPattern) -> _Make:
+        operands = [self._build(operand) for operand in node.operands]
+        if node.op == "or":
+            return lambda atoms: OrSpec(tuple(operand(atoms) for operand in operands))
+        tags = tuple(self._tags(operand) for operand in node.operands)
+        negated = tuple(isinstance(operand, p.NotPattern) for operand in node.operands)
+        return lambda atoms: AndSpec(tuple(operand(atoms) for operand in operands), tags, negated)
+
+    def _tags(self, node: p.PatternExpr) -> tuple[int, ...]:
+        below = [n.tag for n in p.walk(node) if isinstance(n, p.Atom)]
+        return tuple(self._positions[tag] for tag in below if tag is not None)
+
+    def _every(self, node: p.EveryPattern) -> _Make:
+        below = self._build(node.operand)
+        respawns = not isinstance(node.operand, (p.Atom, p.ScheduleTimer))
+        restarts = not isinstance(node.operand, p.ScheduleTimer)
+        keys = expiry = None
+        if node.keys is not None:
+            keys = self._returning(node.keys, lambda scope: self._frozen(scope, node.keys or ()), node.span)
+            expiry = None if node.expiry is None else self._time(node.expiry)
+        return lambda atoms: EverySpec(below(atoms), respawns, restarts, _found(keys), _found(expiry))
+
+    def _frozen(self, scope: CodeScope, exprs: Sequence[x.BoundExpr]) -> str:
+        """A tuple of values as a key; arrays count by content, null is a value."""
+        codes = [key_code(self.source, lower.value(scope, e), e.type) for e in exprs]
+        return "(" + "".join(f"{code}, " for code in codes) + ")"
+
+    def _repeat(self, node: p.RepeatPattern) -> _Make:
+        below = self._build(node.operand)
+        until = None if node.until is None else self._build(node.until)
+        check = self.source.bind("_bounds", repeat_bounds)
+        given = [e for e in (node.low, node.high) if e is not None]
+
+        def code(scope: CodeScope) -> str:
+            low = "1" if node.low is None else lower.value(scope, node.low)  # checked like a given one
+            high = "_ABSENT" if node.high is None else lower.value(scope, node.high)
+            return f"{check}({low}, {high}, {node.low is not None})"
+
+        self.source.bind("_ABSENT", NO_UPPER_BOUND)
+        limits = self._returning(given, code, node.span)
+        tags = tuple(self._positions[tag] for tag in node.tags)
+        return lambda atoms: RepeatSpec(below(atoms), None if until is None else until(atoms), limits(), tags)
+
+    def _observer(self, node: p.PatternExpr) -> _Make:
+        if isinstance(node, p.IntervalTimer):
+            due = self._time(node.period)
+            interval = f"timer:interval({_shown(node.period)})"
+            return lambda _: ObserverSpec(interval, due())
+        if isinstance(node, p.CrontabTimer):
+            schedule = Crontab(node.crontab, self._scope.second)
+            numbers = schedule.operands
+            operands = self._returning(numbers, lambda scope: self._values(scope, numbers), node.span)
+            return lambda _: ObserverSpec("timer:at", CrontabTime(schedule, operands()))
+        if not isinstance(node, p.ScheduleTimer):
+            raise TypeError(f"no rule for {type(node).__name__}")
+        points = [node.date, node.repetitions]
+        given = self._returning(
+            [e for e in points if e is not None],
+            lambda scope: "(" + ", ".join("None" if e is None else lower.value(scope, e) for e in points) + ")",
+            node.span,
+        )
+        after = None if node.period is None else self._time(node.period)
+        over = [n for n in p.walk(self.pattern.root) if any(operand is node for operand in p.operands(n))]
+        repeats = not over or isinstance(over[0], p.EveryPattern)
+        even = not (isinstance(node.period, x.Period) and node.period.months is not None)
+        return lambda _: ScheduleSpec("timer:schedule", given(), _found(after), even, repeats, node.delayed)
+
+    def _values(self, scope: CodeScope, exprs: Sequence[x.BoundExpr]) -> str:
+        return "(" + "".join(f"{lower.value(scope, e)}, " for e in exprs) + ")"
+
+
+_Make = Callable[[Sequence[AtomSpec]], PatternSpec]
+NO_UPPER_BOUND = -1
+
+
+def repeat_bounds(low: int | None, high: int | None, has_low: bool) -> tuple[int, int | None]:
+    """(lowest, highest) number of matches of a repeat, None for no highest; the lowest of a range may be 0.
+
+    Errors: ValueError for null, for too low ones, and backwards.
+    """
+    if low is None or high is None:
+        raise ValueError("a bound of a repeat is null")
+    if low < 0 or (high != NO_UPPER_BOUND and high < 1):
+        raise ValueError(f"a bound of a repeat is too low: {low if low < 0 else high}")
+    if high != NO_UPPER_BOUND and has_low and low > high:
+        raise ValueError(f"the bounds of a repeat run backwards: {low} to {high}")
+    return low if has_low else 0, None if high == NO_UPPER_BOUND else high
+
+
+def _found(function: Callable[[], PatternFunction] | None) -> PatternFunction | None:
+    return None if function is None else function()
+
+
+def _all(exprs: Sequence[x.BoundExpr]) -> x.BoundExpr:
+    first = exprs[0]
+    if len(exprs) == 1:
+        return first
+    return x.Logic(BOOLEAN, "and", tuple(exprs), span=first.span)
+
+
+def _shown(e: x.BoundExpr) -> str:
+    return show_expr(e).replace(f"[{p.MATCH_STREAM}].", "")
+
+
+def atom_text(atom: p.Atom) -> str:
+    """The atom as a user would write it."""
+    tag = "" if atom.tag is None else f"{atom.tag}="
+    conditions = ", ".join(_shown(part) for part in x.conjuncts(atom.filter))
+    condition = f"({conditions})" if conditions else ""
+    brackets = "".join(f"[{show_expr(step.path)}]" for step in atom.contained)
+    return f"{tag}{atom.event_type}{condition}{brackets}"

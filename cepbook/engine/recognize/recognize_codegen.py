@@ -1,0 +1,253 @@
+"""match_recognize of the plan as functions in generated source, and as the form that calls them.
+
+In conditions and measures ``m`` holds the rows of a match by variable, ``e`` is the tested row, ``h`` are the rows
+before it, ``S`` is the statement's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.hashable import key_code
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.engine.patterns.observers import period_after
+from cepbook.engine.recognize.match_view import GuardedTransition, RecognizeProgram, Transition
+from cepbook.engine.recognize.row_aggregates import last_run_row, row_aggregate, run_length, run_row_at, run_rows
+from cepbook.errors import Refusal
+from cepbook.lang.explain.recognize import show_row_variable
+from cepbook.lang.explain.statements import show_expr
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes as p
+from cepbook.lang.plan.relational import CURRENT_ROW, MATCHED_ROWS
+from cepbook.lang.plan.row_pattern import END_OF_MATCH, compile_automaton
+from cepbook.lang.rewrite.expressions import rebuild_expr
+
+RECOGNIZE_PROGRAM = "recognize_form"
+_ROWS: dict[str, Literal["first", "last", "number"]] = {
+    "array.firstOf": "first",
+    "array.lastOf": "last",
+    "array.countOf": "number",
+}
+
+
+class RecognizeCodegen:
+    """Writes the functions of one match_recognize. `scope` is that of the statement."""
+
+    def __init__(self, node: p.Recognition, scope: CodeScope, *, leaves: bool) -> None:
+        self.node = node
+        self.source: SourceWriter = scope.source
+        self.leaves = leaves
+        self.automaton = compile_automaton(node.pattern)
+        self._base = scope.at(now="now", row=self._of_row)
+        names = [variable.name for variable in node.variables]
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._rows = self.source.bind("_rows_of", run_rows)
+        self._depth = 0
+
+    def write(self) -> None:
+        """Write all functions."""
+        node = self.node
+        if node.predicate is not None:
+            self._function("admits", "e, S, now", [node.predicate], partial(self._truth, node.predicate))
+        if node.keys:
+            self._function("partition", "e, S, now", node.keys, self._key)
+        for number, variable in enumerate(node.variables):
+            if variable.condition is not None:
+                e = rebuild_expr(variable.condition, _direct)
+                self._function(f"defined{number}", "e, h, m, S, now", [e], partial(self._truth, e))
+        self._measures()
+        if node.interval is not None:
+            self._due(node.interval)
+        with self.source.block("def too_many(most):"):
+            text = self.source.const(
+                "more than {:,} matches are open at once: those of this partition are given up "
+                "(Config.recognize_limit; a narrower define, an interval or a window keeps them few)"
+            )
+            self.source.line(f"raise OverflowError({text}.format(most))", node.span)
+
+    def form(self, namespace: Mapping[str, Any]) -> RecognizeProgram:
+        """What running states are given."""
+        node = self.node
+        conditions = [v.condition for v in node.variables]
+        ways = self._ways(namespace)
+        earliest = node.skip == "past last row" and not node.all_matches
+        prior = [e.index for c in conditions if c is not None for e in x.walk(c) if isinstance(e, x.Prior)]
+        return RecognizeProgram(
+            ways=ways,
+            alike=tuple(all(way.alone for way in some) for some in ways),
+            earliest=earliest,
+            bounded=earliest and node.interval is None and not self.leaves,
+            names=tuple(v.name for v in node.variables),
+            many=tuple(v.many for v in node.variables),
+            runs=any(v.many for v in node.variables),
+            variables=self.automaton.variables,
+            back=max(prior, default=0),
+            admits=namespace.get("admits"),
+            key=namespace.get("partition"),
+            measures=namespace["measures"],
+            due=namespace.get("interval"),
+            too_many=namespace["too_many"],
+            skip=node.skip,
+            all_matches=node.all_matches,
+            or_terminated=node.or_terminated,
+            leaves=self.leaves,
+            waiting=tuple(show_row_variable(v, show_expr) for v in node.variables),
+            namespace=namespace,
+        )
+
+    # -------------------------------------------------------------- facts
+    def _ways(self, namespace: Mapping[str, Any]) -> tuple[tuple[GuardedTransition, ...], ...]:
+        """What may follow each position, and at last what a match begins with."""
+        variables, follow = self.automaton.variables, self.automaton.follow
+        reads = tuple(self._reads(v.condition) for v in self.node.variables)
+        ahead = self._ahead(reads)
+        ways: list[GuardedTransition] = []
+        for target, number in enumerate(variables):
+            variable, behind = self.node.variables[number], follow[target]
+            condition = None if variable.condition is None else namespace[f"defined{number}"]
+            ends, goes = END_OF_MATCH in behind, any(each != END_OF_MATCH for each in behind)
+            move = Transition(target, number, variable.many, ends, goes, ahead[target])
+            ways.append(GuardedTransition(move, number, condition, not reads[number]))
+        following = [*follow, self.automaton.start]
+        return tuple(tuple(ways[each] for each in some if each != END_OF_MATCH) for some in following)
+
+    def _reads(self, e: x.BoundExpr | None) -> tuple[int, ...]:
+        """The variables whose rows a condition reads."""
+        parts = [] if e is None else x.walk(e)
+        read = {part.name for part in parts if isinstance(part, x.Prop) and part.stream == MATCHED_ROWS}
+        return tuple(sorted(self._numbers[name.removesuffix("[]")] for name in read))
+
+    def _ahead(self, reads: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+        """Of each position the variables that conditions of all that may come behind it read."""
+        variables, follow = self.automaton.variables, self.automaton.follow
+        before: list[list[int]] = [[] for _ in variables]
+        for position, following in enumerate(follow):
+            for each in following:
+                if each != END_OF_MATCH:
+                    before[each].append(position)
+        ahead: list[set[int]] = [set() for _ in variables]
+        open_ = [(at, set(reads[variables[each]])) for each in range(len(variables)) for at in before[each]]
+        while open_:
+            position, more = open_.pop()
+            new = more - ahead[position]
+            if new:
+                ahead[position] |= new
+                open_ += [(each, new) for each in before[position]]
+        return tuple(tuple(sorted(each)) for each in ahead)
+
+    # -------------------------------------------------------------- functions
+    def _function(
+        self, name: str, parameters: str, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], None]
+    ) -> None:
+        """Write a function over the tested row; properties of it are locals."""
+        with self.source.block(f"def {name}({parameters}):", exprs[0].span):
+            write(self._tested(exprs))
+
+    def _tested(self, exprs: Sequence[x.BoundExpr]) -> CodeScope:
+        own: dict[str, str] = {}
+        for number, name in enumerate(lower.property_names(*exprs, at=CURRENT_ROW)):
+            own[name] = f"p{number}"
+            self.source.line(f"p{number} = e.get({self.source.const(name, 'n')})")
+        return self._base.at(
+            props={**lower.property_codes(own, CURRENT_ROW), **self._matched}, events={CURRENT_ROW: "e"}
+        )
+
+    @property
+    def _matched(self) -> dict[tuple[int, str], str]:
+        """The rows of variables."""
+        found: dict[tuple[int, str], str] = {}
+        for number, variable in enumerate(self.node.variables):
+            found[MATCHED_ROWS, variable.name] = f"{self._rows}(m[{number}])" if variable.many else f"m[{number}]"
+            found[MATCHED_ROWS, f"{variable.name}[]"] = f"{self._rows}(m[{number}])"
+        return found
+
+    def _truth(self, e: x.BoundExpr, scope: CodeScope) -> None:
+        self.source.line(f"return {lower.truth(scope, e)}", e.span)
+
+    def _key(self, scope: CodeScope) -> None:
+        codes = [key_code(self.source, lower.value(scope, e), e.type) for e in self.node.keys]
+        self.source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
+
+    def _measures(self) -> None:
+        """``measures(m, S, now)``: the event of a match."""
+        source = self.source
+        scope = self._base.at(props=self._matched, events={})
+        with source.block("def measures(m, S, now):"):
+            values = [(c, lower.value(scope, rebuild_expr(c.value, _direct))) for c in self.node.measures]
+            columns = [f"{source.const(c.name, 'n')}: {source.part(c.value.span)}{code}" for c, code in values]
+            source.line(f"return {{{', '.join(columns)}}}", self.node.span)
+
+    def _due(self, period: x.BoundExpr) -> None:
+        """``interval(since, S, now)``: the time a period after `since`."""
+        parts = (period.months, period.millis) if isinstance(period, x.Period) else (None, period)
+        scope = self._base.at(props={}, events={})
+        with self.source.block("def interval(since, S, now):"):
+            months, units = ("0" if e is None else lower.value(scope, e) for e in parts)
+            call = f"{self.source.bind('_moment', period_after)}(since, {months}, {units}, {scope.calendar})"
+            self.source.line(f"return {call}", period.span)
+
+    # -------------------------------------------------------------- what depends on rows
+    def _of_row(self, e: x.BoundExpr) -> str:
+        if isinstance(e, x.Prior):
+            return self._prior(e)
+        if isinstance(e, x.MeasureAggregate):
+            return self._folded(e)
+        if isinstance(e, x.MatchedRow):
+            return self._one(e)
+        raise Refusal("no-row", f"{type(e).__name__.lower()} has no meaning in match_recognize")
+
+    def _prior(self, e: x.Prior) -> str:
+        """The value of a row before the tested one, which is itself number 0."""
+        row = "e" if e.index == 0 else f"h[-{e.index}]"
+        names = lower.property_names(e.value, at=CURRENT_ROW)
+        props = {(CURRENT_ROW, name): f"{row}.get({self.source.const(name, 'n')})" for name in names}
+        value = lower.value(self._base.at(props=props, events={CURRENT_ROW: row}), e.value)
+        return value if e.index == 0 else f"({value} if len(h) >= {e.index} else None)"
+
+    def _one(self, e: x.MatchedRow) -> str:
+        """A row of a variable, or how many there are."""
+        assert isinstance(e.rows, x.Prop)
+        run = f"m[{self._numbers[e.rows.name.removesuffix('[]')]}]"
+        if e.index is None:
+            if e.which == "first":
+                return f"({run}[5] if {run} is not None else None)"
+            helper = last_run_row if e.which == "last" else run_length
+            return f"{self.source.bind(f'_{helper.__name__}', helper)}({run})"
+        return f"{self.source.bind('_row_at', run_row_at)}({run}, {e.index})"
+
+    def _folded(self, e: x.MeasureAggregate) -> str:
+        """An aggregate over the rows of a variable."""
+        row = f"r{self._depth}"
+        exprs = [e.value, *([] if e.filter is None else [e.filter])]
+        names = lower.property_names(*exprs, at=CURRENT_ROW)
+        props = {(CURRENT_ROW, name): f"{row}.get({self.source.const(name, 'n')})" for name in names}
+        self._depth += 1
+        inner = self._base.at(props={**self._matched, **props}, events={CURRENT_ROW: row})
+        value = lower.value(inner, e.value)
+        test = "" if e.filter is None else f" if {lower.truth(inner, e.filter)}"
+        self._depth -= 1
+        rows = lower.value(self._base.at(props=self._matched), e.rows)
+        fold = self.source.const(row_aggregate(e.name, e.type, e.distinct), "fold")
+        return f"{fold}([{value} for {row} in {rows} or (){test}])"
+
+
+def _direct(e: x.BoundExpr) -> x.BoundExpr:
+    """`e`, where it reads one row of a variable, or counts them, without listing the others."""
+    if isinstance(e, x.MethodCall) and e.name in _ROWS and not e.args and _are_rows(e.receiver):
+        return x.MatchedRow(e.type, _ROWS[e.name], e.receiver, span=e.span)
+    if (
+        isinstance(e, x.IndexAccess)
+        and _are_rows(e.target)
+        and isinstance(e.index, x.Const)
+        and type(e.index.value) is int
+    ):
+        return x.MatchedRow(e.type, "at", e.target, e.index.value, span=e.span)
+    return e
+
+
+def _are_rows(e: x.BoundExpr) -> bool:
+    return isinstance(e, x.Prop) and e.stream == MATCHED_ROWS and e.type.of is not None

@@ -1,0 +1,133 @@
+"""Aggregates over the rows of a variable, in measures of match_recognize: all values are there at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from cepbook.engine.aggregates.accumulators import ACCUMULATORS, Accumulator, StandardDeviation
+from cepbook.engine.expressions.hashable import hashable
+from cepbook.lang.java.numbers import to_float32, wrap
+from cepbook.lang.registry.aggregates import aggregate_row
+from cepbook.lang.types import BITS, Type
+
+RowAggregate = Callable[[list[Any]], Any]
+
+
+# The rows of a variable that may have several: an earlier run or None, a log of rows, of which those from one index to
+# another (exclusive) are the last ones of the run, the number of all its rows, and the first of them.
+RowRun = tuple[Any, list[Any], int, int, int, Any]
+
+
+def run_rows(run: RowRun | None) -> list[Any] | None:
+    """The rows of a variable, as a list of its own; None without any."""
+    if run is None:
+        return None
+    earlier, log, start, stop, _, _ = run
+    found = log[start:stop]
+    while earlier is not None:
+        earlier, log, start, stop, _, _ = earlier
+        found[:0] = log[start:stop]
+    return found
+
+
+def run_row_at(run: RowRun | None, index: int) -> Any:
+    """The row of an index from 0; None where there is none."""
+    if run is None or not 0 <= index < run[4]:
+        return None
+    if index == 0:
+        return run[5]
+    back = run[4] - index
+    while True:
+        earlier, log, start, stop, _, _ = run
+        if back <= stop - start:
+            return log[stop - back]
+        back -= stop - start
+        run = earlier
+
+
+def last_run_row(run: RowRun | None) -> Any:
+    """The last row; None without any."""
+    return None if run is None else run[1][run[3] - 1]
+
+
+def run_length(run: RowRun | None) -> int | None:
+    """How many rows; None without any (recorded: a group variable that is empty)."""
+    return None if run is None else run[4]
+
+
+def row_aggregate(name: str, type_: Type, distinct: bool) -> RowAggregate:
+    """The aggregate `name` with a result of `type_`, of a list of values."""
+    found = _TYPED[name](type_) if name in _TYPED else _FOLDS.get(name)
+    if found is None:
+        raise ValueError(f"no aggregate {name}")
+    if aggregate_row(name).nulls == "kept":
+        return found
+    of_values = found
+
+    def present(values: list[Any]) -> Any:
+        return of_values(_different(values) if distinct else [value for value in values if value is not None])
+
+    return present
+
+
+def _different(values: Sequence[Any]) -> list[Any]:
+    return list({hashable(value): value for value in reversed(values) if value is not None}.values())[::-1]
+
+
+def _sum(type_: Type) -> RowAggregate:
+    bits = BITS.get(type_.name)
+
+    def total(values: list[Any]) -> Any:
+        if not values:
+            return None
+        found = values[0]
+        for value in values[1:]:
+            found = found + value
+        if type_.name == "float":
+            return to_float32(found)
+        return found if bits is None else wrap(found, bits)
+
+    return total
+
+
+def _average(values: list[Any]) -> Any:
+    return sum(values) / len(values) if values else None
+
+
+def _median(values: list[Any]) -> Any:
+    if not values:
+        return None
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def _spread(values: list[Any]) -> StandardDeviation:
+    found = StandardDeviation()
+    for value in values:
+        found.enter(value)
+    return found
+
+
+def _accumulated(made: Callable[[], Accumulator], values: list[Any]) -> Any:
+    found = made()
+    for value in values:
+        found.enter(value)
+    return found.value()
+
+
+_FOLDS: dict[str, RowAggregate] = {
+    "count": len,
+    "avg": _average,
+    "min": lambda values: min(values, default=None),
+    "max": lambda values: max(values, default=None),
+    "first": lambda values: values[0] if values else None,
+    "last": lambda values: values[-1] if values else None,
+    "window": lambda values: list(values) if values else None,
+    "median": _median,
+    "stddev": lambda values: _spread(values).sample(),
+    "stddevpop": lambda values: _spread(values).population(),
+    **{name: partial(_accumulated, made) for name, made in ACCUMULATORS.items()},
+}
+_TYPED: dict[str, Callable[[Type], RowAggregate]] = {"sum": _sum}  # of the type of their value

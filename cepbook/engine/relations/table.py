@@ -1,0 +1,307 @@
+"""Tables at run time: rows by key, with plain columns and the cells of aggregation columns.
+
+An item is (ordinal, cells, row). The cells are one flat list (`cepbook.engine.aggregates.table_columns`), the last of
+them the
+row, a dict of all columns: what feeds an aggregation column keeps its value there up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cepbook.engine.aggregates.incremental import AggregateCodegen, Eviction
+from cepbook.engine.aggregates.table_columns import table_column_cells
+from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.delivery.delta import Row
+from cepbook.engine.expressions.hashable import key_code, unhashed
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import ScopeFactory
+from cepbook.engine.relations.relation import ItemKey
+from cepbook.engine.relations.store import Item, PendingChanges, Store
+from cepbook.engine.relations.store_indexes import IndexName, IndexRequest
+from cepbook.engine.statements.on_set import statement_program
+from cepbook.engine.windows.window_view import PassThroughView
+from cepbook.lang.java.hashes import in_hash_order
+from cepbook.lang.plan import nodes as p
+from cepbook.lang.plan.catalog import StoreType
+from cepbook.lang.registry.aggregates import aggregate_row
+
+
+class TableRows(PassThroughView):
+    """The items of a table by key."""
+
+    __slots__ = ("items",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: dict[Any, Item] = {}
+
+    def contents(self) -> Iterable[Item]:
+        return self.items.values()
+
+    def shown(self) -> Iterable[Item]:
+        return in_hash_order(self.items)
+
+    def retained(self) -> int:
+        return len(self.items)
+
+
+class Table(Store):
+    """A table that runs. Nobody is told of its changes: who reads it, looks into its rows or indexes.
+
+    Aggregation columns change where they stand, so there are no indexes on them. For its `followers` it notes which
+    keys were touched since each follower last asked: so aggregates of all its rows need not be read anew.
+    """
+
+    def __init__(
+        self, type_: StoreType, columns: Iterable[str], changes: PendingChanges, program: StatementProgram
+    ) -> None:
+        super().__init__(type_, columns, changes, False)
+        self._program = program
+        self._alone = type_.context is None  # there is one state
+        self.followers: dict[str, tuple[object, dict[Any, None]]] = {}  # what each has read, and keys since then
+
+    def _state(self, partition: Any) -> Any:
+        return self.owner.state if self._alone else self.owner.state_of(partition)
+
+    # -------------------------------------------------------------- reading
+    def read(self, partition: Any, key: Any, column: str) -> Any:
+        """The column of the row under `key`; null if there is none."""
+        item = self._state(partition)[1].items.get(key)
+        return None if item is None else item[1][-1][column]
+
+    def held(self, partition: Any, key: Any, column: str) -> Any:
+        """What the events of a column are held in, of the row under `key`; null if there is none."""
+        item = self._state(partition)[1].items.get(key)
+        return None if item is None else self._program["HELD"][column](item[1])
+
+    def row(self, partition: Any, key: Any) -> Row:
+        """The row under `key`, or one of nulls."""
+        item = self._state(partition)[1].items.get(key)
+        return dict.fromkeys(self.columns) if item is None else dict(item[1][-1])
+
+    def keys(self, partition: Any) -> list[Any]:
+        """All keys; of several columns each is an array."""
+        found = [unhashed(key) for key in in_hash_order({key: key for key in self._state(partition)[1].items})]
+        return found if len(self.type.keys) == 1 else [list(key) for key in found if isinstance(key, tuple)]
+
+    # -------------------------------------------------------------- followers
+    def follow(self, name: str, known: object) -> None:
+        """`name` has read all rows; `known` is a part of its state, so that one from elsewhere is no follower's."""
+        self.followers[name] = known, {}
+
+    def since(self, name: str, known: object) -> dict[Any, None] | None:
+        """The keys that were touched since `name` asked for them; None if it must read all rows, and `follow`."""
+        found = self.followers.get(name)
+        if found is None or found[0] is not known:
+            return None
+        if found[1]:
+            self.followers[name] = known, {}
+        return found[1]
+
+    def unfollow(self, name: str) -> None:
+        """`name` does not ask any more."""
+        self.followers.pop(name, None)
+
+    def touch(self, key: Any) -> None:
+        """What stands under this key is, or is about to be, another."""
+        for _, keys in self.followers.values():
+            keys[key] = None
+
+    # -------------------------------------------------------------- into table
+    def items(self, partition: Any) -> dict[Any, Item]:
+        """All items by key."""
+        found: dict[Any, Item] = self._state(partition)[1].items
+        return found
+
+    def cells(self, partition: Any, key: Any) -> list[Any]:
+        """The cells of the row under `key`, which is made if there is none."""
+        state = self.owner.state if self._alone else self.owner.state_of(partition)
+        item = state[1].items.get(key)
+        if item is None:
+            row = dict.fromkeys(self.columns)
+            keys = (key,) if len(self.type.keys) == 1 else key
+            row.update(zip(self.type.keys, map(unhashed, keys), strict=True))
+            item = self._put(state, key, row)
+        found: list[Any] = item[1]
+        return found
+
+    def peek(self, partition: Any, key: Any) -> list[Any]:
+        """The cells of the row under `key`, or those of a row that is not there."""
+        item = self._state(partition)[1].items.get(key)
+        return self.fresh({}) if item is None else item[1]
+
+    def fresh(self, row: Row) -> list[Any]:
+        """The cells of a new row."""
+        made: list[Any] = self._program["new_cells"](row)
+        return made
+
+    def blank(self, row: Row, names: Sequence[str]) -> None:
+        """Give aggregation columns of a row the values that they begin with."""
+        begin = self.fresh({})[-1]
+        row.update((name, begin[name]) for name in names)
+
+    def renew(self, item: Item, names: Sequence[str]) -> None:
+        """Aggregation columns of a row begin anew."""
+        begin, places = self.fresh({}), self._program["PLACES"]
+        for name in names:
+            item[1][places[name]] = begin[places[name]]
+        self.touch(self.key(item[-1]))
+
+    def functions(self, partition_of: Callable[[Any], Any]) -> dict[str, Callable[..., Any]]:
+        return {**super().functions(partition_of), "blank": self.blank, "renew": self.renew}
+
+    def _put(self, state: Any, key: Any, row: Row) -> Item:
+        cells = self.fresh(row)
+        self.touch(key)
+        state[3] += 1
+        item = state[1].items[key] = (state[3], cells, cells[-1])
+        if state[2] is not None:
+            state[2].enter(item)
+        return item
+
+    # -------------------------------------------------------------- changes by statements
+    def key(self, row: Row) -> Any:
+        """The key of a row."""
+        return self._program["key_of"](row)
+
+    def inserted(self, row: Row, partition: Any = None) -> None:
+        """Errors: ValueError when there is a row of this key, or of a unique index."""
+        self._insert(self._state(partition), {name: row.get(name) for name in self.columns})
+
+    def partitions_of(self, row: Row) -> None:
+        return None
+
+    def refusal(self, state: Any, rows: Iterable[Row]) -> str | None:
+        keys: set[Any] = set()
+        for row in rows:
+            key = self.key(row)
+            if key in keys or key in state[1].items:
+                return self._taken(row)
+            keys.add(key)
+        return super().refusal(state, rows)
+
+    def _insert(self, state: Any, row: Row) -> None:
+        key = self.key(row)
+        if key in state[1].items:
+            raise ValueError(self._taken(row))
+        clash = self._clash(state, row, (), ())
+        if clash is not None:
+            raise ValueError(clash)
+        self._put(state, key, row)
+
+    def _taken(self, row: Row) -> str:
+        keys = ", ".join(f"{name} = {row[name]!r}" for name in self.type.keys)
+        return f"table `{self.name}` has a row {f'with {keys}' if keys else ''} already".replace("  ", " ")
+
+    def admit(self, state: Any, change: Any, now: int) -> Any:
+        return change
+
+    def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
+        """Rows are taken out, changed, inserted; a changed row keeps its cells. Errors: as `inserted`, before all."""
+        items = state[1].items
+        if len(new) == 1 and len(old) == 1 and new[0][1] is old[0]:
+            row, key = new[0][0], self.key(new[0][0])
+            if key == self.key(old[0][-1]):
+                self._exchange(state, key, old[0], row)
+                return
+        changed = {origin[0]: row for row, origin in new if origin is not None}
+        gone = dict.fromkeys(self.key(item[-1]) for item in old)
+        after: set[Any] = set()
+        for row, _ in new:
+            key = self.key(row)
+            if key in after or (key in items and key not in gone):
+                raise ValueError(self._taken(row))
+            after.add(key)
+        for key in gone:
+            self.touch(key)
+        stays = {self.key(row) for row in changed.values()}  # in its place
+        for item in old:
+            if self.key(item[-1]) not in stays:
+                del items[self.key(item[-1])]
+            if state[2] is not None and item[0] not in changed:
+                state[2].leave(item)
+        for row, origin in new:
+            if origin is None:
+                self._insert(state, row)
+                continue
+            made = changed[origin[0]]
+            self._exchange(state, self.key(made), origin, made)
+
+    def _exchange(self, state: Any, key: Any, origin: Item, row: Row) -> None:
+        """Another row takes the place of `origin`, and has its cells."""
+        self.touch(key)
+        origin[1][-1] = row
+        item = state[1].items[key] = (origin[0], origin[1], row)
+        if state[2] is not None:
+            state[2].replace(origin, item)
+
+    # -------------------------------------------------------------- indexes
+    def keeps(self, want: IndexRequest) -> bool:
+        return want.kind not in ("key", "rows")
+
+    def looking(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
+        if self.keeps(want):
+            return super().looking(want, name, key, lasting)
+        return lambda state: state[1].items
+
+    def serves(self, want: IndexRequest) -> bool:
+        primary = bool(self.type.keys) and {*self.type.keys} <= {*want.columns}
+        return want.kind == "key" or (primary and want.kind == "hash") or super().serves(want)
+
+    def _some(self, state: Any, want: IndexRequest) -> Callable[[Any], Iterable[Item]] | None:
+        keys, items = self.type.keys, state[1].items
+        if not keys or not set(keys) <= set(want.columns):
+            return super()._some(state, want)
+        places = [want.columns.index(name) for name in keys]
+
+        def one(key: Any) -> Iterable[Item]:
+            item = items.get(key[places[0]] if len(places) == 1 else tuple(key[place] for place in places))
+            return () if item is None else (item,)
+
+        return one
+
+
+def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -> StatementProgram:
+    """Sees no events; ``new_cells(row)`` makes the cells of a row, ``key_of(row)`` gives its key."""
+    source = SourceWriter()
+    scope = scope_in(source)
+    properties = plan.output_type.properties
+    with source.block("def on_event(e, S=None):"):
+        source.line("return False")
+    source.line("on_match = on_event")
+    cells, places = table_column_cells(scope, plan.store.calls)
+    source.bind("PLACES", places)
+    with source.block("def new_cells(r):"):
+        made = ", ".join(initial for each in cells.values() for initial in each.initial)
+        source.line(f"l = [{made}]")
+        for name, each in cells.items():
+            each.load(f"l[{places[name].start}:{places[name].stop}]")
+            source.line(f"r[{source.const(name, 'n')}] = {each.values[0]}")
+        source.line("l.append(r)")
+        source.line("return l")
+    readers = []
+    for number, (name, call) in enumerate(plan.store.calls.items()):
+        assert isinstance(call, p.AggregateCall)
+        if aggregate_row(call.name).methods:
+            readers.append(f"{source.const(name, 'n')}: held{number}")
+            held = AggregateCodegen(scope, [replace(call, reference=True)], Eviction.ANYHOW, False, f"c{number}_")
+            with source.block(f"def held{number}(cells):"):
+                held.load(f"cells[{places[name].start}:{places[name].stop}]")
+                source.line(f"return {held.values[0]}")
+    source.line(f"HELD = {{{', '.join(readers)}}}")
+    with source.block("def key_of(r):"):
+        codes = [key_code(source, f"r[{source.const(name, 'n')}]", properties[name]) for name in plan.store.keys]
+        source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
+    rows = source.bind("_Rows", TableRows)
+    with source.block("def new_state(P, now):"):
+        source.line(f"return [P, {rows}(), None, 0]")
+    with source.block("def settle(S, now):"):
+        source.line("return None")
+    with source.block("def rows(S, now):"):
+        source.line("return [item[1][-1] for item in S[1].shown()]")
+    program = statement_program(plan, source, ())
+    program.row_columns = None
+    return program

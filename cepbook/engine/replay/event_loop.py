@@ -1,0 +1,240 @@
+"""Events of slices one by one, with the stops of the clock between them, to everybody or to some statements.
+
+So slices are taken by statements that depend on the order among themselves, and by those that somebody listens to.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cepbook.engine.delivery.delta import CauseKey
+from cepbook.engine.replay.output_collector import ColumnBatch, FilteredBatch
+from cepbook.engine.replay.statement_pass import ReplayEngine, ReplayNode, StatementPass
+from cepbook.engine.vectorized.event_order import iterate_events, merge_positions
+
+SendEvent = Callable[[dict[str, Any]], None]
+# of each event of a slice whether it is to be sent; None: all are
+PrefilterBatch = Callable[[ColumnBatch], FilteredBatch | None]
+
+
+class EventLoop:
+    """The events of `slices`, by the sender of their type. `times` are those of all events: where the clock may stop;
+    if they are a range, it stops whenever something is due, as in ``Runtime.advance(…, stepping=True)``.
+
+    While `run` works, `place` is that of the event in hand, and `event` is what is being shown, None while the clock
+    advances to it. `seen` says of a slice how many events there are before that: not all need be shown to anybody.
+    `failures` are those that senders and clock raise: the rest of the slice comes all the same.
+    """
+
+    def __init__(
+        self,
+        runtime: ReplayEngine,
+        slices: Sequence[ColumnBatch],
+        times: Sequence[int],
+        senders: Mapping[str, SendEvent],
+        wanted: PrefilterBatch,
+    ) -> None:
+        self.place = -1
+        self.event: tuple[str, dict[str, Any]] | None = None
+        self.failures: list[Exception] = []
+        self.advancing = False  # the engine is called from here
+        self._again = False  # the clock stops where it stood
+        self._stop: Callable[[], bool] = lambda: False
+        self._runtime = runtime
+        self._slices = slices
+        self._times = times
+        self._senders = senders
+        self._wanted = wanted
+
+    @property
+    def cause(self) -> CauseKey:
+        """What is in hand."""
+        return self.place, int(self.event is not None), 0, ()
+
+    def seen(self, each: ColumnBatch) -> int:
+        """How many events of a slice come before what is in hand."""
+        if self.event is not None:
+            return bisect_left(each.places, self.place)
+        return (bisect_right if self._again else bisect_left)(each.times, self._runtime.clock.now)
+
+    def is_of(self, each: ColumnBatch) -> bool:
+        """Whether the event in hand is one of a slice."""
+        return self.event is not None and self.event[0] == each.type
+
+    def run(self, stop: Callable[[], bool] = lambda: False) -> None:
+        """Send all; or end when `stop` tells to, after the event or the stop of the clock in hand."""
+        self._stop = stop
+        clock, senders = self._runtime.clock, self._senders
+        slices = [each for each in self._slices if each.type in senders]
+        places, heads = [], []
+        for each in slices:
+            passed = self._wanted(each)
+            part = each if passed is None else passed.slice
+            places.append(part.places)
+            heads.append(zip(part.times, iterate_events(part.columns, len(part.times)), strict=True))
+        shown = [(each.type, senders[each.type]) for each in slices]
+        for place, number in zip(*merge_positions(places), strict=True):
+            time, event = next(heads[number])
+            self.place = place
+            if time > clock.now:
+                if time < clock.due:
+                    clock.now = time
+                else:
+                    self._advance(time)
+                    if stop():
+                        return
+            name, send = shown[number]
+            self.event = name, event
+            try:
+                send(event)
+            except Exception as failure:  # noqa: BLE001 - raised when the slice is over
+                self._told(failure)
+            if stop():
+                return
+            self.event = None
+        self.place = 1 << 62
+        self._advance(self._times[-1])
+
+    def _advance(self, t: int) -> None:
+        """Go to `t` with the stops at which something is due."""
+        clock, times = self._runtime.clock, self._times
+        if isinstance(times, range):
+            self._visit(t)
+        while clock.due <= t and not (isinstance(times, range) or self._stop()):
+            place = bisect_left(times, max(clock.due, clock.now + 1))  # what is due at once waits for the next stop
+            if place == len(times) or times[place] > t:
+                break
+            self._go(times[place])
+        if t > clock.now and not self._stop():
+            self._go(t)
+
+    def _visit(self, t: int) -> None:
+        """Stop whenever something is due before `t`. What waits for the next stop, whatever its time, is due now."""
+        clock = self._runtime.clock
+        due = clock.due
+        while clock.now < t and due < t and not self._stop():
+            self._go(max(due, clock.now))
+            due = clock.beyond(clock.now)
+
+    def _go(self, t: int) -> None:
+        self.advancing = True
+        self._again = t <= self._runtime.clock.now
+        try:
+            self._runtime.advance(t)
+        except Exception as failure:  # noqa: BLE001 - raised when the slice is over
+            self._told(failure)
+
+    def _told(self, failure: Exception) -> None:
+        """Keep what a round told when it was over; what broke it off ends the slice."""
+        if not self._runtime.rounds.told(failure):
+            raise failure
+        self.failures.append(failure)
+
+
+class HybridLoop:
+    """Slices of which some statements are shown event by event, and which the `nodes` run through on their own.
+
+    The nodes follow when the others have seen all of it. But when somebody calls the engine in between, as a listener
+    may, they run up to the event in hand at once, and from then on all events are sent to everybody: `called`.
+    """
+
+    def __init__(
+        self, runtime: ReplayEngine, slices: Sequence[ColumnBatch], times: Sequence[int], nodes: Sequence[ReplayNode]
+    ) -> None:
+        self.called = False
+        self._worker: EventLoop | StatementPass | None = None
+        self._runtime = runtime
+        self._slices = slices
+        self._times = times
+        self._nodes = nodes
+        self._timers = [node.statement.timed for node in nodes]
+        self._begin = runtime.clock.now
+        self._seen = [0] * len(slices)  # how many events came before the one in hand when the engine was called
+        self._shown = runtime.routes.shown  # to whom the event in hand was shown when the engine was called
+
+    def run(self, senders: Mapping[str, SendEvent], wanted: PrefilterBatch, own: frozenset[str]) -> list[Exception]:
+        """Take the slices through all statements; the failures that nobody listens for.
+
+        `senders` show events to the statements that are sent them, `own` are the types of derived events that only
+        these read.
+        """
+        runtime = self._runtime
+        self._worker = singly = EventLoop(runtime, self._slices, self._times, senders, wanted)
+        runtime.clock.suspend_timers(self._timers)
+
+        def enter() -> None:
+            if singly.advancing:
+                singly.advancing = False
+            elif not self.called:
+                self._call(singly)
+
+        try:
+            with runtime.routes.announced(enter, own):
+                runtime.entered, before = enter, runtime.entered
+                try:
+                    singly.run(lambda: self.called)
+                finally:
+                    runtime.entered = before
+        except BaseException:
+            if not (self.called or runtime.rounds.broken):
+                self._up_to([singly.seen(each) + singly.is_of(each) for each in self._slices])
+            raise
+        if not self.called:
+            self._through(self._slices, self._times[-1])
+            return singly.failures
+        return singly.failures + self._rest(singly)
+
+    @property
+    def cause(self) -> CauseKey:
+        """What is in hand."""
+        return (0, 1, 0, ()) if self._worker is None else self._worker.cause
+
+    def _call(self, singly: EventLoop) -> None:
+        """Let the nodes see what came before now: of the event in hand those that are ahead in the order."""
+        self.called = True
+        self._seen = [singly.seen(each) for each in self._slices]
+        self._up_to(self._seen)
+        routes = self._runtime.routes
+        self._shown = routes.shown
+        if singly.event is not None:
+            type_name, event = singly.event
+            routes.only(type_name, self._names(lambda order: order < self._shown))(event)
+            routes.shown = self._shown
+
+    def _names(self, wanted: Callable[[tuple[int, int]], bool]) -> set[str]:
+        return {node.statement.name for node in self._nodes if wanted(node.statement.order)}
+
+    def _up_to(self, counts: Sequence[int]) -> None:
+        now = self._runtime.clock.now
+        self._through([each.part(0, count) for each, count in zip(self._slices, counts, strict=True)], now)
+
+    def _through(self, slices: Sequence[ColumnBatch], last: int) -> None:
+        clock, before = self._runtime.clock, self._worker
+        clock.restore_timers(self._timers)
+        now, clock.now = clock.now, self._begin
+        stops = self._times[: bisect_right(self._times, last)]
+        self._worker = flow = StatementPass(self._runtime, slices, last, stops if stops and stops[-1] == last else None)
+        try:
+            flow.run(self._nodes)
+        finally:
+            clock.now, self._worker = now, before
+
+    def _rest(self, singly: EventLoop) -> list[Exception]:
+        """The event in hand for those that have not seen it, and all that follow for everybody."""
+        runtime, failures = self._runtime, list[Exception]()
+        counts = zip(self._slices, self._seen, strict=True)
+        slices = [each.part(count + singly.is_of(each)) for each, count in counts]
+        if singly.event is not None:
+            type_name, event = singly.event
+            try:
+                runtime.sender_to(type_name, self._names(lambda order: order > self._shown))(event)
+            except Exception as failure:
+                if not runtime.rounds.told(failure):
+                    raise
+                failures.append(failure)
+        senders = {each.type: runtime.sender(each.type) for each in slices}
+        self._worker = rest = EventLoop(runtime, slices, self._times, senders, lambda each: None)
+        rest.run()
+        return failures + rest.failures

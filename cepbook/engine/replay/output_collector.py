@@ -1,0 +1,320 @@
+"""What goes into a statement within a slice of a replay, and what comes out of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress, repeat
+from operator import length_hint
+from typing import Any
+
+from cepbook.engine.delivery.delta import (
+    CAUSE_FACTOR,
+    GONE,
+    INSERT,
+    MORE,
+    REMOVE,
+    CauseKey,
+    DeliveryCauses,
+    EmitRows,
+    InsertColumns,
+    Record,
+    Row,
+    Rows,
+)
+from cepbook.engine.delivery.row_layout import RowLayout, split_deliveries
+from cepbook.engine.statements.statement import RunningStatement
+from cepbook.engine.subscriptions.filter_index import IndexCondition
+from cepbook.engine.vectorized.column_batch import FilterableColumns
+
+EmitRecords = Callable[[Sequence[Any]], object]
+AFTER_BATCH = 1 << 62  # the place behind all events of the slice, and a time that is never reached
+UNORDERED_CAUSE: CauseKey = (0, 1, 0, ())  # of events that meet no others: their order is known
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredBatch:
+    """The events of a slice that passed conditions, as a slice, and of each event of the whole one whether it did.
+
+    Where not `exact`, there may be others among them.
+    """
+
+    slice: ColumnBatch
+    flags: Sequence[Any]
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBatch:
+    """Consecutive events of one type: `times` ascending (ms), `columns` by property name, all of one length.
+
+    `ranks` are the positions of the events in the total order of the replay; needed when several types are replayed.
+    """
+
+    type: str
+    times: list[int]
+    columns: Mapping[str, list[Any]]
+    ranks: Sequence[int] | None = None
+
+    @property
+    def places(self) -> Sequence[int]:
+        """The positions of the events among all of the slice."""
+        return range(len(self.times)) if self.ranks is None else self.ranks
+
+    def rows(self) -> Iterable[tuple[int, int, tuple[Any, ...]]]:
+        """(place, time, values in the order of `columns`) of each event."""
+        values = zip(*self.columns.values(), strict=True) if self.columns else repeat(())
+        return zip(self.places, self.times, values)  # noqa: B905 - without columns the times tell how many
+
+    def where(self, wanted: Sequence[Any]) -> ColumnBatch:
+        """The events that are `wanted`."""
+        columns = {name: list(compress(values, wanted)) for name, values in self.columns.items()}
+        return ColumnBatch(self.type, list(compress(self.times, wanted)), columns, list(compress(self.places, wanted)))
+
+    def passing(self, ways: Sequence[Sequence[IndexCondition]]) -> FilteredBatch | None:
+        """The events that meet all conditions of one of `ways`; None where the columns cannot tell beforehand."""
+        told = (
+            self.columns.passing(ways) if isinstance(self.columns, FilterableColumns) and all(ways) and ways else None
+        )
+        if told is None:
+            return None
+        ranks = told.places if self.ranks is None else list(compress(self.ranks, told.flags))
+        return FilteredBatch(ColumnBatch(self.type, told.times, told.columns, ranks), told.flags, told.exact)
+
+    def part(self, begin: int, end: int | None = None) -> ColumnBatch:
+        """The events number `begin` (from 0) to before `end`."""
+        cut = slice(begin, end)
+        columns = {name: values[cut] for name, values in self.columns.items()}
+        return ColumnBatch(self.type, self.times[cut], columns, self.places[cut])
+
+
+class DerivedEvents:
+    """The events of type `type` that a statement inserts within a slice, with their keys if they are needed.
+
+    They are kept as they came, flat records or columns, and made into dicts, or into columns, when a reader asks for
+    them so.
+    """
+
+    __slots__ = ("_events", "_flat", "_layout", "_plain", "keys", "type")
+
+    def __init__(
+        self,
+        type_name: str = "",
+        layout: RowLayout | None = None,
+        flat: list[Any] | None = None,
+        keys: Sequence[CauseKey] = (),
+        plain: InsertColumns | None = None,
+    ) -> None:
+        self.type = type_name
+        self._flat = flat or []
+        self._plain = plain
+        self.keys = keys
+        self._layout = layout
+        self._events: list[tuple[int, Row]] | None = None
+
+    @property
+    def events(self) -> list[tuple[int, Row]]:
+        """(time, event) of each."""
+        layout = self._layout
+        if layout is None:
+            return []
+        if self._events is None and self._plain is not None:
+            rows = map(layout.event, zip(*self._plain.columns, strict=True))
+            self._events = list(zip(self._plain.times, rows, strict=True))
+        if self._events is None:
+            self._events = [(each[1], layout.event(layout.row(each))) for each in layout.records(self._flat)]
+        return self._events
+
+    def columns(self, names: Iterable[str]) -> ColumnBatch | None:
+        """The events as columns; None where the events lack one of these properties."""
+        if self._layout is None or self._layout.columns is None or not (self._flat or self._plain):
+            return None
+        places = {name: i for i, name in enumerate(self._layout.columns)}
+        if not places.keys() >= set(names):
+            return None
+        if self._plain is not None:
+            return ColumnBatch(
+                self.type, self._plain.times, {name: self._plain.columns[places[name]] for name in names}
+            )
+        flat, width = self._flat, self._layout.width
+        return ColumnBatch(self.type, flat[1::width], {name: flat[2 + places[name] :: width] for name in names})
+
+
+class PendingDelivery:
+    """One delivery, while it may still grow: as records end to end, `flat`, or once there are others as `rows`."""
+
+    __slots__ = ("_layout", "flat", "rows")
+
+    def __init__(self, layout: RowLayout) -> None:
+        self._layout = layout
+        self.flat: list[Any] = []
+        self.rows: tuple[int, list[Any], list[Any]] | None = None
+
+    def one(self, record: Record) -> None:
+        """The row of one match."""
+        if self.rows is not None:
+            self.push(record[1], [self._layout.row(record)], None)
+        elif self.flat:
+            self.flat += (MORE, *record[1:])
+        else:
+            self.flat += record
+
+    def push(self, time: int, insert: Rows, remove: Rows) -> None:
+        """Rows of one match, or of one timer."""
+        if self.rows is None:
+            rows = list(map(self._layout.row, self._layout.records(self.flat)))
+            self.rows, self.flat = (time, rows, []), []
+        self.rows[1].extend(insert or ())
+        self.rows[2].extend(remove or ())
+
+    def deliver(self, flat: EmitRecords, push: EmitRows) -> None:
+        """The delivery is complete, if there is one."""
+        if self.flat:
+            found, self.flat = self.flat, []
+            flat(found)
+        elif self.rows is not None:
+            (time, insert, remove), self.rows = self.rows, None
+            push(time, insert or None, remove or None)
+
+
+# the marks of the records of either side
+_SIDES = {"istream": {INSERT, MORE}, "rstream": {REMOVE, GONE}, "irstream": {INSERT, MORE, REMOVE, GONE}}
+
+
+class OutputCollector:
+    """What one statement delivers within a slice: `one` and `push` take deliveries of events, `expired` of timers.
+
+    It holds no method of its own, which would be a cycle: what it holds goes at once when the slice is done.
+    """
+
+    __slots__ = ("_causes", "_slices", "_statement", "flat", "key", "keyed", "numbers", "plain")
+
+    def __init__(self, statement: RunningStatement, slices: Iterable[ColumnBatch], keyed: bool) -> None:
+        self._statement = statement
+        self._slices = slices
+        self.flat: list[Any] = []  # records
+        self.keyed = keyed
+        self.key: CauseKey = (0, 1, 0, ())
+        self._causes = DeliveryCauses()
+        self.plain: InsertColumns | None = None  # all of them, where each is one insert row
+        self.numbers: Sequence[int] = ()  # of the causes of these, if they are wanted
+
+    @property
+    def one(self) -> EmitRecords:
+        """Takes a delivery of one row, or of several end to end."""
+        return self._one if self.keyed else self.flat.extend
+
+    @property
+    def push(self) -> EmitRows:
+        """Takes a delivery of rows."""
+        return self._push if self.keyed else self.taken
+
+    @property
+    def expired(self) -> EmitRows:
+        """Takes what a timer made."""
+        return self._expired if self.keyed else self.taken
+
+    @property
+    def emit_one_expired(self) -> EmitRecords:
+        """As `one`, what a timer made."""
+        return self._one_expired if self.keyed else self.flat.extend
+
+    @property
+    def told(self) -> Callable[[int], int] | None:
+        """Gives what marks carry where a timer made the delivery, by its time; None: nothing."""
+        return self._of_timer if self.keyed else None
+
+    @property
+    def causes(self) -> DeliveryCauses | None:
+        """What deliveries are due to, by the numbers in their marks; None where nobody wants to know."""
+        return self._causes if self.keyed else None
+
+    def watched(
+        self, each: ColumnBatch, keys: Sequence[CauseKey]
+    ) -> tuple[Iterator[int], Iterable[int], Callable[[], CauseKey]]:
+        """The times of `each`, what to put into the marks, and the key of the event whose time was drawn last.
+
+        That is its own of `keys`, of derived events, else its place.
+        """
+        times, count = iter(each.times), len(each.times)
+        self._causes = causes = DeliveryCauses(each.places, keys)
+
+        def hand() -> CauseKey:
+            return causes[max(count - length_hint(times), 1)]
+
+        return times, range(CAUSE_FACTOR, CAUSE_FACTOR * (count + 1), CAUSE_FACTOR), hand
+
+    def take(self, made: InsertColumns, kept: Sequence[bool] | None) -> None:
+        """Take what a slice made of the events that were `kept` (None: all); columns of all events have others, too."""
+        count = len(made.times)
+        numbers: Sequence[int] = range(1, count + 1)  # as in `watched`
+        if kept is not None:
+            made = InsertColumns(
+                list(compress(made.times, kept)),
+                tuple(list(compress(c, kept)) if len(c) == count else c for c in made.columns),
+            )
+            numbers = list(compress(numbers, kept))
+        if not made.times:
+            return
+        self.plain, self.numbers = made, numbers if self.keyed else ()
+        if self.flat:
+            self._settle(len(self.flat))
+
+    def taken(self, time: int, insert: Rows, remove: Rows, mark: int = 0) -> None:
+        """Takes a delivery of rows; `mark` carries its cause."""
+        self._settle(0)
+        self.flat += self._statement.outlet.layout.flat(time, insert, remove, mark)
+
+    def _settle(self, at: int) -> None:
+        """What is there as columns becomes records, number `at` of the flat list."""
+        if self.plain is not None:
+            flat, self.plain = self.plain.flat, None
+            if self.keyed:
+                marks = (CAUSE_FACTOR * number for number in self.numbers)  # of insert rows
+                flat[:: self._statement.outlet.layout.width] = list(marks)
+            self.flat[at:at] = flat
+
+    def _one(self, records: Sequence[Any]) -> None:
+        at = len(self.flat)
+        self.flat.extend(records)
+        self.flat[at] += CAUSE_FACTOR * self._causes.number(self.key)
+
+    def _push(self, time: int, insert: Rows, remove: Rows) -> None:
+        self.taken(time, insert, remove, CAUSE_FACTOR * self._causes.number(self.key))
+
+    def _one_expired(self, records: Sequence[Any]) -> None:
+        at = len(self.flat)
+        self.flat.extend(records)
+        self.flat[at] += self._of_timer(records[1])
+
+    def _expired(self, time: int, insert: Rows, remove: Rows) -> None:
+        self.taken(time, insert, remove, self._of_timer(time))
+
+    def _of_timer(self, time: int) -> int:
+        ahead = [(s.places[i], s.times[i]) for s in self._slices if (i := bisect_left(s.times, time)) < len(s.times)]
+        place, at = min(ahead, default=(AFTER_BATCH, AFTER_BATCH))
+        return CAUSE_FACTOR * self._causes.number((place, time - at, 0, ()))
+
+    def derived(self) -> DerivedEvents:
+        """The rows that ``insert into`` hands on."""
+        insert, order = self._statement.steps.apply.insert, self._statement.order
+        if insert is None:
+            return DerivedEvents()
+        layout = self._statement.outlet.layout
+        if self.keyed:
+            self._settle(0)
+        if self.plain is not None:
+            return DerivedEvents(insert.target, layout, plain=self.plain)
+        wanted = _SIDES[self._statement.steps.fed]
+        if not self.keyed and wanted.issuperset(self.flat[:: layout.width]):
+            return DerivedEvents(insert.target, layout, self.flat)
+        found: list[Any] = []
+        keys: list[CauseKey] = []
+        for records in split_deliveries(layout.records(self.flat)):
+            place, phase, steps, way = self._causes[records[0][0] // CAUSE_FACTOR] if self.keyed else UNORDERED_CAUSE
+            for number, record in enumerate(r for r in records if r[0] % CAUSE_FACTOR in wanted):
+                found += record
+                if self.keyed:
+                    keys.append((place, phase, steps + 1, (*way, order, number)))
+        return DerivedEvents(insert.target, layout, found, keys)

@@ -1,0 +1,112 @@
+"""One context partition as a snapshot: the states of the context's statements, and what of the context goes with them.
+
+The document has, beside ``cepbook``, ``fingerprint``, ``now`` and the tables of `graph`: ``context``, ``statements``
+(by slot the name, and the timers of its state), ``partition`` and ``around`` (what stands for these, see
+`Context.around`). It fits every runtime that has the same modules and whose clock is not behind.
+
+A partition takes the place of the one that is alike: of the same key, hash or category; of ``start … end`` of the one
+there is; of ``initiated by`` of the one that began with the same events at the same time. In a nested context the
+partitions around it stay as they are, and come with it where there are none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cepbook.engine.contexts.context import Context
+from cepbook.engine.contexts.partition import ContextPartition
+from cepbook.engine.snapshot.file_format import WRITTEN_BY, pack_document, unpack_document
+from cepbook.engine.snapshot.runtime_parts import runtime_parts
+from cepbook.engine.snapshot.runtime_snapshot import check_fingerprint, refuse_within_turn, report_damage
+from cepbook.engine.snapshot.value_graph import GraphReader, GraphWriter, UnsavableValue
+from cepbook.errors import SnapshotError, UsageError
+
+
+def save_partition(runtime: Any, context: str, id_: int) -> bytes:
+    """The partition `id_` of a context as a file.
+
+    Errors: UsageError when there is none, or statements of the context agree with something outside it; SnapshotError
+    for a value that cannot be saved.
+    """
+    runtime.rounds.check()
+    refuse_within_turn()
+    found: Context = runtime.context(context)
+    _refuse_bound(found)
+    partition = next((each for each in found.partitions.values() if each.id == id_), None)
+    if partition is None:
+        raise UsageError(f"context `{context}` has no live partition {id_}")
+    parts = runtime_parts(runtime)
+    around, outside = found.around(partition)
+    writer = GraphWriter(parts.path, outside)
+    try:
+        kept = {"partition": writer.value(partition), "around": writer.value(around)}
+    except UnsavableValue as unknown:
+        raise SnapshotError(f"partition {id_} of context `{context}` holds {unknown}, which cannot be saved") from None
+    return pack_document(
+        {
+            "cepbook": WRITTEN_BY,
+            "fingerprint": parts.fingerprint,
+            "now": runtime.now,
+            "context": context,
+            "statements": [
+                None if each is None else [each.name, each.armed_timers(partition)] for each in found.statements
+            ],
+            **kept,
+            "parts": writer.parts,
+            "classes": writer.classes,
+            "nodes": writer.nodes,
+        }
+    )
+
+
+def restore_partition(runtime: Any, data: bytes) -> int:
+    """Put a partition into a runtime of the same modules, in place of the one that is alike; its id, the saved one if
+    that is free. What has become due meanwhile follows at the next advance.
+
+    Errors: SnapshotError as of `whole.restored`; UsageError when the clock is behind that of the snapshot.
+    """
+    runtime.rounds.check()
+    refuse_within_turn()
+    document = unpack_document(data)
+    if "partition" not in document:
+        raise SnapshotError("this is the snapshot of a whole runtime, not of a partition")
+    parts = runtime_parts(runtime)
+    check_fingerprint(parts, document)
+    with report_damage():
+        if document["now"] > runtime.now:
+            raise UsageError(
+                f"the partition was saved at {document['now']} ms, and the clock here is at {runtime.now} ms\n"
+                "  hint: advance to that time first"
+            )
+        found: Context = runtime.context(document["context"])
+        nodes = found.placeholder_nodes()
+        known = [nodes[path] if path in nodes else parts.find(path) for path in document["parts"]]
+        reader = GraphReader(document["nodes"], document["classes"], known)
+        partition: ContextPartition = reader.value(document["partition"])
+        around = reader.value(document["around"])
+        armed_timers: dict[str, Any] = {}
+        states: dict[str, Any] = {}
+        for saved, state in zip(document["statements"], partition.states, strict=True):
+            if saved is not None:
+                states[saved[0]], armed_timers[saved[0]] = state, saved[1]
+        partition.states = [None if each is None else states[each.name] for each in found.statements]
+    with runtime.rounds:
+        found.admit(partition, around, nodes)
+        for statement in found.statements:
+            if statement is not None:
+                statement.partition_restored(partition, armed_timers[statement.name])
+        if runtime.rounds.queue:
+            runtime.rounds.drain()
+    return partition.id
+
+
+def _refuse_bound(context: Context) -> None:
+    """Errors: UsageError for a statement whose states are right only beside something outside the context."""
+    for statement in context.statements:
+        bound = None if statement is None else statement.external_state
+        if bound is not None:
+            assert statement is not None
+            raise UsageError(
+                f"the partitions of context `{context.name}` cannot be saved one by one: statement `{statement.name}` "
+                f"{bound}, which is not in the context\n  hint: create it in the context, or save the whole runtime"
+            )

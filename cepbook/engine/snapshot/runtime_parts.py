@@ -1,0 +1,108 @@
+"""The parts of a runtime by name: those that hold state, and those of the program that state refers to.
+
+Two runtimes that were made from the same modules in the same order have the same parts under the same paths. A part
+that holds state says in ``SAVED`` which of its fields are that, and in ``PASSING`` which ones belong to the present
+event; what else can be reached from it is program: functions, classes, and objects of the engine. Plain containers have
+no path of their own, state has copies of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import cached_property
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from cepbook.engine.snapshot.value_graph import saved_slots
+from cepbook.engine.state import STATE_NAMES
+
+
+class RuntimeParts:
+    """The parts of `runtime`. `live` are those that hold state, by path; `fingerprint` identifies the program."""
+
+    def __init__(self, runtime: Any) -> None:
+        self.live: dict[str, Any] = {}
+        self._paths: dict[int, str] = {}
+        self._objects: dict[str, Any] = {}  # which also keeps the identities taken
+        self._namespaces: dict[int, dict[str, Any]] = {}
+        self._walk(runtime)
+
+    def path(self, value: Any) -> str | None:
+        """The path of a part; None if it is none."""
+        return self._paths.get(id(value))
+
+    def find(self, path: str) -> Any:
+        """The part at a path. Errors: KeyError."""
+        return self._objects[path]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same for the same generated code with the same constants."""
+        found = sorted(json.dumps(_identity(namespace)) for namespace in self._namespaces.values())
+        return hashlib.sha256("\n".join(found).encode()).hexdigest()
+
+    def _walk(self, runtime: Any) -> None:
+        """Shortest paths first, so that they do not depend on who listens or what was met before."""
+        seen: set[int] = set()
+        following = deque([("runtime", runtime)])
+        while following:
+            path, value = following.popleft()
+            if isinstance(value, MethodType):
+                path, value = f"{path}.self", value.__self__
+            kind = type(value)
+            if id(value) in seen or kind in _LEAVES or kind in STATE_NAMES:
+                continue
+            seen.add(id(value))
+            container = kind in (dict, list, tuple)
+            if not container:
+                self._paths[id(value)] = path
+            self._objects[path] = value
+            if kind is FunctionType and "__source__" in value.__globals__:
+                self._namespaces.setdefault(id(value.__globals__), value.__globals__)
+            if hasattr(kind, "SAVED"):
+                self.live[path] = value
+            if container or kind.__module__.startswith("cepbook.engine"):
+                following.extend((f"{path}.{name}", inner) for name, inner in _inside(kind, value))
+
+
+CACHE_ATTRIBUTE = "_parts_of_snapshots"  # of a runtime, and left out when its parts are looked for
+
+
+def runtime_parts(runtime: Any) -> RuntimeParts:
+    """The parts of a runtime, found once until statements come or go."""
+    version, parts = vars(runtime).get(CACHE_ATTRIBUTE, (-1, None))
+    if parts is None or version != runtime.version:
+        parts = RuntimeParts(runtime)
+        setattr(runtime, CACHE_ATTRIBUTE, (runtime.version, parts))
+    found: RuntimeParts = parts
+    return found
+
+
+_LEAVES = frozenset((type(None), bool, int, float, str, bytes, Decimal, BuiltinFunctionType))
+
+
+def _inside(kind: type, value: Any) -> Iterable[tuple[Any, Any]]:
+    if kind is dict:
+        items: Iterable[tuple[Any, Any]] = value.items()
+        return items
+    if kind in (list, tuple):
+        return enumerate(value)
+    left_out = {*getattr(kind, "SAVED", ()), *getattr(kind, "PASSING", ()), CACHE_ATTRIBUTE}
+    names = (*saved_slots(kind), *getattr(value, "__dict__", ()))
+    return [(name, getattr(value, name, None)) for name in names if name not in left_out]
+
+
+def _identity(namespace: dict[str, Any]) -> Any:
+    text, constants = namespace["__source__"]
+    return [text, *((name, _shown(value)) for name, value in constants.items())]
+
+
+def _shown(value: Any) -> Any:
+    """Constants as far as they are plain data."""
+    if isinstance(value, tuple):
+        return [_shown(each) for each in value]
+    return [type(value).__qualname__, repr(value) if type(value) in _LEAVES else None]

@@ -1,0 +1,246 @@
+"""A runtime as a snapshot, and a fresh runtime from one.
+
+The document of a snapshot (`form` packs it):
+
+============  ==========================================================================================
+cepbook       the version that wrote it
+fingerprint   of the generated code and its constants: state fits the program that it was saved with only
+config, now   the configuration, the time of the clock
+functions     the registered functions: name, types of result and parameters, kind
+types         the event types defined from Python
+variables     name, type, whether it is a constant, whether it comes from Python, value, value from outside
+given         the nodes of these values (see `graph`)
+modules       the deployments, in order: id, text, names of the statements, dialect, settings
+parts, classes, nodes   the tables of `graph`
+state         the parts that hold state: path, and by field what stands for its value
+extra         what stands for what the caller wants kept with it: of a workbench its cells and feeds
+============  ==========================================================================================
+
+Timers are state like any other: entries of heaps that refer to states, in the order in which they were set, so that
+what is due at one instant happens in the same order afterwards.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, fields, replace
+from typing import Any, TypeVar
+
+from cepbook.engine.config import Config
+from cepbook.engine.dispatch.turn import Turn
+from cepbook.engine.snapshot.definitions import (
+    event_type_data,
+    event_type_from,
+    function_data,
+    function_from,
+    type_data,
+    type_from,
+)
+from cepbook.engine.snapshot.file_format import WRITTEN_BY, garbage_collection_paused, pack_document, unpack_document
+from cepbook.engine.snapshot.runtime_parts import RuntimeParts, runtime_parts
+from cepbook.engine.snapshot.value_graph import GraphReader, GraphWriter, UnsavableValue
+from cepbook.errors import CompileError, SnapshotError, UsageError
+from cepbook.lang.syntax.source_text import SourceText, dialect_of, settings_of
+
+R = TypeVar("R")
+Functions = Mapping[str, Callable[..., Any]]
+
+
+def runtime_document(runtime: Any, extra: Any = None) -> dict[str, Any]:
+    """All of a runtime between two events, as JSON. Errors: SnapshotError for a value that cannot be saved."""
+    runtime.rounds.check()
+    refuse_within_turn()
+    parts = runtime_parts(runtime)
+    given = GraphWriter(lambda value: None)
+    found = {
+        "cepbook": WRITTEN_BY,
+        "fingerprint": parts.fingerprint,
+        "config": asdict(runtime.config),
+        "now": runtime.now,
+        "functions": [[name, function_data(runtime.catalog.functions[name])] for name in runtime.functions],
+        "types": _types(runtime),
+        "variables": _variables(runtime, given),
+        "given": given.nodes,
+        "modules": [_module(d) for d in runtime.deployments.values()],
+    }
+    writer = GraphWriter(parts.path)
+    state = []
+    for path, part in parts.live.items():
+        try:
+            state.append([path, {name: writer.value(getattr(part, name)) for name in part.SAVED}])
+        except UnsavableValue as unknown:
+            raise SnapshotError(f"{_owner(parts, path)} holds {unknown}, which cannot be saved") from None
+    try:
+        kept = writer.value(extra)
+    except UnsavableValue as unknown:
+        raise SnapshotError(f"a feed holds {unknown}, which cannot be saved") from None
+    tables = {"parts": writer.parts, "classes": writer.classes, "nodes": writer.nodes}
+    return {**found, **tables, "state": state, "extra": kept}
+
+
+def save_runtime(runtime: Any, extra: Any = None) -> bytes:
+    """All of a runtime as a file, and `extra`, plain data. Errors: SnapshotError for a value that cannot be saved."""
+    with garbage_collection_paused():
+        return pack_document(runtime_document(runtime, extra))
+
+
+def restore_runtime(make: Callable[..., R], data: bytes, functions: Functions) -> tuple[R, Any]:
+    """The runtime of a snapshot, and its ``extra``. `make` makes an empty one of a configuration and a ``start``.
+
+    Errors: SnapshotError for what is no snapshot, is damaged, needs other functions, or has another program here.
+    """
+    with garbage_collection_paused():
+        return _restored(make, unpack_document(data), functions)
+
+
+def _restored(make: Callable[..., R], document: Mapping[str, Any], functions: Functions) -> tuple[R, Any]:
+    if "modules" not in document:
+        raise SnapshotError("this is the snapshot of one partition")
+    runtime = make(_config(document), start=document["now"])
+    _register(runtime, document, functions)
+    with report_damage():
+        _deploy(runtime, document)
+        return runtime, _filled(runtime, document)
+
+
+def restore_state(runtime: Any, data: bytes) -> None:
+    """Give a fresh runtime, in which the modules of a snapshot are deployed, its state.
+
+    Errors: SnapshotError for what is no snapshot, is damaged, or has another program.
+    """
+    with garbage_collection_paused():
+        document = unpack_document(data)
+        if "modules" not in document:
+            raise SnapshotError("this is the snapshot of one partition")
+        with report_damage():
+            reader = GraphReader(document["given"])
+            for name, _, _, _, value, _ in document["variables"]:
+                runtime.variables[name].restore(reader.value(value))
+            _filled(runtime, document)
+
+
+def _config(document: Mapping[str, Any]) -> Config:
+    """The configuration of a snapshot. Errors: SnapshotError for a setting that this version does not have."""
+    unknown = sorted(set(document["config"]) - {field.name for field in fields(Config)})
+    if unknown:
+        raise SnapshotError(f"this version of cepbook has no setting {', '.join(unknown)}")
+    return Config(**document["config"])
+
+
+def _register(runtime: Any, document: Mapping[str, Any], functions: Functions) -> None:
+    """Register the functions that the modules of a snapshot may call. Errors: SnapshotError naming those missing."""
+    missing = [name for name, _ in document["functions"] if name not in functions]
+    if missing:
+        names = ", ".join(f"`{name}`" for name in missing)
+        raise SnapshotError(f"the snapshot needs Python functions that are not registered: {names}")
+    for name, returns in document["functions"]:
+        runtime.register_function(name, functions[name], returns=function_from(returns))
+
+
+def _filled(runtime: Any, document: Mapping[str, Any]) -> Any:
+    """Give a runtime, whose modules are deployed, its state; the ``extra``."""
+    parts = RuntimeParts(runtime)
+    check_fingerprint(parts, document)
+    reader = GraphReader(document["nodes"], document["classes"], [parts.find(path) for path in document["parts"]])
+    if [path for path, _ in document["state"]] != list(parts.live):
+        raise SnapshotError("the snapshot has other parts than this version of cepbook")
+    for path, values in document["state"]:
+        part = parts.live[path]
+        for name in part.SAVED:
+            before, value = getattr(part, name), reader.value(values[name])
+            if isinstance(before, deque):  # a queue, which others hold, too
+                before.clear()
+                before.extend(value)
+            else:
+                setattr(part, name, value)
+    for part in parts.live.values():
+        if hasattr(part, "resumed"):
+            part.resumed()
+    runtime.rewired()
+    return reader.value(document["extra"])
+
+
+def refuse_within_turn() -> None:
+    """Errors: SnapshotError when a listener or function asks, while some statements have not seen the event yet."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if "__source__" in frame.f_globals or frame.f_globals.get("__name__") == Turn.__module__:
+            raise SnapshotError("a snapshot can be made between two events only, not in a listener or function")
+
+
+def check_fingerprint(parts: RuntimeParts, document: Mapping[str, Any]) -> None:
+    """Errors: SnapshotError where the state in a document is that of another program."""
+    if parts.fingerprint != document["fingerprint"]:
+        raise SnapshotError(
+            f"the snapshot was made by cepbook {document['cepbook']}, whose code for these modules is another one "
+            "than here; its state would not fit\n  hint: load it with the version that made it"
+        )
+
+
+@contextmanager
+def report_damage() -> Iterator[None]:
+    """Within, what a table that makes no sense leads to becomes a SnapshotError."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise SnapshotError(f"the snapshot is damaged: {type(error).__name__}: {error}") from error
+
+
+def _module(deployment: Any) -> list[Any]:
+    text = deployment.source
+    names = [statement.name for statement in deployment.plan.statements]
+    return [deployment.id, str(text), names, dialect_of(text), dict(settings_of(text))]
+
+
+def _types(runtime: Any) -> list[Any]:
+    from_epl = {name for deployment in runtime.deployments.values() for name in deployment.event_types}
+    return [event_type_data(each) for name, each in runtime.catalog.event_types.items() if name not in from_epl]
+
+
+def _variables(runtime: Any, given: GraphWriter) -> list[Any]:
+    from_epl = {name for deployment in runtime.deployments.values() for name in deployment.variables}
+    found: list[Any] = []
+    for name, known in runtime.catalog.variables.items():
+        cell = runtime.variables[name]
+        try:
+            values = [given.value(cell.value), given.value(cell.given)]
+        except UnsavableValue as unknown:
+            raise SnapshotError(f"variable `{name}` holds {unknown}, which cannot be saved") from None
+        found.append([name, type_data(known.type), known.constant, name not in from_epl, *values])
+    return found
+
+
+def _owner(parts: RuntimeParts, path: str) -> str:
+    """Who holds what stands at `path`, for messages."""
+    for each in (path, *(path[:i] for i, char in reversed(list(enumerate(path))) if char == ".")):
+        part = parts.live.get(each)
+        if part is not None and hasattr(part, "name"):
+            return f"{type(part).__name__.lower()} `{part.name}`"
+    return "the runtime"
+
+
+def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
+    """Types, variables and modules. Variables have the values of the snapshot as soon as they are there: what a
+    statement begins with may depend on them.
+    """
+    for data in document["types"]:
+        runtime.define(event_type_from(data))
+    reader = GraphReader(document["given"])
+    values = {name: (reader.value(value), reader.value(given)) for name, *_, value, given in document["variables"]}
+    for name, of, constant, from_python, *_ in document["variables"]:
+        if from_python:
+            runtime.define_variable(name, type_from(of), values[name][1], constant=constant)
+            runtime.variables[name].restore(values[name][0])
+    for id_, source, names, *dialect in document["modules"]:
+        try:
+            plan = runtime.compile(SourceText(source, *dialect))
+            same = [replace(s, name=name) for s, name in zip(plan.statements, names, strict=True)]
+            deployment = runtime.deploy(replace(plan, statements=tuple(same)), deployment_id=id_)
+        except (CompileError, UsageError) as error:
+            raise SnapshotError(f"module `{id_}` of the snapshot cannot be deployed here: {error}") from error
+        for name in deployment.variables:
+            runtime.variables[name].restore(values[name][0])

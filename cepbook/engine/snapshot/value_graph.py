@@ -1,0 +1,349 @@
+"""State as text: a graph of plain data, laid flat as a table of nodes.
+
+A value is written as itself where JSON has it (null, true, numbers, text), else as ``[n]``: the node of that number.
+So what is shared stays shared, what goes round in circles may, and chains of any length do not nest. A node is a list
+of its kind and what it consists of:
+
+===============  ==========================================================================================
+list, tuple      the elements; ``set``, ``sorted`` (a `SortedList`), ``key list``, ``key map`` likewise
+dict, ordered    keys and values in turn, in order; of an ``event`` that knows its type this stands before them
+deque            its greatest length or null, then the elements
+state            the number of a class in the table of classes, then its fields; ``[]`` for one that is not set
+part             the number of a part of the program in the table of parts
+mark             a name of `Mark`
+float, integer   text: not finite; hexadecimal
+decimal, bytes   text: as Python shows it; hexadecimal
+datetime …       ISO 8601 text, of ``datetime`` with its fold and the key of its zone; ``time``, ``date`` likewise
+timedelta        days, seconds, microseconds
+===============  ==========================================================================================
+
+Reading builds objects of the classes of `STATES` only, by setting their fields; nothing in the text is executed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from sortedcontainers import SortedList
+
+from cepbook.engine.expressions.hashable import HashableDict, HashableList
+from cepbook.engine.rows.arrived import TypedEvent
+from cepbook.engine.state import STATE_CLASSES, STATE_NAMES, StateMarker
+from cepbook.errors import SnapshotError
+
+GraphNode = list[Any]
+_ABSENT: GraphNode = []
+_LARGE = 1 << 62
+
+
+class UnsavableValue(Exception):
+    """A value that no snapshot can hold. `value` is it."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(f"a value of type {type(value).__module__}.{type(value).__qualname__}")
+        self.value = value
+
+
+class GraphWriter:
+    """Takes values into one table of `nodes`. `named` gives the path of a part of the program; None: it is none.
+
+    `outside` are objects of state that are not to be taken in, by path.
+    """
+
+    def __init__(self, named: Callable[[Any], str | None], outside: Mapping[str, Any] | None = None) -> None:
+        self.nodes: list[GraphNode] = []
+        self.classes: list[tuple[str, tuple[str, ...]]] = []
+        self.parts: list[str] = []
+        self._named = named
+        self._outside = {id(value): path for path, value in (outside or {}).items()}
+        self._numbers: dict[int, int] = {}  # by identity
+        self._held: list[Any] = []  # while their identities count
+        self._open: list[tuple[GraphNode, Any]] = []  # nodes that are not filled yet
+        self._classes: dict[tuple[type, tuple[str, ...]], int] = {}
+        self._parts: dict[str, int] = {}
+
+    def value(self, value: Any) -> Any:
+        """What stands for `value`. Errors: `Unknown`."""
+        found = self._written(value)
+        while self._open:
+            node, held = self._open.pop()
+            _FILL[node[0]](self, node, held)
+        return found
+
+    def _written(self, value: Any) -> Any:
+        kind = type(value)
+        if value is None or kind is str or kind is bool:
+            return value
+        if kind is int and -_LARGE <= value <= _LARGE:
+            return value
+        if kind is float and value - value == 0.0:
+            return value
+        number = self._numbers.get(id(value))
+        if number is None:
+            number = self._numbers[id(value)] = len(self.nodes)
+            self._held.append(value)
+            self.nodes.append(self._node(kind, value))
+        return [number]
+
+    def _node(self, kind: type, value: Any) -> GraphNode:
+        container = _CONTAINERS.get(kind)
+        if container is not None:
+            node: GraphNode = [container]
+            self._open.append((node, value))
+            return node
+        plain = _PLAIN.get(kind)
+        if plain is not None:
+            return plain(value)
+        if kind in STATE_NAMES and id(value) not in self._outside:
+            node = ["state"]
+            self._open.append((node, value))
+            return node
+        path = self._outside.get(id(value)) or self._named(value)
+        if path is None:
+            raise UnsavableValue(value)
+        number = self._parts.setdefault(path, len(self._parts))
+        if number == len(self.parts):
+            self.parts.append(path)
+        return ["part", number]
+
+    # -------------------------------------------------------------- filling nodes
+    def _elements(self, node: GraphNode, value: Any) -> None:
+        node.extend(map(self._written, value))
+
+    def _pairs(self, node: GraphNode, value: Mapping[Any, Any]) -> None:
+        for key, element in value.items():
+            node.append(self._written(key))
+            node.append(self._written(element))
+
+    def _event(self, node: GraphNode, value: TypedEvent) -> None:
+        node.append(value.type)
+        self._pairs(node, value)
+
+    def _bounded(self, node: GraphNode, value: deque[Any]) -> None:
+        node.append(value.maxlen)
+        self._elements(node, value)
+
+    def _fields(self, node: GraphNode, value: Any) -> None:
+        cls = type(value)
+        names = saved_slots(cls) + tuple(getattr(value, "__dict__", ()))
+        number = self._classes.setdefault((cls, names), len(self._classes))
+        if number == len(self.classes):
+            self.classes.append((STATE_NAMES[cls], names))
+        node.append(number)
+        for name in names:
+            try:
+                field = getattr(value, name)
+            except AttributeError:
+                node.append(_ABSENT)
+            else:
+                node.append(self._written(field))
+
+
+class GraphReader:
+    """Makes the values that a `Writer` took in; `parts` are those of its paths.
+
+    Errors: SnapshotError for what is no such table, or one of other classes than there are now.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[GraphNode],
+        classes: Sequence[tuple[str, Sequence[str]]] = (),
+        parts: Sequence[Any] = (),
+    ) -> None:
+        self._nodes = nodes
+        self._classes = [_class(name, tuple(names)) for name, names in classes]
+        self._parts = parts
+        self._made: list[Any] = [None] * len(nodes)
+        tuples = [number for number, node in enumerate(nodes) if self._shell(number, node)]
+        self._make_tuples(tuples)
+        later: list[tuple[Any, GraphNode]] = []
+        for made, node in zip(self._made, nodes, strict=True):
+            fill = _REFILL.get(node[0])
+            if fill is not None:
+                fill(self, made, node)
+            elif node[0] in _HASHED:
+                later.append((made, node))
+        for kinds in (("dict", "ordered", "event", "set"), ("sorted",)):  # keys and what is sorted must be whole
+            for made, node in later:
+                if node[0] in kinds:
+                    _HASHED[node[0]](self, made, node)
+
+    def value(self, written: Any) -> Any:
+        """The value that `written` stands for."""
+        return self._made[written[0]] if type(written) is list else written
+
+    def _values(self, written: Sequence[Any]) -> list[Any]:
+        made = self._made
+        return [made[each[0]] if type(each) is list else each for each in written]
+
+    def _shell(self, number: int, node: GraphNode) -> bool:
+        """Make what can be made before anything else is; whether it is a tuple, which cannot."""
+        kind = node[0]
+        if kind in _TUPLES:
+            return True
+        if kind == "state":
+            cls = self._classes[node[1]][0]
+            self._made[number] = object.__new__(cls)
+        elif kind == "part":
+            self._made[number] = self._parts[node[1]]
+        elif kind == "deque":
+            self._made[number] = deque(maxlen=node[1])
+        else:
+            self._made[number] = _SHELLS[kind](node)
+        return False
+
+    def _make_tuples(self, numbers: Sequence[int]) -> None:
+        """Tuples after those in them."""
+        nodes, waiting = self._nodes, dict.fromkeys(numbers)
+        for first in numbers:
+            if first not in waiting:
+                continue
+            path = [first]
+            while path:
+                node = nodes[path[-1]]
+                inner = [each[0] for each in node[1:] if type(each) is list and each[0] in waiting]
+                if not inner:
+                    number = path.pop()
+                    if number in waiting:
+                        self._made[number] = _TUPLES[node[0]](self._values(node[1:]))
+                        del waiting[number]
+                elif len(path) > len(numbers) or inner[0] == path[-1]:
+                    raise ValueError("a tuple that holds itself")
+                else:
+                    path.append(inner[0])
+
+    # -------------------------------------------------------------- filling shells
+    def _fill_list(self, made: list[Any], node: GraphNode) -> None:
+        made.extend(self._values(node[1:]))
+
+    def _fill_deque(self, made: deque[Any], node: GraphNode) -> None:
+        made.extend(self._values(node[2:]))
+
+    def _fill_state(self, made: Any, node: GraphNode) -> None:
+        for name, written in zip(self._classes[node[1]][1], node[2:], strict=True):
+            if written != _ABSENT:
+                object.__setattr__(made, name, self.value(written))
+
+    def _fill_dict(self, made: dict[Any, Any], node: GraphNode) -> None:
+        found = self._values(node[1:])
+        made.update(zip(found[::2], found[1::2], strict=True))
+
+    def _fill_event(self, made: TypedEvent, node: GraphNode) -> None:
+        self._fill_dict(made, node[1:])
+
+    def _fill_set(self, made: Any, node: GraphNode) -> None:
+        made.update(self._values(node[1:]))
+
+
+def saved_slots(cls: type) -> tuple[str, ...]:
+    """The slots of a class and of those above it, but for what is passing."""
+    found: dict[str, None] = {}
+    for each in reversed(cls.__mro__):
+        slots = each.__dict__.get("__slots__", ())
+        found.update(dict.fromkeys((slots,) if isinstance(slots, str) else slots))
+    left_out = {"__weakref__", "__dict__", *getattr(cls, "PASSING", ())}
+    return tuple(name for name in found if name not in left_out)
+
+
+def _class(name: str, names: tuple[str, ...]) -> tuple[type, tuple[str, ...]]:
+    cls = STATE_CLASSES.get(name)
+    if cls is None:
+        raise SnapshotError(f"this version of cepbook has no state `{name}`")
+    own = saved_slots(cls)
+    if names[: len(own)] != own or (len(names) > len(own) and not cls.__dictoffset__):
+        raise SnapshotError(f"in this version of cepbook state `{name}` has other fields")
+    return cls, names
+
+
+# ---------------------------------------------------------------- plain values
+def _zone(zone: tzinfo | None) -> str | None:
+    """The key of a named zone; fixed offsets are in the text."""
+    if zone is None or isinstance(zone, timezone):
+        return None
+    if isinstance(zone, ZoneInfo) and zone.key is not None:
+        return zone.key
+    raise UnsavableValue(zone)
+
+
+def _datetime(value: datetime) -> GraphNode:
+    key = _zone(value.tzinfo)
+    return ["datetime", (value if key is None else value.replace(tzinfo=None)).isoformat(), value.fold, key]
+
+
+def _time(value: time) -> GraphNode:
+    key = _zone(value.tzinfo)
+    return ["time", (value if key is None else value.replace(tzinfo=None)).isoformat(), value.fold, key]
+
+
+def _zoned(made: Any, node: GraphNode) -> Any:
+    found = made.replace(fold=node[2])
+    return found if node[3] is None else found.replace(tzinfo=ZoneInfo(node[3]))
+
+
+_PLAIN: dict[type, Callable[[Any], GraphNode]] = {
+    float: lambda v: ["float", repr(v)],
+    int: lambda v: ["integer", hex(v)],
+    Decimal: lambda v: ["decimal", str(v)],
+    bytes: lambda v: ["bytes", v.hex()],
+    datetime: _datetime,
+    date: lambda v: ["date", v.isoformat()],
+    time: _time,
+    timedelta: lambda v: ["timedelta", v.days, v.seconds, v.microseconds],
+    StateMarker: lambda v: ["mark", v.name],
+}
+_CONTAINERS: dict[type, str] = {
+    list: "list",
+    tuple: "tuple",
+    HashableList: "key list",
+    HashableDict: "key map",
+    dict: "dict",
+    TypedEvent: "event",
+    OrderedDict: "ordered",
+    set: "set",
+    deque: "deque",
+    SortedList: "sorted",
+}
+_FILL: dict[str, Callable[[GraphWriter, GraphNode, Any], None]] = {
+    **dict.fromkeys(("list", "tuple", "key list", "key map", "set", "sorted"), GraphWriter._elements),
+    **dict.fromkeys(("dict", "ordered"), GraphWriter._pairs),
+    "event": GraphWriter._event,
+    "deque": GraphWriter._bounded,
+    "state": GraphWriter._fields,
+}
+_SHELLS: dict[str, Callable[[GraphNode], Any]] = {
+    "list": lambda node: [],
+    "dict": lambda node: {},
+    "event": lambda node: TypedEvent(node[1]),
+    "ordered": lambda node: OrderedDict(),
+    "set": lambda node: set(),
+    "sorted": lambda node: SortedList(),
+    "float": lambda node: math.nan if node[1] == "nan" else float(node[1]),
+    "integer": lambda node: int(node[1], 16),
+    "decimal": lambda node: Decimal(node[1]),
+    "bytes": lambda node: bytes.fromhex(node[1]),
+    "datetime": lambda node: _zoned(datetime.fromisoformat(node[1]), node),
+    "date": lambda node: date.fromisoformat(node[1]),
+    "time": lambda node: _zoned(time.fromisoformat(node[1]), node),
+    "timedelta": lambda node: timedelta(*node[1:]),
+    "mark": lambda node: StateMarker[node[1]],
+}
+_TUPLES: dict[str, Callable[[list[Any]], Any]] = {"tuple": tuple, "key list": HashableList, "key map": HashableDict}
+_REFILL: dict[str, Callable[[GraphReader, Any, GraphNode], None]] = {
+    "list": GraphReader._fill_list,
+    "deque": GraphReader._fill_deque,
+    "state": GraphReader._fill_state,
+}
+_HASHED: dict[str, Callable[[GraphReader, Any, GraphNode], None]] = {
+    "dict": GraphReader._fill_dict,
+    "event": GraphReader._fill_event,
+    "ordered": GraphReader._fill_dict,
+    "set": GraphReader._fill_set,
+    "sorted": GraphReader._fill_set,
+}

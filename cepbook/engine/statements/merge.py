@@ -1,0 +1,239 @@
+"""``on … merge``, ``on … delete`` and ``on … update`` as running statements.
+
+An event looks through the rows of a named window or table that its where-clause matches, by an index where one can be
+used, and collects what becomes of them; all of that is carried out at once, behind the last row. What fails on the way
+changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cepbook.engine.codegen.relation_loops import LookupCodegen, write_loop_head
+from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.assignments import updated_copy_code
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
+from cepbook.engine.physical.lowering import lower_statement
+from cepbook.engine.statements.on_set import trigger_program, write_event_functions, write_state
+from cepbook.lang import types as t
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes as p
+
+
+def compile_merge(plan: p.MergeStatement, scope_in: ScopeFactory) -> StatementProgram:
+    """Changes the store. Errors: Refusal for what the row engine cannot run."""
+    source = SourceWriter()
+    writer = MergeCodegen(plan, scope_in(source))
+    writer.write()
+    program = trigger_program(plan, source, tuple(writer.read), scope_in)
+    program.row_columns = None
+    program.wants = writer.looks.wants
+    return program
+
+
+class MergeCodegen:
+    """Writes one statement. ``T`` is the state of the store's owner, ``i`` an item of it, ``r`` its row."""
+
+    def __init__(self, plan: p.MergeStatement, scope: CodeScope) -> None:
+        self.plan = plan
+        self.source = scope.source
+        actions = [action for branch in plan.branches for action in branch.actions]
+        exprs = [plan.predicate, *(branch.condition for branch in plan.branches)]
+        exprs += [action.predicate for action in actions]
+        exprs += [column.value for action in actions for column in action.columns]
+        exprs += [e for action in actions for change in action.changes for e in (change.value, *change.path)]
+        parts = [part for e in exprs if e is not None for part in x.walk(e) if isinstance(part, x.Prop)]
+        names = {n: list(dict.fromkeys(part.name for part in parts if part.stream == n)) for n in range(3)}
+        names[0] += [c.name for a in actions for c in a.changes if c.path and c.name not in names[0]]
+        own = lower.property_names(plan.source.filter)
+        self.read = list(dict.fromkeys((*own, *names[1])))
+        self.event = {name: f"p{number}" for number, name in enumerate(self.read)}
+        self.row = {name: f"q{number}" for number, name in enumerate(names[0])}
+        self.initial = {name: f"b{number}" for number, name in enumerate(names[2])}
+        places = {
+            **lower.property_codes(self.row, 0),
+            **lower.property_codes(self.event, 1),
+            **lower.property_codes(self.initial, 2),
+        }
+        self.scope = scope.at(props=places, events={0: "r", 1: "e", 2: "i[-1]"}, now="now", partition="S[0]")
+        self.filter_scope = scope.at(props=lower.property_codes(self.event), events={0: "e"}, partition="S[0]")
+        found = lower_statement(plan).apply.found
+        assert found is not None
+        self.access = found
+        self.looks = LookupCodegen(self.source)
+        self._insert = 0
+        changes = [change for action in actions for change in action.changes]
+        self.resets = any(change.reset for change in changes)
+        assigned = {change.name for change in changes if not change.path}
+        # a changed element shows in the row that leaves, too (recorded: ts_update_array_elements)
+        self.shared = {change.name for change in changes if assigns_element(change.path)} - assigned
+
+    def write(self) -> None:
+        source, plan = self.source, self.plan
+        for name in ("route", "target", "move", "blank", "renew"):
+            source.bind(name, None)  # of the running statement
+        write_event_functions(plan, self.event, self.filter_scope, self._body)
+        with source.block("def ask(S):"):
+            source.line("e = {}")
+            self._body()
+        self.looks.write_keys(lambda _, item: self._take_apart(item), self.scope)
+        write_state(source, "()", subqueries=self.scope.subqueries)
+
+    def _body(self) -> None:
+        source, plan = self.source, self.plan
+        self._insert = 0
+        source.line("now = clock.now")
+        source.line("T = target(S)")
+        source.line("old, new, made = [], [], []")
+        if self.resets:
+            source.line("emptied = []")
+        unmatched = [branch for branch in plan.branches if branch.matched is False]
+        matched = [branch for branch in plan.branches if branch.matched is True]
+        always = [branch for branch in plan.branches if branch.matched is None]
+        if matched or unmatched:
+            if unmatched:
+                source.line("matched = False")
+            source.line(f"x = {self.looks.look(self.access)}(T)")
+            with source.block(write_loop_head(self.access, "x", "i", self.scope, by_age=True)):
+                self._on_row(matched, bool(unmatched))
+            if unmatched:
+                with source.block("if not matched:"):
+                    self._branches(unmatched)
+        for branch in always:
+            self._actions(branch)
+        with source.block("if old or new:"):
+            if self.shared:
+                names = source.const(tuple(sorted(self.shared)), "names")
+                source.line(f"old = {source.bind('_with_shared', with_changed_arrays)}(old, new, {names})")
+            source.line("move(T, old, new, now)", plan.span)
+            if self.resets:
+                source.line("for i, names in emptied: renew(i, names)")
+            with source.block("if push:"):
+                rows, made = "[i[-1] for i in old] or None", "[{**row} for row, _ in new] or None"
+                source.line(f"push(now, {rows}, None)" if plan.kind == "delete" else f"push(now, {made}, {rows})")
+        if plan.inserts:
+            with source.block("for number, row in made:"):
+                source.line("route(number, row, S)")
+
+    def _on_row(self, matched: Sequence[p.MergeBranchPlan], notes: bool) -> None:
+        source = self.source
+        self._take_apart("i")
+        for name, local in self.initial.items():
+            source.line(f"{local} = r[{source.const(name, 'n')}]")
+        rest = self.access.rest
+        if rest:
+            tests = " and ".join(lower.truth(self.scope, e) for e in rest)
+            with source.block(f"if not ({tests}):", rest[0].span):
+                source.line("continue")
+        if notes:
+            source.line("matched = True")
+        self._branches(matched)
+
+    def _take_apart(self, item: str) -> None:
+        self.source.line(f"r = {item}[-1]")
+        for name, local in self.row.items():
+            self.source.line(f"{local} = r[{self.source.const(name, 'n')}]")
+
+    def _branches(self, branches: Sequence[p.MergeBranchPlan]) -> None:
+        """The first branch whose condition holds acts."""
+        if not branches:
+            return
+        branch, *others = branches
+        if branch.condition is None:
+            self._actions(branch)
+            self._skip(others)
+            return
+        with self.source.block(f"if {lower.truth(self.scope, branch.condition)}:", branch.condition.span):
+            self._actions(branch)
+        if others:
+            with self.source.block("else:"):
+                self._branches(others)
+
+    def _skip(self, branches: Sequence[p.MergeBranchPlan]) -> None:
+        """Branches that never act have numbers all the same."""
+        self._insert += sum(a.insert is not None for branch in branches for a in branch.actions)
+
+    def _actions(self, branch: p.MergeBranchPlan) -> None:
+        source = self.source
+        changes = any(action.kind == "update" for action in branch.actions)
+        deletes = any(action.kind == "delete" for action in branch.actions)
+        if changes:
+            source.line("changed = False")
+        if deletes:
+            source.line("gone = False")
+        for action in branch.actions:
+            if action.predicate is None:
+                self._action(action)
+            else:
+                with source.block(f"if {lower.truth(self.scope, action.predicate)}:", action.predicate.span):
+                    self._action(action)
+        if not (changes or deletes):
+            return
+        tests = " or ".join(["changed"] * changes + ["gone"] * deletes)
+        with source.block(f"if {tests}:"):
+            source.line("old.append(i)")
+            if changes:
+                source.line("if not gone: new.append((r, i))" if deletes else "new.append((r, i))")
+
+    def _action(self, action: p.MergeActionPlan) -> None:
+        source = self.source
+        if action.kind == "delete":
+            source.line("gone = True")
+        elif action.kind == "update":
+            source.line("r = {**r}")
+            for change in action.changes:
+                if change.reset:
+                    self._reset(change)
+                    continue
+                code = lower.value(self.scope, change.value)
+                if change.path:
+                    code = updated_copy_code(self.row[change.name], change.path, code, self.scope)
+                local = f"{self.row[change.name]} = " if change.name in self.row else ""
+                source.line(f"{local}r[{source.const(change.name, 'n')}] = {code}", change.span)
+            source.line("changed = True")
+        else:
+            columns = [
+                f"{source.const(c.name, 'n')}: {source.part(c.value.span)}{lower.value(self.scope, c.value)}"
+                for c in action.columns
+            ]
+            row = f"{{{', '.join(columns)}}}"
+            if action.insert is None:
+                source.line(f"new.append(({row}, None))", action.span)
+            else:
+                source.line(f"made.append(({self._insert}, {row}))", action.span)
+                self._insert += 1
+
+    def _reset(self, change: p.PropertyAssignment) -> None:
+        source, name = self.source, self.source.const(change.name, "n")
+        source.line(f"blank(r, ({name},))", change.span)
+        source.line(f"emptied.append((i, ({name},)))")
+        if change.name in self.row:
+            source.line(f"{self.row[change.name]} = r[{name}]")
+
+
+def assigns_element(path: Sequence[x.BoundExpr]) -> bool:
+    """Whether it is an element of an array itself that is assigned."""
+    return len(path) == 1 and path[0].type != t.STRING
+
+
+def compile_insert_rows(plan: p.InsertRows, scope_in: ScopeFactory) -> Callable[[], list[dict[str, Any]]]:
+    """What gives the rows of ``insert into … values``. Errors: Refusal for what the row engine cannot run."""
+    source = SourceWriter()
+    scope = scope_in(source).at(now="clock.now")
+    with source.block("def inserted():"):
+        source.line("found = []")
+        for row in plan.rows:
+            columns = [f"{source.const(c.name, 'n')}: {lower.value(scope, c.value)}" for c in row]
+            source.line(f"found.append({{{', '.join(columns)}}})", plan.span)
+        source.line("return found")
+    found: Callable[[], list[dict[str, Any]]] = source.load()["inserted"]
+    return found
+
+
+def with_changed_arrays(old: list[Any], new: list[tuple[dict[str, Any], Any]], names: tuple[str, ...]) -> list[Any]:
+    """The items `old` with the arrays `names` of the rows that follow; what was delivered before stays as it was."""
+    after = {item[0]: row for row, item in new if item is not None}
+    return [(*i[:-1], {**i[-1], **{n: after[i[0]][n] for n in names}}) if i[0] in after else i for i in old]

@@ -1,0 +1,147 @@
+"""``create variable`` and ``on … set`` as running statements: programs of the same form as those of selects.
+
+All assignments of one event take effect together, when all values are known: a failing expression changes nothing.
+Later values see the earlier assignments (Esper reference, section "Setting Variable Values").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.assignments import write_assignments, write_new_values
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
+from cepbook.engine.patterns.pattern_codegen import PatternCodegen
+from cepbook.engine.physical.lowering import lower_statement
+from cepbook.engine.statements.variables import RuntimeVariable
+from cepbook.lang.plan import nodes as p
+
+
+def compile_create_variable(
+    plan: p.CreateVariableStatement, scope_in: ScopeFactory, cell: RuntimeVariable
+) -> StatementProgram:
+    """Sees no events; its iterator has the present value. In a context each partition begins with the initial value."""
+    source = SourceWriter()
+    scope = scope_in(source)
+    with source.block("def on_event(e, S=None):"):
+        source.line("return False")
+    source.line("on_match = on_event")
+    first = None
+    if cell.partitioned:
+        initial = "None" if plan.initial is None else lower.value(scope.at(partition="P", now="now"), plan.initial)
+        first = f"P.variables[{source.const(cell.name, 'n')}] = {initial}"
+    write_state(source, _present([cell.name], scope), first=first)
+    return statement_program(plan, source, ())
+
+
+def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeFactory) -> StatementProgram:
+    """Sets the variables at each event that passes the filter. Errors: Refusal for what the row engine cannot run."""
+    source = SourceWriter()
+    values = [e for a in plan.assignments for e in (*a.path, a.value)]
+    names = lower.property_names(plan.source.filter, *values)
+    props = {name: f"p{i}" for i, name in enumerate(names)}
+    scope = scope_in(source).at(props=lower.property_codes(props), events={0: "e"})
+    write_event_functions(plan, props, scope, lambda: _assign(plan, scope))
+    write_state(source, _present(plan.output_type.properties, scope_in(source)), subqueries=scope.subqueries)
+    return trigger_program(plan, source, tuple(names), scope_in)
+
+
+TriggerPlan = p.OnSetStatement | p.SplitStatement | p.MergeStatement
+
+
+def write_event_functions(
+    plan: TriggerPlan, props: Mapping[str, str], scope: CodeScope, body: Callable[[], None]
+) -> None:
+    """``on_event(e)``, and ``on_match(e)`` of what passed the filter already: `body` writes what they do.
+    And ``on_change(S, entered, left, now)``, where it is rows that enter a named window.
+
+    `props` are the locals of the event's properties, which `scope` knows; the filter is tested in it.
+    """
+    source, condition = scope.source, plan.source.filter
+    test = lower.filter_condition if plan.source.store is None else lower.truth
+    parameters = (["e"], ["S"]) if plan.context is None else (["e", "S"], [])
+
+    def properties() -> None:
+        for name, local in props.items():
+            source.line(f"{local} = e.get({source.const(name, 'n')})")
+
+    for function in ("on_event", "on_match"):
+        with source.function(function, *parameters):
+            properties()
+            if condition is not None and function == "on_event":
+                with source.block(f"if not {test(scope, condition)}:", condition.span):
+                    source.line("return False")
+            body()
+            source.line("return True")
+    if plan.source.store is None:
+        return
+    taken = "on_event(item[-1])" if plan.context is None else "on_event(item[-1], S)"
+    with source.block("def on_change(S, entered, left, now):"):
+        if isinstance(plan, p.OnSetStatement):  # of several at once the last one sets: recorded, ce_trigger
+            source.line(f"any({taken} for item in reversed(entered))")
+        else:
+            source.line(f"for item in entered: {taken}")
+
+
+def trigger_program(
+    plan: TriggerPlan, source: SourceWriter, columns: tuple[str, ...], scope_in: ScopeFactory
+) -> StatementProgram:
+    """`statement_program` for what events, or the matches of a pattern, set off."""
+    pattern = None if plan.source.pattern is None else PatternCodegen(plan.source.pattern, scope_in(source))
+    program = statement_program(plan, source, columns)
+    program.patterns = {} if pattern is None else {0: pattern.program(program.namespace)}
+    return program
+
+
+def _assign(plan: p.OnSetStatement, scope: CodeScope) -> None:
+    """New values, then the variables, then the delivery: with former values where the selector has them."""
+    source = scope.source
+    assigned = write_new_values(plan.assignments, scope)
+    if plan.selector != "istream":
+        former = "".join(f"{lower.current_variable(scope, name)}, " for name in plan.output_type.properties)
+        source.line(f"former = ({former})")
+    write_assignments(assigned, scope, "clock.now")
+    new = f"({''.join(f'{code}, ' for code in map(assigned.__getitem__, plan.output_type.properties))})"
+    sides = {"istream": f"[{new}], None", "rstream": "[former], None", "irstream": f"[{new}], [former]"}
+    with source.block("if push:"):
+        source.line(f"push(clock.now, {sides[plan.selector]})", plan.span)
+
+
+def _present(names: Iterable[str], scope: CodeScope) -> str:
+    """The row of the present values."""
+    return f"(({''.join(f'{lower.current_variable(scope, name)}, ' for name in names)}),)"
+
+
+def write_state(
+    source: SourceWriter, rows: str, own: str = "", *, subqueries: Sequence[str] = (), first: str | None = None
+) -> None:
+    """The functions that every program has: without windows nothing is to be settled; the iterator gives `rows`.
+
+    The states of `subqueries` come first, then `own`, what the state has of its own. `first` is a line that comes
+    before the state is made.
+    """
+    inner = [f"_{name}_state(P, now)" for name in subqueries]
+    with source.block("def new_state(P, now):"):
+        if first is not None:
+            source.line(first)
+        source.line(f"return [{', '.join(['P', 'None', 'None', '{}', *inner, *filter(None, [own])])}]")
+    with source.block("def settle(S, now):"):
+        source.line("return None")
+    with source.block("def rows(S, now):"):
+        source.line(f"return list({rows})")
+
+
+def statement_program(
+    plan: p.StreamStatement | p.CreateVariableStatement | p.CreateTableStatement,
+    source: SourceWriter,
+    columns: tuple[str, ...],
+) -> StatementProgram:
+    """The program of a statement without windows; `columns` are the properties that it reads."""
+    namespace = source.load()
+    constants = {name: value for name, value in source.constants.items() if name not in ("clock", "route")}
+    names = tuple(plan.output_type.properties)
+    return StatementProgram(
+        lower_statement(plan), source.text, namespace, source.spans, columns, constants, source.bound, names
+    )

@@ -1,0 +1,572 @@
+"""A running statement: its generated program, its state, its timers and who listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from functools import cached_property, partial
+from typing import Any
+
+from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.contexts.context import Context
+from cepbook.engine.contexts.partition import ContextPartition
+from cepbook.engine.delivery.delivery_splitter import DeliverySplitter
+from cepbook.engine.delivery.delta import DeliveryPorts, Listener, Rows, Sink
+from cepbook.engine.delivery.outlet import DeliveryOutlet
+from cepbook.engine.delivery.row_layout import RowLayout
+from cepbook.engine.inserts import StreamInserter
+from cepbook.engine.patterns.matcher import AtomGroup
+from cepbook.engine.patterns.statement_pattern import StatementPattern, merge_partials
+from cepbook.engine.relations.store import Store
+from cepbook.engine.relations.store_lookups import NO_LOOKUPS
+from cepbook.engine.services import EngineServices, EventReader
+from cepbook.engine.statements.failure_attribution import statement_error, traceback_namespaces
+from cepbook.engine.statements.join_inputs import join_handler
+from cepbook.engine.statements.statement_timers import StatementTimers, partition_id
+from cepbook.engine.statements.store_access import StoreAccess
+from cepbook.engine.statements.subquery_inputs import SubqueryInputs, ignore_state, indexable_filter, without_state
+from cepbook.engine.statements.variable_watcher import VariableWatcher
+from cepbook.engine.subscriptions.filter_index import (
+    EventHandler,
+    IndexCondition,
+    Subscription,
+    drop_order,
+    leading_conditions,
+)
+from cepbook.engine.taking_part import activation_member
+from cepbook.engine.time.clock import NEVER
+from cepbook.errors import Diagnostic, StatementError
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.plan.expressions import BoundExpr, conjuncts
+from cepbook.lang.plan.nodes import (
+    CreateTableStatement,
+    CreateVariableStatement,
+    SelectStatement,
+    SourceNode,
+    StreamStatement,
+)
+
+DeliveringPlan = StreamStatement | CreateVariableStatement | CreateTableStatement
+_FEW = 1000  # states
+
+
+class ProcessorTime:
+    """Seconds of processor time; apart from the statement, so that who counts does not hold its engine."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+
+class RunningStatement(StoreAccess):
+    """One deployed statement that delivers: `kind` is select, on set, split or create variable.
+
+    `order` is its place in delivery order. Listeners are called once per atomic delivery; sinks are the fast path that
+    feeds use. `output_type` names and types the columns of its rows.
+    """
+
+    SAVED = ("order", "state")
+    plan: DeliveringPlan
+
+    def __init__(
+        self,
+        runtime: EngineServices,
+        plan: DeliveringPlan,
+        program: StatementProgram,
+        order: tuple[int, int],
+        deployment_id: str,
+        source: str,
+        kind: str = "select",
+    ) -> None:
+        self.plan = plan
+        self.steps = program.steps
+        self.name = plan.name
+        self.epl = plan.epl
+        self.kind = kind
+        self.deployment_id = deployment_id
+        self._source = source
+        self.output_type: EventType = plan.output_type
+        self.order = order
+        self.program = program
+        self.timed = StatementTimers(order, self, program)
+        self.timed.drops = program.steps.apply.drop and runtime.config.prioritized
+        self.context: Context | None = None
+        self.state: Any = None
+        self.spent = ProcessorTime()  # on slices of replays, which run through one statement after the other
+        self._runtime = runtime
+        layout = RowLayout(program.row_columns, plan.output_type.properties)
+        apart = isinstance(plan, SelectStatement) and plan.parcels is not None
+        parcels = DeliverySplitter(layout, program.parcels, self.failed) if apart else None
+        self.outlet = DeliveryOutlet(runtime, layout, program.steps, self._wire, self.failed, parcels)
+        self._match_listeners: list[Callable[[Any], object]] = []
+        self.owned = None
+        self.stores = {}
+        self.looks = NO_LOOKUPS
+        self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
+        self._watching = VariableWatcher(program, self._states_in, runtime.clock, self.failed)
+        self._inserts = StreamInserter(runtime, program.steps.apply.targets, self.failed)
+        self.lots = activation_member(self, program, self.timed, runtime.activations)
+        program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
+        program.namespace.update(state_of=self.state_of, place_rows=self.outlet.place)
+        program.namespace.update(recognize_limit=runtime.config.recognize_limit)
+        program.namespace.pop("stopped", None)
+        ahead = runtime.config.self_subselect_preeval
+        self.inner = SubqueryInputs(plan, program.subqueries, runtime, self.failed, ahead=ahead)
+
+    def _matching_of(self, number: int, place: int) -> StatementPattern:
+        """The matchers of the pattern that is input `number`, the one of `place` among the patterns."""
+        runtime, program = self._runtime, self.program.patterns[number]
+        at = number if self.steps.inputs and self.steps.selects is None else None
+        take = self._match if at is None else self._match_of_input(number)
+        arm, limit = partial(self.timed.arm_pattern, place), runtime.config.pattern_limit
+        partials_limit_reached, post = partial(self._crowded, number), self.program.namespace.get("post")
+        found = StatementPattern(
+            program, runtime.clock, arm, take, self.failed, limit, partials_limit_reached, at, post
+        )
+        self.timed.add_matching(found)
+        return found
+
+    @property
+    def now(self) -> int:
+        """Engine time."""
+        return self._runtime.clock.now
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Output columns: name -> EPL type."""
+        return {name: str(type_) for name, type_ in self.output_type.properties.items()}
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether its iterator may show rows: it has a window, is one row, or keeps its last event."""
+        if self.steps.row is None or self._runtime.config.iterable_unbound:
+            return True  # without rows: the values of variables
+        annotated = isinstance(self.plan, SelectStatement) and self.plan.iterable_unbound
+        return bool(self.steps.windows) or self.steps.kind == "fully_aggregated" or annotated
+
+    # -------------------------------------------------------------- life
+    def start(self, context: Context | None) -> None:
+        """Make the state: one for the whole statement, or one per partition of its context."""
+        self.context = context
+        self.meet()
+        self.timed.attach(self._runtime.clock)
+        if context is None:
+            self.state = self.new_state(None)
+        else:
+            self.program.namespace["slot"] = context.join(self)
+        self._watching.begin()
+        self.open_store_lookups()
+        self.outlet.connect_listeners()
+        self._attach()
+        if self.lots is not None:
+            self.lots.start()
+        for matching in self._matchings.values() if context is None else ():
+            matching.begun(self.state)
+        for partition in () if context is None or self.steps.consumes else context.partitions.values():
+            self.opened(partition)
+
+    def meet(self) -> None:
+        """Give the generated code the tables that it reads."""
+        for program in (self.program, *self.program.subqueries):
+            for name, local in program.namespace.get("__tables__", {}).items():
+                program.namespace[local] = self._runtime.stores[name]
+        self.inner.bind()
+
+    def _attach(self) -> None:
+        """Find the stores that it reads, and begin with what they hold."""
+        self.inner.listen()
+        if self.stores:
+            self.program.namespace["stored"] = self.stored_of
+            for store in {id(store): store for store in self.stores.values()}.values():
+                store.readers.append(self)
+            for _, state in self.states() if self.fills else ():
+                self.program["prefill"](state, self._runtime.clock.now)
+        if self.steps.fill is not None:
+            self._fill(self._runtime.stores[self.steps.fill.store])
+
+    def _fill(self, store: Store) -> None:
+        """Begin with a copy of the rows of another store."""
+        now, copied, on_event = self._runtime.clock.now, self.program["copied"], self.program["on_event"]
+        for _, state in self.states():
+            for item in store.stored(each for _, each in store.owner.states()):
+                row = copied(state, item[-1], now)
+                if row is not None:
+                    on_event(row) if self.context is None else on_event(row, state)
+
+    def _states_in(self, partition: ContextPartition | None) -> list[Any]:
+        """The state in `partition`; without one all."""
+        if partition is not None:
+            return [partition.states[self.program.namespace["slot"]]]
+        return [state for _, state in self.states()]
+
+    def stop(self) -> None:
+        """Forget all state, timers and listeners; what is forgotten already, or was never there, does not matter."""
+        self.timed.detach()
+        self._watching.end()
+        if self.lots is not None:
+            self.lots.stop()
+        if self.context is not None and self in self.context.statements:
+            self.context.part(self)
+        for store in self.stores.values():
+            if self in store.readers:
+                store.readers.remove(self)
+        self.looks.part()
+        self.inner.part()
+        self.state = None
+        self.outlet.close()
+        self._inserts.close()
+        self.program.namespace["stopped"] = True
+
+    def resumed(self) -> None:
+        """The state is another one now."""
+        if self.context is not None:
+            self.program.namespace["slot"] = self.context.statements.index(self)
+        self.outlet.hold(self._runtime.holds)
+
+    def new_state(self, partition: ContextPartition | None) -> Any:
+        """A fresh state, for `partition` or for the whole statement."""
+        state = self.program["new_state"](partition, self._runtime.clock.now)
+        self.inner.fill(state)
+        if self.owned is not None:
+            self.owned.begun(state)
+        for matching in self._matchings.values():
+            matching.add(state)
+        return state
+
+    def armed_timers(self, partition: ContextPartition) -> list[tuple[int, int]]:
+        """The timers of the state in `partition`: (place, when it is due)."""
+        return self.timed.armed_timers(self.state_of(partition))
+
+    def partition_restored(self, partition: ContextPartition, armed_timers: Iterable[tuple[int, int]]) -> None:
+        """A partition came from elsewhere with its state and timers: what is derived from it is made."""
+        state = self.state_of(partition)
+        if self.owned is not None:
+            self.owned.begun(state)
+        self.inner.refill_from_stores(state)
+        self.timed.resume(state, armed_timers)
+
+    def opened(self, partition: ContextPartition) -> None:
+        """A partition was allocated: what a statement without from-clause delivers, once for each; what is there."""
+        if self.steps.source.nothing:
+            self.guarded(self.program["on_event"], {}, (partition,))
+        elif self.stores and self.fills:
+            self.fill_from_stores(partition)
+        for matching in self._matchings.values():
+            self.guarded(matching.begun_in_partition, None, (partition,))
+
+    # -------------------------------------------------------------- reading
+    def iterated(self, now: int, wanted: Container[int | None] | None = None) -> list[tuple[int | None, list[Any]]]:
+        """(partition id, rows of the iterator) of every live partition, or of those `wanted`, by id.
+
+        The rows are the engine's own. Errors: whatever an expression of the statement raises.
+        """
+        rows, found = self.program["rows"], self.states(wanted)
+        if self.reads_only_tables:
+            found = [(id_, self.anew(state, now)) for id_, state in found]
+        return [(id_, rows(state, now)) for id_, state in found]
+
+    # -------------------------------------------------------------- who is told
+    def add_listener(self, listener: Listener) -> None:
+        """Call `listener(Delta)` for every delivery, synchronously."""
+        self.outlet.add_listener(listener)
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Stop calling `listener`. Errors: ValueError if it was not added."""
+        self.outlet.remove_listener(listener)
+
+    def add_sink(self, sink: Sink) -> None:
+        """Feed `sink` the records of every delivery."""
+        self.outlet.add_sink(sink)
+
+    def remove_sink(self, sink: Sink) -> None:
+        """Stop feeding `sink`. Errors: ValueError if it was not added."""
+        self.outlet.remove_sink(sink)
+
+    def add_match_listener(self, listener: Callable[[Any], object]) -> None:
+        """Call `listener(match)` with the events of each match of a pattern or match_recognize, each row of a join."""
+        if self._matchings or self.steps.recognize is not None or self.steps.join is not None:
+            self._match_listeners.append(listener)
+            self._tell_listeners()
+
+    def remove_match_listener(self, listener: Callable[[Any], object]) -> None:
+        """Stop calling `listener`."""
+        if listener in self._match_listeners:
+            self._match_listeners.remove(listener)
+            self._tell_listeners()
+
+    def _tell_listeners(self) -> None:
+        for matching in self._matchings.values():
+            matching.watch(tuple(self._match_listeners))
+        self.program.namespace["matched"] = tuple(self._match_listeners)
+        if "join_form" in self.program.namespace:
+            self.program.namespace["join_form"].told[:] = self._match_listeners
+        self._runtime.rewired()
+
+    @property
+    def listened(self) -> bool:
+        """Whether somebody is to be told of deliveries, or of matches, one by one, as they happen."""
+        return self.outlet.listened or bool(self._match_listeners)
+
+    @property
+    def merges(self) -> bool:
+        """Whether one event may make it deliver several times: for partitions, for matches of a pattern, for
+        each of the events that it contains.
+        """
+        context = self.context
+        if self.steps.row is None and self.steps.source.contained:
+            return True
+        if context is not None and (self.steps.consumes or self.steps.owns is not None):
+            return True
+        if self.steps.matches or context is None:
+            return self.steps.matches
+        at_end = self.steps.output is not None or "dues" in self.program.namespace
+        return context.several(self.steps.event_types, at_end)
+
+    def _wire(self, ports: DeliveryPorts | None) -> None:
+        """Deliver to `ports`. Event functions have them, as all constants, among their default values."""
+        namespace, state = self.program.namespace, self.state
+        namespace["out"], namespace["push"] = (None, None) if ports is None else ports
+        given = dict(namespace)
+        if self.context is None and state is not None:
+            given.update(S=state, W=state[1], A=state[2], groups=self.groups_in(state))
+        for name, parameters in self.program.bound.items():
+            namespace[name].__defaults__ = tuple(given.get(parameter) for parameter in parameters)
+
+    # -------------------------------------------------------------- the end of a partition
+    def end(self, partition: ContextPartition, now: int) -> None:
+        """`partition` ends: deliver what the output clause has for its end, and forget the state and its timers."""
+        try:
+            found = self.ended(partition.states[self.program.namespace["slot"]], now)
+            push = self.outlet.push
+            if found is not None and push is not None:
+                push(now, *found)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.failed(failure)
+        self.forget(partition)
+
+    def settle(self) -> None:
+        """A failure elsewhere may have come while timers were armed: the clock knows of all that is due."""
+        self.timed.settle()
+
+    def forget(self, partition: ContextPartition) -> None:
+        """Forget the state of `partition` and its timers."""
+        slot = self.program.namespace["slot"]
+        for matching in self._matchings.values():
+            matching.end(partition.states[slot])
+        partition.states[slot] = None
+        self.timed.end(partition.id)
+
+    def ended(self, state: Any, now: int) -> tuple[Rows, Rows] | None:
+        """What the output clause delivers at the end of `state`'s context partition; None if there is nothing."""
+        if self.steps.output is None:
+            return None
+        made: tuple[list[Any], list[Any]] = [], []
+        forced = self.program["ended"](state, now, *made)
+        return self.timed.selected({partition_id(state): made}, forced)
+
+    def pulse(self) -> tuple[int, int]:
+        """A value that changes when partial matches come or go, and costs less than to look at them."""
+        matchers: list[Any] = []
+        if self._matchings:
+            matchers = [each.matcher(state) for _, state in self.states() for each in self._matchings.values()]
+        elif self.steps.recognize is not None:
+            matchers = [state[1].then for _, state in self.states()]
+        return sum(matcher.serial for matcher in matchers), sum(matcher.size for matcher in matchers)
+
+    def inspect(self, now: int, partitions: Container[int] | None, partials: int) -> list[dict[str, Any]]:
+        """Plain data about states, of `partitions` or all: retained events, groups, next timer, `partials` at most."""
+        return [self.inspected(id_, state, now, partials) for id_, state in self.states(partitions)]
+
+    def inspected(self, id_: int | None, state: Any, now: int, partials: int) -> dict[str, Any]:
+        """As `inspect`, of the state of one partition."""
+        self.program["settle"](state, now)
+        due = min((due for _, due in self.timed.dues(state)), default=NEVER)
+        found: dict[str, Any] = {
+            "partition": id_,
+            "retained": self.inner.retained(state),
+            "groups": len(state[2]) if self.steps.grouped and state[2] is not None else None,
+            "next_timer": due if due < NEVER else None,
+        }
+        if self._matchings:
+            found["partials"] = merge_partials([m.inspect(state, partials) for m in self._matchings.values()])
+        elif self.steps.recognize is not None:
+            found["partials"] = state[1].then.inspect(partials)
+        return found
+
+    # -------------------------------------------------------------- events
+    def guarded(self, take: Callable[[Any, Any], object], event: Any, partitions: Iterable[ContextPartition]) -> bool:
+        """Hand `event` to the statement's states in `partitions`; a failure is reported and stops nothing."""
+        slot, took = self.program.namespace["slot"], False
+        for partition in partitions:
+            if partition.ended:  # by hand, in a listener of a statement before
+                continue
+            try:
+                if take(event, partition.states[slot]):
+                    took = True
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self.failed(failure)
+                took = True
+        return took
+
+    def reading(self, type_name: str) -> EventReader | None:
+        """How events of `type_name` are taken in a state; None if the statement does not read the type."""
+        return self.inner.reading(type_name, self._own_reading(type_name, alone=self.context is None))
+
+    def _own_reading(self, type_name: str, *, alone: bool = False) -> EventReader | None:
+        """`reading` without its subqueries; `alone`: the one state is known to its functions."""
+        read = self._type_read(type_name)
+        if read is None or self.steps.apply.changes:
+            return None  # what changes events comes before all that take them
+        late = self.steps.waits
+        drops = self.timed.drops
+        condition = self.condition(type_name)
+        if self.lots is not None:
+            take = self.lots.taker(self._types(type_name))
+        elif self.steps.inputs:
+            take = join_handler(self.steps, self.program, self._matchings, self._types(type_name), self.context is None)
+        elif not self._matchings:
+            on_event, on_match = self.program["on_event"], self.program["on_match"]
+            if condition is not self.steps.source.filter:  # the index does not ask all of it
+                on_match = on_event
+            if alone:
+                on_event, on_match = ignore_state(on_event), ignore_state(on_match)
+            return EventReader(on_event, on_match, condition, drops, read, late)
+        else:
+            take = self._matchings[0].taker(self._types(type_name), self.state)
+            if take is not None and self.context is None:
+                take = ignore_state(take)
+        return None if take is None else EventReader(take, take, condition, drops, read, late)
+
+    def subscribers(self, type_name: str) -> list[Subscription]:
+        """Without context: what takes events of `type_name`."""
+        alone = not self.inner.reads(type_name)
+        reading = self._own_reading(type_name) if alone else self.reading(type_name)
+        if reading is None:
+            return []
+        checked, matched, condition, drops, read, late = reading
+        order = drop_order(self.order, self.plan.annotations) if drops else self.order
+        if self.steps.inputs or self._matchings or not alone or self.lots is not None:
+            checked, matched = _in_state(checked, self.state), _in_state(matched, self.state)
+        return [Subscription(order, condition, checked, matched, drops, read, late=late)]
+
+    def condition(self, type_name: str) -> BoundExpr | None:
+        """What events of `type_name` must pass to be for the statement: what the filter index may use."""
+        if self.program.pattern is not None:
+            return self.program.pattern.condition(self._types(type_name))
+        if self.steps.inputs:
+            own = [scan.source for scan in self.steps.scans if self._takes(scan.source, type_name)]
+            return indexable_filter(own[0].filter) if len(own) == 1 and own[0].pattern is None else None
+        return indexable_filter(self.steps.source.filter)
+
+    @cached_property
+    def leading(self) -> tuple[IndexCondition, ...]:
+        """What events must pass before anything else of the filter is asked: what columns may tell."""
+        return leading_conditions(conjuncts(self.steps.source.filter))
+
+    @cached_property
+    def led(self) -> bool:
+        """Whether that is all of the filter."""
+        return len(self.leading) == len(conjuncts(self.steps.source.filter))
+
+    def ways(self, type_name: str) -> list[tuple[IndexCondition, ...]]:
+        """Of each place where it reads events of a type, in subqueries, too: what they must pass before all else there.
+
+        One of it must hold for an event to be of use; none is told where that is not known of all places.
+        """
+        steps = [self.steps, *(each.steps for each in self.program.subqueries)]
+        scans = [scan.source for each in steps for scan in each.scans if scan.source.store is None]
+        sources = [each for each in scans if self._takes(each, type_name)]
+        known = [each.filter for each in sources if each.pattern is None and not each.contained]
+        return [leading_conditions(conjuncts(e)) for e in known] if len(known) == len(sources) else []
+
+    def groups(self, type_name: str) -> tuple[AtomGroup, ...] | None:
+        """The atoms of its pattern that events of a type may be for; None if it reads them in other places, too."""
+        if self.program.pattern is None or self.inner.reads(type_name):
+            return None
+        return self.program.pattern.route(self._types(type_name))
+
+    def _types(self, type_name: str) -> tuple[str, ...]:
+        """The type and all that it is a subtype of."""
+        found = self._runtime.catalog.event_types.get(type_name)
+        return (type_name, *(() if found is None else found.supertypes))
+
+    @property
+    def correlation(self) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None:
+        """Equalities of its filter between an event and a partition, as keys: (of the event, of the partition)."""
+        return self.program.correlation
+
+    def reads(self, type_name: str) -> bool:
+        """Whether events of `type_name` are for the statement or a subquery of it, by their type."""
+        return self._type_read(type_name) is not None or self.inner.reads(type_name)
+
+    def _type_read(self, type_name: str) -> str | None:
+        """The type of its from-clause that events of `type_name` are of. Rows of stores are no events."""
+        if self.steps.owns is not None:
+            return None
+        is_a = self._runtime.catalog.is_a
+        return next((read for read in self.steps.event_types if is_a(type_name, read)), None)
+
+    def _takes(self, source: SourceNode, type_name: str) -> bool:
+        return any(self._runtime.catalog.is_a(type_name, read) for read in source.event_types)
+
+    def _match_of_input(self, number: int) -> Callable[[Any, Any], object]:
+        """What takes a match of the pattern that is an input of a join."""
+        take = self.program[f"on_event{number}"]
+        return take if self.steps.context is not None else ignore_state(take)
+
+    def _match(self, match: Any, state: Any) -> None:
+        """One match of the pattern: an event for everything behind it."""
+        take = self.program.namespace["on_event"]
+        if self.context is None:
+            take(match)
+        else:
+            take(match, state)
+
+    # -------------------------------------------------------------- errors
+    def _crowded(self, number: int) -> None:
+        """Tell that the pattern that is input `number` has as many partial matches as there may be."""
+        limit, pattern = self._runtime.config.pattern_limit, self.steps.scans[number].source.pattern
+        fact = f"the pattern of statement `{self.name}` has {limit:,} open partial matches, further ones are dropped"
+        hint = "end them (where timer:within, and not), or raise Config.pattern_limit"
+        if pattern is not None:
+            shown = Diagnostic("pattern-limit", fact, pattern.span, hint).render(self._source)
+            self._runtime.report(StatementError(self.name, shown, pattern.span, OverflowError(fact)))
+
+    def failed(self, failure: Exception) -> None:
+        """Report a run-time failure, pointing at the EPL that the failing line was made from.
+
+        Timers that it may have kept from being armed are armed.
+        """
+        self.timed.mend(self._shaken_by(failure))
+        self._runtime.report(self.error(failure))
+
+    def _shaken_by(self, failure: Exception) -> list[Any]:
+        """The states that a failure may have left in the middle of something: that in which generated code raised it.
+
+        Where that is not known, all, unless they are so many that failures would cost more than events.
+        """
+        if self.context is None:
+            return [] if self.state is None else [self.state]
+        trace, found = failure.__traceback__, None
+        while trace is not None:
+            if trace.tb_frame.f_globals is self.program.namespace:
+                found = trace.tb_frame.f_locals.get("S", found)
+            trace = trace.tb_next
+        if found is None:
+            return [state for _, state in self.states()] if len(self.context.partitions) <= _FEW else []
+        partition = found[0]  # what was found may be the state of one input of a join, or one that could not begin
+        return [] if partition is None or partition.ended else partition.states[self.program.namespace["slot"] :][:1]
+
+    def caused(self, failure: Exception) -> bool:
+        """Whether the failure came out of its generated code, or that of its subqueries."""
+        own = [program.namespace for program in (self.program, *self.program.subqueries)]
+        return any(passed is each for passed in traceback_namespaces(failure) for each in own)
+
+    def error(self, failure: Exception) -> StatementError:
+        """`failure` as the user is shown it."""
+        programs = self.program, *self.program.subqueries
+        return statement_error(failure, self.name, programs, self._source, query=self.kind == "query")
+
+
+def _in_state(take: Callable[[Any, Any], object], state: Any) -> EventHandler:
+    return without_state(take) or (lambda event: take(event, state))

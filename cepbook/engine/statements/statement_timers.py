@@ -1,0 +1,329 @@
+"""The timers of one statement: windows, output clauses and patterns of its states.
+
+A path is ``(partition id, place)``; without a context the id is 0. The place is `WINDOW`, `OUTPUT`, or `PATTERN` and
+up, one for each pattern of a join, or `SUBQUERY` and up. At one instant the windows of a state come before its output,
+that before its patterns, and windows of subqueries come last (recorded: outer_expiry_and_subquery_expiry). States say
+what of them is due as well: what a failure kept from being armed is found so (`mend`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.delivery.delta import Rows
+from cepbook.engine.delivery.outlet import DeliveryOutlet
+from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT
+from cepbook.engine.patterns.statement_pattern import StatementPattern
+from cepbook.engine.time.timers import NEVER, DispatchOrder, DueEntry, DueQueue, OwnerTimers
+
+WINDOW, OUTPUT, PATTERN = range(3)
+SUBQUERY = 1 << 16  # behind all patterns
+_ONE_VIEW = 0, WINDOW
+_FEW = 64  # ended partitions whose timers are not worth a clean-up
+
+# insert and remove rows of one state
+TimerRows = tuple[list[Any], list[Any]]
+
+
+class TimedStatement(Protocol):
+    """The statement whose timers they are."""
+
+    outlet: DeliveryOutlet
+
+    @property
+    def now(self) -> int:
+        """Engine time."""
+
+    def failed(self, failure: Exception) -> None:
+        """A failure at run time."""
+
+    def states(self) -> Iterable[tuple[int | None, Any]]:
+        """(partition id, state) of every live partition."""
+
+
+class StatementTimers(OwnerTimers):
+    """When what of a statement is due. `collect` and `fire` run it.
+
+    Generated code arms windows and output clauses, and reads `due`.
+    """
+
+    __slots__ = (
+        *("_arrange", "_delivers", "_expire_all", "_gone", "_inner"),
+        *("_matchings", "_program", "_statement", "_states", "_timed"),
+    )
+    SAVED = (*OwnerTimers.SAVED, "_gone", "_inner", "_states")
+
+    def __init__(self, order: DispatchOrder, statement: TimedStatement, program: StatementProgram) -> None:
+        super().__init__(order, self.fire, statement.failed)
+        self._statement = statement
+        self._program = program
+        self._matchings: list[StatementPattern] = []
+        self._states: dict[int, Any] = {}  # those that have had a timer, by partition id
+        self._inner: dict[tuple[int, int], Any] = {}  # the same of subqueries, by path
+        self._timed = [(n, each) for n, each in enumerate(program.subqueries) if each.steps.ticks]
+        self._gone = 0  # partitions that ended and may have left timers
+        # where one window without partitions and groups is all that has timers
+        self._expire_all: Callable[..., int] | None = program.namespace.get("run_expiry")
+        self._arrange: Callable[..., Any] | None = program.namespace.get("arrange")
+        self._delivers = program.steps.delivers
+        program.namespace.update(timed=self, arm=self._arm_part, rearm=self._rearm_all)
+        for number, each in self._timed:
+            each.namespace.update(arm=partial(self._arm_inner, SUBQUERY + number))
+
+    def add_matching(self, matching: StatementPattern) -> None:
+        """A pattern of the statement."""
+        self._matchings.append(matching)
+
+    # -------------------------------------------------------------- arming
+    def _arm_part(self, due: int, state: Any, part: Any, place: Any) -> None:
+        """`part`, at `place` of `state`, is due."""
+        id_ = partition_id(state)
+        self._states[id_] = state
+        self.arm((id_, place), due)
+
+    def _arm_inner(self, place: int, due: int, state: Any, _part: Any, _place: Any) -> None:
+        """The windows of a subquery are due; `state` is its own."""
+        path = partition_id(state), place
+        self._inner[path] = state
+        self.arm(path, due)
+
+    def arm_view(self, due: int, state: Any) -> None:
+        """The windows of `state` are due, and at no other time."""
+        self._arm_part(due, state, None, WINDOW)
+
+    def arm_pattern(self, number: int, due: int, state: Any) -> None:
+        """The pattern `number` of `state` is due."""
+        self._arm_part(due, state, None, PATTERN + number)
+
+    def _rearm_all(self, due: int, state: Any, window: Any) -> None:
+        """The one window of the statement is due after a batch run, which did without timers."""
+        self._states[0] = state
+        self.arm(_ONE_VIEW, due)
+
+    def armed_timers(self, state: Any) -> list[tuple[int, int]]:
+        """(place, when it is due) of all timers of a state: also early ones, at which nothing happens."""
+        id_ = partition_id(state)
+        last = PATTERN + len(self._matchings)
+        places = (*range(last), *(SUBQUERY + number for number, _ in self._timed))
+        found = [(place, self.at((id_, place))) for place in places]
+        return [(place, due) for place, due in found if due < NEVER]
+
+    def resume(self, state: Any, armed_timers: Iterable[tuple[int, int]]) -> None:
+        """Set the timers of a state that comes from elsewhere, as `armed_timers` told of them there."""
+        for place, due in armed_timers:
+            self._arm_place(due, state, place)
+
+    def _arm_place(self, due: int, state: Any, place: int) -> None:
+        if place < SUBQUERY:
+            self._arm_part(due, state, None, place)
+        else:
+            self._arm_inner(place, due, state[FIRST_SUBQUERY_SLOT + place - SUBQUERY], None, None)
+
+    def dues(self, state: Any) -> list[tuple[Any, int]]:
+        """(place, when it is due) of all parts of a state; `NEVER` for those that are not."""
+        found: list[tuple[Any, int]] = []
+        if "dues" in self._program.namespace:
+            found += self._program["dues"](state)
+        found += [(PATTERN + number, matching.due(state)) for number, matching in enumerate(self._matchings)]
+        found += [
+            (SUBQUERY + number, each["dues"](state[FIRST_SUBQUERY_SLOT + number])) for number, each in self._timed
+        ]
+        return found
+
+    def mend(self, states: Iterable[Any]) -> None:
+        """Arm what is due in `states` later than now and has no timer, because a failure came between."""
+        now = self._statement.now
+        for state in states:
+            for place, due in () if state is None else self.dues(state):  # None: it has ended
+                if now < due < min(NEVER, self.at((partition_id(state), place))):
+                    self._arm_place(due, state, place)
+        self.settle()
+
+    def missing(self, now: int) -> list[str]:
+        """What of the states is due later than `now` and has no timer: nothing, if all is well."""
+        found: list[str] = []
+        for _, state in self._statement.states():
+            for place, due in () if state is None else self.dues(state):  # None: it has stopped
+                path = partition_id(state), place
+                if now < due < min(NEVER, self.at(path)):
+                    found.append(f"{path} is due at {due}, armed for {self.at(path)}")
+        return found
+
+    # -------------------------------------------------------------- what ends
+    def end(self, id_: int) -> None:
+        """The context partition `id_` ends."""
+        for number, _ in self._timed:
+            if self._inner.pop((id_, SUBQUERY + number), None) is not None:
+                self.arm((id_, SUBQUERY + number), NEVER)
+        if self._states.pop(id_, None) is None:
+            return
+        for place in range(PATTERN + len(self._matchings)):
+            self.arm((id_, place), NEVER)
+        self._gone += 1
+        if self._gone > _FEW and self._gone > len(self._states):  # windows of groups
+            self._gone = 0
+            self.keep(lambda path: path[0] in self._states or path in self._inner)
+
+    def detach(self) -> None:
+        self._states.clear()
+        self._inner.clear()
+        super().detach()
+
+    # -------------------------------------------------------------- running
+    def fire(self, now: int, entries: list[DueEntry]) -> None:
+        """Run timers that are due: at most one delivery, beside what a pattern makes."""
+        if self._expire_all is not None and not self._matchings:
+            state = self._states[0]
+            push = self._statement.outlet.push
+            self.arm(_ONE_VIEW, self._expire_all(state, state[1], now, None, push or _to_nobody))
+            return
+        waiting: list[DueEntry] = []
+        for entry in entries:
+            place = entry[1][1]
+            if place < PATTERN or place >= SUBQUERY:
+                waiting.append(entry)
+                continue
+            if waiting:
+                self._deliver(now, waiting)
+                waiting = []
+            self._match(now, entry[1][0], self._matchings[place - PATTERN])
+        if waiting:
+            self._deliver(now, waiting)
+
+    def lose(self, now: int, entries: list[DueEntry]) -> None:
+        """What is due is not to be run, and never will be; what a pattern waits for later is not lost with it."""
+        for _, (id_, place) in entries:
+            state = self._states.get(id_)
+            if PATTERN <= place < SUBQUERY and state is not None:
+                self._matchings[place - PATTERN].lose(state, now)
+
+    def _match(self, now: int, id_: int, matching: StatementPattern) -> None:
+        state = self._states.get(id_)
+        if state is not None:
+            matching.advance(state, now)
+
+    def _deliver(self, now: int, entries: list[DueEntry]) -> None:
+        found = self._collected(now, entries)
+        push = self._statement.outlet.push
+        if found is not None and push is not None:
+            push(now, *found)
+
+    def collect(self, now: int) -> tuple[Rows, Rows] | None:
+        """Run the timers that are due and return their rows; None if there is nothing to deliver."""
+        return self._collected(now, self.take(now))
+
+    def expire(self, now: int, out: Callable[[list[Any]], object], told: Callable[[int], int] | None) -> None:
+        """As `collect` within a slice, where the program has ``expire_all``: rows go out as records.
+
+        What is due stays so until it has another time: a failure between keeps no timer from being run.
+        """
+        due, states = self.upto(now), list[Any]()
+        for _, path in due:
+            state = self._states.get(path[0])
+            if state is None:  # it has ended
+                DueQueue.arm(self, path, NEVER)
+            else:
+                states.append(state)
+        self._program["expire_all"](states, now, out, told)
+        for state in states:
+            view = state[1]
+            view.armed = view.due
+            DueQueue.arm(self, (state[0].id, WINDOW), view.due)
+        self._moved()
+
+    def _collected(self, now: int, entries: list[DueEntry]) -> tuple[Rows, Rows] | None:
+        if self._expire_all is not None:
+            return self._collect_all(self._expire_all, now)
+        if len(entries) == 1:  # the commonest
+            return self._collect_one(now, entries[0][1])
+        due = [(self._state_at(path), *path, at) for at, path in entries if self._state_at(path) is not None]
+        if self._program.steps.inputs:  # combinations are made of what all inputs have lost, behind the output's time
+            due.sort(key=lambda each: each[2] == WINDOW)
+        made: dict[int, TimerRows] = {}  # by partition id
+        forced = self._tick(due, now, made)
+        return self.selected(made, forced)
+
+    def _collect_one(self, now: int, path: tuple[int, int]) -> tuple[Rows, Rows] | None:
+        """`_collected` where one part of one state is due."""
+        state, (id_, place) = self._state_at(path), path
+        if state is None:
+            return None
+        if place >= SUBQUERY:
+            self._program.subqueries[place - SUBQUERY]["tick"](state, now)
+            return None
+        made: dict[int, TimerRows] = {}
+        forced = self._tick_one(state, id_, place, now, made)
+        return self.selected(made, forced)
+
+    def _state_at(self, path: tuple[int, int]) -> Any:
+        """The state, or of a subquery's windows its own; None if it has ended."""
+        return self._states.get(path[0]) if path[1] < SUBQUERY else self._inner.get(path)
+
+    def _collect_all(self, expire_all: Callable[..., int], now: int) -> tuple[Rows, Rows] | None:
+        """`_collected` where all timers are that of one window."""
+        found: list[tuple[Rows, Rows]] = []
+        state = self._states[0]
+        self.arm(_ONE_VIEW, expire_all(state, state[1], now, None, lambda _, *sides: found.append(sides)))
+        return found[0] if found else None
+
+    def _tick(self, due: list[tuple[Any, int, Any, int]], now: int, made: dict[int, TimerRows]) -> bool:
+        """Run timers in the order in which they are due, also where the clock has leapt over several of them: windows,
+        and groups of one, that are due behind an output have their time behind it. Alarms of windows may be early.
+        """
+        forced = False
+        outputs = {id_: at for _, id_, place, at in due if place == OUTPUT and at < now}
+        held: set[int] = set()
+        for state, id_, place, at in due:
+            if place >= SUBQUERY:
+                self._program.subqueries[place - SUBQUERY]["tick"](state, now)
+                continue
+            if place == WINDOW and id_ in outputs and at <= outputs[id_]:
+                held.add(id_)
+                if state[1].due > outputs[id_]:
+                    continue
+                state[1].limit_advance(outputs[id_])
+            forced |= self._tick_one(state, id_, place, now, made)
+            if place == OUTPUT and id_ in held:
+                state[1].limit_advance(NEVER)
+                forced |= self._tick_one(state, id_, WINDOW, now, made)
+        return forced
+
+    def _tick_one(self, state: Any, id_: int, place: int, now: int, made: dict[int, TimerRows]) -> bool:
+        try:
+            return bool(self._program["tick"](state, state[1], now, *made.setdefault(id_, ([], [])), place))
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self._statement.failed(failure)
+            return False
+
+    def selected(self, made: Mapping[int, TimerRows], forced: bool) -> tuple[Rows, Rows] | None:
+        """One delivery of the rows of all states, by their ids; distinct, order and limit apply to those of one."""
+        selector, arrange = self._delivers, self._arrange
+        insert: list[Any] = []
+        remove: list[Any] = []
+        for id_, (ins, rem) in made.items():
+            sides = [rem if selector == "rstream" else ins, rem if selector == "irstream" else []]
+            try:
+                shown = sides if arrange is None else [arrange(side) or [] for side in sides]
+                if self._statement.outlet.inside:
+                    self._statement.outlet.place(self._states[id_][0], *shown)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self._statement.failed(failure)
+                forced = False  # what failed is not told as nothing
+                continue
+            insert += shown[0]
+            remove += shown[1]
+        if not insert and not remove and not forced:
+            return None
+        return insert or None, remove or None
+
+
+def partition_id(state: Any) -> int:
+    """The id in the paths of a state."""
+    return 0 if state[0] is None else int(state[0].id)
+
+
+def _to_nobody(time: int, insert: Rows, remove: Rows) -> None:
+    """Deliver to nobody."""

@@ -1,0 +1,97 @@
+"""``update istream`` as a running statement: a program whose function ``update`` gives the event as the others see it.
+
+All assignments see the event as it was. Variables are read as of the stream's event before: the reference carries
+updates out before the processing of an event begins (recorded: su_update_variable_version).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.assignments import updated_copy_code
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT, CodeScope, ScopeFactory
+from cepbook.engine.statements.on_set import statement_program, write_state
+from cepbook.engine.statements.statement import RunningStatement
+from cepbook.engine.subscriptions.filter_index import EventHandler
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes as p
+
+
+def compile_update(plan: p.UpdateStatement, scope_in: ScopeFactory) -> StatementProgram:
+    """Changes events. Errors: Refusal for what the row engine cannot run."""
+    source = SourceWriter()
+    values = [e for change in plan.changes for e in (*change.path, change.value)]
+    read = lower.property_names(plan.predicate, *values)
+    names = list(dict.fromkeys((*read, *(c.name for c in plan.changes if c.path))))
+    props = {name: f"p{i}" for i, name in enumerate(names)}
+    parts = (part for e in (plan.predicate, *values) if e is not None for part in x.walk(e))
+    variables = list(dict.fromkeys(part.name for part in parts if isinstance(part, x.VariableRead)))
+    seen = {name: f"s{i}" for i, name in enumerate(variables)}
+    scope = scope_in(source).at(props=lower.property_codes(props), events={0: "e"}, assigned=seen)
+    present = f"({''.join(f'{lower.current_variable(scope, name)}, ' for name in variables)})"
+    with source.block("def on_event(e, S=None):"):
+        source.line("return False")
+    source.line("on_match = on_event")
+    with source.function("update", ["e"], ["S"]):
+        if seen:
+            own = f"S[{FIRST_SUBQUERY_SLOT + len(scope.subqueries)}]"
+            source.line(f"{', '.join(seen.values())}, = {own}")
+            source.line(f"{own} = {present}")
+        for name, local in props.items():
+            source.line(f"{local} = e.get({source.const(name, 'n')})")
+        if plan.predicate is None:
+            _change(plan, props, scope)
+        else:
+            with source.block(f"if {lower.truth(scope, plan.predicate)}:", plan.predicate.span):
+                _change(plan, props, scope)
+            source.line("return e")
+    write_state(source, "()", present, subqueries=scope.subqueries)
+    program = statement_program(plan, source, tuple(names))
+    program.row_columns = None
+    return program
+
+
+def _change(plan: p.UpdateStatement, props: dict[str, str], scope: CodeScope) -> None:
+    source = scope.source
+    if plan.drop:
+        source.line("return None")
+        return
+    made: dict[str, str] = {}  # several may change parts of one property
+    for change in plan.changes:
+        code = lower.value(scope, change.value)
+        if change.path:
+            code = updated_copy_code(made.get(change.name, props[change.name]), change.path, code, scope)
+        made[change.name] = f"{source.part(change.span)}{code}"
+    columns = [f"{source.const(name, 'n')}: {code}" for name, code in made.items()]
+    source.line(f"changed = {{**e, {', '.join(columns)}}}", plan.span)
+    with source.block("if push:"):
+        source.line("push(clock.now, [changed], [e])")
+    source.line("return changed")
+
+
+def handler_after_updates(statements: Sequence[RunningStatement], handler: EventHandler) -> EventHandler:
+    """`handler` behind the updates of the stream: in order of priority, lowest first, then of deployment.
+
+    An update that fails leaves the event as it is; one with ``@Drop`` takes it away.
+    """
+    if not statements:
+        return handler
+    ordered = sorted(statements, key=lambda s: (s.plan.priority, s.order[1]))
+    updates: list[tuple[Callable[[Any], Any], Callable[[Exception], None]]] = []
+    updates += [(statement.program["update"], statement.failed) for statement in ordered]
+
+    def handle(event: Any) -> object:
+        for update, failed in updates:
+            try:
+                event = update(event)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
+            if event is None:
+                return True
+        return handler(event)
+
+    return handle

@@ -1,0 +1,208 @@
+"""Variables at run time: the cells that generated code reads, and values that come from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, ClassVar, Protocol
+
+from cepbook.engine.contexts.partition import ContextPartition
+from cepbook.engine.delivery.delta import EmitRows
+from cepbook.engine.deploy.naming import lookup_name
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.errors import UsageError
+from cepbook.lang.java.numbers import to_float32
+from cepbook.lang.plan.expressions import BoundExpr
+from cepbook.lang.types import BITS, DATETIMES, Type
+
+# called with the context partition that has the value, where each has its own
+VariableListener = Callable[..., None]
+
+
+class VariableOutlet(Protocol):
+    """The outlet of the running statement that created a variable."""
+
+    @property
+    def push(self) -> EmitRows | None: ...
+
+
+class RuntimeVariable:
+    """The cell of one variable. Generated code reads `value`; whoever depends on it is in `listeners`.
+
+    `given` is the last value that did not come from a statement: what a run from an empty state begins with.
+    Filters of events read `before` where statements assign it in reaction to such an event (`hold`, `release`); else
+    it is `value`. It is `read_by_filters` if there are such filters.
+    Listeners are called after each assignment, also one of the same value. The statement that created the variable
+    delivers the assignments of statements only (recorded: var_create_variable_statement_output).
+    """
+
+    __slots__ = ("_deliverer", "_held", "before", "given", "listeners", "name", "read_by_filters", "type", "value")
+    SAVED = ("before", "given", "value")
+
+    def __init__(self, name: str, type_: Type, value: Any) -> None:
+        self.name = name
+        self.type = type_
+        self.restore(value)
+        self.given = value
+        self.read_by_filters = False
+        self.listeners: list[VariableListener] = []
+        self._deliverer: VariableOutlet | None = None
+
+    def __repr__(self) -> str:
+        return f"<variable {self.name} {self.type} = {self.value!r}>"
+
+    def deliver_through(self, outlet: VariableOutlet) -> None:
+        """From now on `outlet` delivers what statements assign."""
+        self._deliverer = outlet
+
+    def set(self, value: Any) -> None:
+        """Assign from outside; `value` is of the variable's type."""
+        self.given = value
+        self._change(value)
+
+    partitioned: ClassVar[bool] = False  # whether each partition of a context has a value of its own
+
+    def restore(self, value: Any) -> None:
+        """`value` is the present one, and nobody is told."""
+        self.value = self.before = value
+        self._held = False
+
+    def decide(self) -> None:
+        """A filter reads it."""
+        self.read_by_filters = True
+
+    def hold(self) -> None:
+        """An event begins: what is assigned until `release` is not for the filters that decide on it."""
+        self.before = self.value
+        self._held = True
+
+    def release(self) -> None:
+        """The event is over."""
+        self.before = self.value
+        self._held = False
+
+    def _change(self, value: Any) -> None:
+        self.value = value
+        if not self._held:
+            self.before = value
+        for listener in tuple(self.listeners):
+            listener()
+
+    def assign(self, value: Any, now: int) -> None:
+        """Assign by a statement, at engine time `now`."""
+        former = self.value
+        self._change(value)
+        push = None if self._deliverer is None else self._deliverer.push
+        if push is not None:
+            push(now, [(value,)], [(former,)])
+
+
+class ContextVariable(RuntimeVariable):
+    """A variable of a context: each partition has its value, under `name`; `value` is none."""
+
+    __slots__ = ("_former",)  # while it is held, of the partitions that have another value now
+    partitioned = True
+
+    def restore(self, value: Any) -> None:
+        super().restore(value)
+        self._former: dict[ContextPartition, Any] = {}
+
+    def hold(self) -> None:
+        self._former.clear()
+        self._held = True
+
+    def release(self) -> None:
+        self._former.clear()
+        self._held = False
+
+    def before_in(self, partition: ContextPartition) -> Any:
+        """The value in `partition` as the event in hand began."""
+        return self._former.get(partition, partition.variables[self.name])
+
+    def assign_in(self, partition: ContextPartition, value: Any, now: int) -> None:
+        """Assign by a statement in `partition`, at engine time `now`."""
+        former = partition.variables.get(self.name)
+        if self._held:
+            self._former.setdefault(partition, former)
+        partition.variables[self.name] = value
+        for listener in tuple(self.listeners):
+            listener(partition)
+        push = None if self._deliverer is None else self._deliverer.push
+        if push is not None:
+            push(now, [(value,)], [(former,)])
+
+
+Variables = Mapping[str, RuntimeVariable]
+
+
+def find_variable(name: str, variables: Variables) -> RuntimeVariable:
+    """The variable `name`, which has one value. Errors: UsageError, with the nearest known name."""
+    found = lookup_name("variable", name, variables)
+    if found.partitioned:
+        hint = "\n  hint: the iterator of the statement that created it has them"
+        raise UsageError(f"variable `{name}` has a value in each partition of its context{hint}")
+    return found
+
+
+def initial_value(e: BoundExpr, scope_in: lower.ScopeFactory) -> Any:
+    """The value of an initial expression now. Raises whatever the expression raises; Refusal as `lower.value`."""
+    source = SourceWriter()
+    scope = scope_in(source)
+    with source.block("def initial():"):
+        source.line(f"return {lower.value(scope, e)}")
+    return source.load()["initial"]()
+
+
+# ---------------------------------------------------------------- values from outside
+def convert_value(name: str, value: Any, type_: Type) -> Any:
+    """`value` as a value of variable `name`. Errors: UsageError when it does not fit; null (None) always does."""
+    try:
+        return _fitted(value, type_)
+    except OverflowError:
+        raise UsageError(f"variable `{name}` is {type_}: the value is out of range") from None
+    except ValueError as error:
+        raise UsageError(f"variable `{name}` is {type_}: {error}") from None
+
+
+def _fitted(value: Any, type_: Type) -> Any:
+    if value is None or type_.name == "object":
+        return value
+    if type_.of is not None:
+        if not isinstance(value, (list, tuple)):
+            raise ValueError(f"{value!r} is no list")
+        return [_fitted(item, type_.of) for item in value]
+    if not isinstance(value, _KINDS[type_.name]) or (isinstance(value, bool) and type_.name != "boolean"):
+        raise ValueError(f"{value!r} does not fit")
+    return _converted(value, type_)
+
+
+def _converted(value: Any, type_: Type) -> Any:
+    bits = BITS.get(type_.name)
+    if bits is not None and not -1 << (bits - 1) <= value < 1 << (bits - 1):
+        raise ValueError(f"{value} is out of range")
+    if type_.name == "char" and len(value) != 1:
+        raise ValueError(f"{value!r} is not one character")
+    if type_.name == "double":
+        return float(value)
+    if type_.name == "float":
+        return to_float32(float(value))
+    if type_.name == "bigdecimal":
+        return value if isinstance(value, Decimal) else Decimal(str(value))
+    return value
+
+
+# types whose values are no collections: constants of these are put in place by the binder
+SIMPLE = frozenset("boolean byte short int long biginteger float double bigdecimal string char".split())
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    **dict.fromkeys(("byte", "short", "int", "long", "biginteger"), (int,)),
+    **dict.fromkeys(("float", "double"), (int, float)),
+    "bigdecimal": (int, float, Decimal),
+    **dict.fromkeys(("string", "char"), (str,)),
+    **dict.fromkeys(("map", "event", "struct"), (dict,)),
+    **dict.fromkeys((type_.name for type_ in DATETIMES), (datetime,)),
+    "localdate": (date,),
+    "localtime": (time,),
+}

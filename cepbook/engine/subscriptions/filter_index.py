@@ -1,0 +1,287 @@
+"""The filter index: which statements must see an event, found without asking each of them.
+
+Equality, ``in`` and range conditions between a property and constants become look-ups, nested as in a tree (basic
+concepts, "filter indexes"): a hash table per property for equality, sorted thresholds for ranges. What is left of a
+filter is tested by the statement itself. The cost per event does not grow with the number of statements whose values
+differ.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+from cepbook.lang.plan import expressions as x
+
+# of an event, or (event, rounds) where contexts are concerned; true if it took the event
+EventHandler = Callable[..., object]
+ContextSlots = list[Any]  # what an event is to each of the contexts that its type concerns
+StatementOrder = tuple[int, int]
+_MIRRORED = {**x.MIRRORED_OPERATORS, "=": "="}
+_SCALARS = frozenset({"string", "char", "boolean", "byte", "short", "int", "long", "float", "double", "biginteger"})
+
+
+_BEFORE_ALL = -(1 << 61)
+
+
+def drop_order(order: StatementOrder, annotations: Iterable[tuple[str, object]]) -> StatementOrder:
+    """The place of a statement that drops events: before its peers, before all if it has no ``@Priority`` of its own
+    (recorded: annotation_drop, drop_among_equal_priorities).
+    """
+    place = before_peers(order)
+    return place if any(name == "priority" for name, _ in annotations) else (_BEFORE_ALL, place[1])
+
+
+def before_peers(order: StatementOrder) -> StatementOrder:
+    """A place before all of the same priority."""
+    return order[0], -1
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """One statement as an event's taker: `checked` tests the whole filter itself, `matched` relies on the index.
+
+    With `drops` (``@Drop``) an event that it takes is not shown to others of its priority and of lower ones.
+    `reads` is the type whose events it takes, None where it only looks at them before statements take them. `within`:
+    its context shows it events by their values, `late`: one event may reach it on several ways (see `succession`).
+    """
+
+    order: StatementOrder
+    filter: x.BoundExpr | None
+    checked: EventHandler
+    matched: EventHandler
+    drops: bool = False
+    reads: str | None = None
+    within: bool = False
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCondition:
+    """An indexable conjunct: property, operator (``=`` for ``in`` too) and the constants."""
+
+    name: str
+    op: str
+    values: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class FilterIndexNode:
+    """`leaves` match unconditionally here; `equal` and `ranges` lead to further nodes."""
+
+    leaves: list[tuple[StatementOrder, EventHandler]] = field(default_factory=list)
+    equal: dict[str, dict[Any, FilterIndexNode]] = field(default_factory=dict)
+    ranges: dict[tuple[str, str], tuple[list[Any], list[FilterIndexNode]]] = field(default_factory=dict)
+
+    def match(self, event: Any, found: list[tuple[StatementOrder, EventHandler]]) -> None:
+        """Append the takers of `event` below this node."""
+        found += self.leaves
+        for name, table in self.equal.items():
+            value = event.get(name)
+            if value is not None:
+                node = table.get(value)
+                if node is not None:
+                    node.match(event, found)
+        for (name, op), (thresholds, nodes) in self.ranges.items():
+            value = event.get(name)
+            if value is not None and value == value:
+                for node in nodes[_RANGES[op](thresholds, value)]:
+                    node.match(event, found)
+
+
+_RANGES: dict[str, Callable[[list[Any], Any], slice]] = {
+    ">": lambda thresholds, v: slice(0, bisect_left(thresholds, v)),
+    ">=": lambda thresholds, v: slice(0, bisect_right(thresholds, v)),
+    "<": lambda thresholds, v: slice(bisect_right(thresholds, v), None),
+    "<=": lambda thresholds, v: slice(bisect_left(thresholds, v), None),
+}
+
+
+def index_condition(e: x.BoundExpr) -> IndexCondition | None:
+    """`e` as an indexable condition, None if it is not one."""
+    if isinstance(e, x.ComparisonExpr) and e.op in _MIRRORED:
+        left, right, op = e.left, e.right, e.op
+        if isinstance(left, x.Const):
+            left, right, op = right, left, _MIRRORED[op]
+        indexable = isinstance(right, x.Const) and right.value is not None and right.value == right.value
+        if indexable and isinstance(left, x.Prop) and left.type.name in _SCALARS:
+            return IndexCondition(left.name, op, (right.value,))  # type: ignore[attr-defined]
+    if isinstance(e, x.InList) and not e.negated and isinstance(e.operand, x.Prop):
+        scalar = e.operand.type.name in _SCALARS
+        if scalar and all(isinstance(o, x.Const) and isinstance(o.value, (str, int, float)) for o in e.options):
+            return IndexCondition(e.operand.name, "=", tuple(dict.fromkeys(o.value for o in e.options)))  # type: ignore[attr-defined]
+    return None
+
+
+def leading_conditions(conjuncts: Iterable[x.BoundExpr]) -> tuple[IndexCondition, ...]:
+    """The first of `conjuncts` as indexable conditions: what fails on an event comes behind them."""
+    return tuple(found for found in takewhile(lambda c: c is not None, map(index_condition, conjuncts)) if found)
+
+
+MAX_UNINDEXED = 4  # up to this many statements, asking each is cheaper than looking up
+
+# a subscriber on its way into the index: the conditions still to be used, and whether they are its whole filter
+IndexEntry = tuple[tuple[IndexCondition, ...], bool, Subscription]
+
+
+def build_filter_index(subscribers: Sequence[Subscription]) -> FilterIndexNode:
+    """The index over `subscribers`."""
+    entries: list[IndexEntry] = []
+    for subscriber in subscribers:
+        parts = [index_condition(part) for part in x.conjuncts(subscriber.filter)]
+        found = tuple(sorted((c for c in parts if c is not None), key=lambda c: c.op != "="))
+        entries.append((found, len(found) == len(parts), subscriber))
+    return _node(entries)
+
+
+def _node(entries: list[IndexEntry]) -> FilterIndexNode:
+    node = FilterIndexNode()
+    if len(entries) <= MAX_UNINDEXED:
+        for conditions, complete, s in entries:
+            node.leaves.append((s.order, s.matched if complete and not conditions else s.checked))
+        return node
+    tables: dict[str, dict[Any, list[IndexEntry]]] = {}
+    ranges: dict[tuple[str, str], dict[Any, list[IndexEntry]]] = {}
+    for conditions, complete, s in entries:
+        if not conditions:
+            node.leaves.append((s.order, s.matched if complete else s.checked))
+            continue
+        first, rest = conditions[0], (conditions[1:], complete, s)
+        kept = tables.setdefault(first.name, {}) if first.op == "=" else ranges.setdefault((first.name, first.op), {})
+        for value in first.values:
+            kept.setdefault(value, []).append(rest)
+    node.equal = {name: {value: _node(below) for value, below in table.items()} for name, table in tables.items()}
+    for key, by_threshold in ranges.items():
+        thresholds = sorted(by_threshold)
+        node.ranges[key] = (thresholds, [_node(by_threshold[t]) for t in thresholds])
+    return node
+
+
+def build_dispatcher(
+    subscribers: Sequence[Subscription], failed: Callable[[Exception], None], contexts: int = 0
+) -> Callable[[Any], object]:
+    """A function that hands an event to every subscriber that must see it, in delivery order.
+
+    An exception in one statement goes to `failed`; the others still see the event. If it concerns some number of
+    `contexts`, subscribers are called as ``handler(event, rounds)``, with a place in `rounds` for each context.
+    """
+    ordered = sorted(subscribers, key=lambda s: s.order)
+    if not ordered:
+        return lambda event: None
+    if any(s.drops for s in ordered):
+        return _dropping(ordered, failed, contexts)
+    if len(ordered) <= MAX_UNINDEXED:
+        handlers = [s.checked for s in ordered]
+        return _in_rounds(handlers, failed, contexts) if contexts else _linear(handlers, failed)
+    root = build_filter_index(ordered)
+    single = None if contexts else _single_table(root)
+    return _tree(root, failed, contexts) if single is None else _table(*single, failed)
+
+
+def _linear(handlers: list[EventHandler], failed: Callable[[Exception], None]) -> EventHandler:
+    if len(handlers) == 1:
+        return handlers[0]  # its exceptions are caught by the caller of dispatch
+
+    def dispatch(event: Any) -> None:
+        for handler in handlers:
+            try:
+                handler(event)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
+
+    return dispatch
+
+
+def _in_rounds(handlers: list[EventHandler], failed: Callable[[Exception], None], contexts: int) -> EventHandler:
+    if len(handlers) == 2 and contexts == 1:
+        return _in_one_round(handlers[0], handlers[1], failed)
+    blank: ContextSlots = [None] * contexts
+
+    def dispatch(event: Any) -> None:
+        rounds = blank.copy()
+        for handler in handlers:
+            try:
+                handler(event, rounds)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
+
+    return dispatch
+
+
+def _in_one_round(first: EventHandler, second: EventHandler, failed: Callable[[Exception], None]) -> EventHandler:
+    """The commonest: a context and its one statement. A loop and a list of any length would be a tenth of the cost."""
+
+    def dispatch(event: Any) -> None:
+        rounds: ContextSlots = [None]
+        try:
+            first(event, rounds)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            failed(failure)
+        second(event, rounds)  # its exceptions are caught by the caller of dispatch
+
+    return dispatch
+
+
+def _dropping(ordered: list[Subscription], failed: Callable[[Exception], None], contexts: int) -> EventHandler:
+    """With ``@Drop`` it counts who took the event: they say so themselves; a statement that failed on it took it."""
+    takers = [(s.checked, s.drops, s.reads is not None) for s in ordered]
+    blank: ContextSlots = [None] * contexts
+
+    def dispatch(event: Any) -> None:
+        given = (event, blank.copy()) if blank else (event,)
+        for handler, drops, took_if_failed in takers:
+            try:
+                taken = handler(*given)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                taken = took_if_failed
+                failed(failure)
+            if taken and drops:
+                return
+
+    return dispatch
+
+
+def _single_table(root: FilterIndexNode) -> tuple[str, dict[Any, list[EventHandler]]] | None:
+    """The commonest index, one hash table over leaves, as a plain dict of handler lists."""
+    if root.leaves or root.ranges or len(root.equal) != 1:
+        return None
+    ((name, table),) = root.equal.items()
+    if any(node.equal or node.ranges for node in table.values()):
+        return None
+    return name, {value: [h for _, h in sorted(node.leaves, key=_order)] for value, node in table.items()}
+
+
+def _table(name: str, table: dict[Any, list[EventHandler]], failed: Callable[[Exception], None]) -> EventHandler:
+    takers = {value: _linear(handlers, failed) for value, handlers in table.items()}
+
+    def dispatch(event: Any) -> None:
+        value = event.get(name)
+        if value in takers:
+            takers[value](event)
+
+    return dispatch
+
+
+def _tree(root: FilterIndexNode, failed: Callable[[Exception], None], contexts: int) -> EventHandler:
+    blank: ContextSlots = [None] * contexts
+
+    def dispatch(event: Any) -> None:
+        given = (event, blank.copy()) if blank else (event,)
+        found: list[tuple[StatementOrder, EventHandler]] = []
+        root.match(event, found)
+        if len(found) > 1:
+            found.sort(key=_order)
+        for _, handler in found:
+            try:
+                handler(*given)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
+
+    return dispatch
+
+
+def _order(entry: tuple[StatementOrder, EventHandler]) -> StatementOrder:
+    return entry[0]

@@ -1,0 +1,197 @@
+"""Columns as arrays: asked which events pass a comparison, they make values of those alone.
+
+A replayed frame comes as such. The engine asks by the conditions of its filter index
+(`engine.filters`); what an array does not tell exactly as the engine would it does not tell at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import reduce
+from operator import and_, eq, ge, gt, le, lt, or_
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cepbook.engine.subscriptions.filter_index import IndexCondition
+from cepbook.engine.vectorized.column_batch import FilterableColumns, FilterMask
+
+BooleanMask = npt.NDArray[np.bool_]
+RowSelection = slice | npt.NDArray[np.intp]  # of a column: from one place to another, or these places
+
+_COMPARE: dict[str, Callable[[Any, Any], BooleanMask]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
+_EXACT = 2**53  # whole numbers up to here are floats, too
+
+
+class ArrayColumn(Protocol):
+    """The values of one property."""
+
+    def take(self, part: RowSelection) -> list[Any]:
+        """Those of `part`, as the engine takes them."""
+
+    def meets(self, part: RowSelection, condition: IndexCondition) -> BooleanMask | None:
+        """Of each value of `part` whether it meets `condition`, as null does not; None where it does not tell."""
+
+
+class ComputedColumn:
+    """What `read` makes of a part: it can be read, and tells nothing."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[RowSelection], list[Any]]) -> None:
+        self._read = read
+
+    def take(self, part: RowSelection) -> list[Any]:
+        return self._read(part)
+
+    def meets(self, part: RowSelection, condition: IndexCondition) -> BooleanMask | None:
+        return None
+
+
+class NumberColumn:
+    """Whole numbers, floats or booleans; with `gaps` NaN stands for null."""
+
+    __slots__ = ("_gaps", "_values")
+
+    def __init__(self, values: npt.NDArray[Any], gaps: bool = False) -> None:
+        self._values = values
+        self._gaps = gaps
+
+    def take(self, part: RowSelection) -> list[Any]:
+        values = self._values[part]
+        return with_nulls(values) if self._gaps else python_values(values)
+
+    def meets(self, part: RowSelection, condition: IndexCondition) -> BooleanMask | None:
+        if not all(self._comparable(value) for value in condition.values):
+            return None
+        values, compare = self._values[part], _COMPARE[condition.op]
+        return reduce(or_, (compare(values, value) for value in condition.values))
+
+    def _comparable(self, value: object) -> bool:
+        """Whether arrays compare with `value` as Python does: none is rounded for it."""
+        kind = self._values.dtype.kind
+        if kind == "b" or isinstance(value, bool):
+            return kind == "b" and isinstance(value, bool)
+        if kind == "f":
+            return isinstance(value, float) or (isinstance(value, int) and abs(value) <= _EXACT)
+        bounds = np.iinfo(self._values.dtype)
+        return isinstance(value, int) and bounds.min <= value <= bounds.max
+
+
+class NullableColumn:
+    """A `column` whose values are null where they are `missing`."""
+
+    __slots__ = ("_column", "_missing")
+
+    def __init__(self, column: ArrayColumn, missing: BooleanMask) -> None:
+        self._column = column
+        self._missing = missing
+
+    def take(self, part: RowSelection) -> list[Any]:
+        values = self._column.take(part)
+        for at in np.flatnonzero(self._missing[part]).tolist():
+            values[at] = None
+        return values
+
+    def meets(self, part: RowSelection, condition: IndexCondition) -> BooleanMask | None:
+        told = self._column.meets(part, condition)
+        return None if told is None else told & ~self._missing[part]
+
+
+class TextColumn:
+    """Texts as `codes`, the places of them in `known`: equal ones are one object. Null is the last of `known`."""
+
+    __slots__ = ("_codes", "_known", "_places")
+
+    def __init__(self, codes: npt.NDArray[Any], known: npt.NDArray[np.object_]) -> None:
+        self._codes = codes
+        self._known = known
+        self._places: dict[str, int] | None = None  # of texts, once somebody asks for one
+
+    def take(self, part: RowSelection) -> list[Any]:
+        return python_values(self._known[self._codes[part]])
+
+    def meets(self, part: RowSelection, condition: IndexCondition) -> BooleanMask | None:
+        if condition.op != "=" or not all(isinstance(value, str) for value in condition.values):
+            return None
+        if self._places is None:
+            self._places = {text: at for at, text in enumerate(self._known[:-1].tolist())}
+        codes, places = self._codes[part], self._places
+        wanted = [places[value] for value in condition.values if value in places]
+        return reduce(or_, (codes == at for at in wanted), np.zeros(len(codes), bool))
+
+
+class ArrayColumns(FilterableColumns):
+    """The columns `names` of a `part` of what there is; `column` finds each.
+
+    `clock` has the times of the events, of which those of the part may be there as `times`.
+    """
+
+    __slots__ = ("_clock", "_column", "_made", "_names", "_part")
+
+    def __init__(
+        self,
+        names: Collection[str],
+        column: Callable[[str], ArrayColumn],
+        clock: ArrayColumn,
+        part: RowSelection,
+        times: list[int] | None = None,
+    ) -> None:
+        self._names = names
+        self._column = column
+        self._clock = clock
+        self._part = part
+        self._made: dict[ArrayColumn, list[Any]] = {} if times is None else {clock: times}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._list(self._column(name))
+
+    def _list(self, column: ArrayColumn) -> list[Any]:
+        """Where the times are a property as well, both are one list."""
+        found = self._made.get(column)
+        if found is None:
+            found = self._made[column] = column.take(self._part)
+        return found
+
+    def passing(self, ways: Sequence[Sequence[IndexCondition]]) -> FilterMask | None:
+        masks, exact = [], True
+        for way in ways:
+            told = [self._column(condition.name).meets(self._part, condition) for condition in way]
+            known = [mask for mask in told if mask is not None]
+            if not known:
+                return None
+            exact = exact and len(known) == len(told)
+            masks.append(reduce(and_, known))
+        mask = reduce(or_, masks)
+        places = np.flatnonzero(mask)
+        if isinstance(self._part, slice):
+            part = slice(0, 0) if not len(places) else places + (self._part.start or 0)
+        else:
+            part = self._part[places]
+        columns = self if len(places) == len(mask) else ArrayColumns(self._names, self._column, self._clock, part)
+        return FilterMask(mask.tobytes(), memoryview(places.data), columns._list(self._clock), columns, exact)
+
+
+def python_values(values: npt.NDArray[Any]) -> list[Any]:
+    """Plain Python values."""
+    found: list[Any] = values.tolist()
+    return found
+
+
+def with_nulls(numbers: npt.NDArray[np.float64]) -> list[Any]:
+    """Plain floats, None for NaN."""
+    missing = np.isnan(numbers)
+    if not missing.any():
+        return python_values(numbers)
+    found = numbers.astype(object)
+    found[missing] = None
+    return python_values(found)

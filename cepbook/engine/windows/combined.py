@@ -1,0 +1,220 @@
+"""Several windows over one stream as one: intersection (the default) and union (``retain-union``).
+
+In an intersection an event leaves when the first window drops it, and is then taken out of the others. A window that
+refuses an event keeps it out of all. If one of them is a batch, it decides what is posted and when, and the others trim
+what it collects. In a union an event leaves when the last window has dropped it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cepbook.engine.time.clock import NEVER
+from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta, WindowView
+
+
+class _Combined(WindowView):
+    """Several views; it wants to be advanced when the first of them does."""
+
+    __slots__ = ("refusing", "taking", "views")
+
+    def __init__(self, views: Sequence[WindowView]) -> None:
+        super().__init__()
+        self.views = views
+        self.refusing = [view for view in views if view.refuses]
+        self.taking = [view for view in views if not view.refuses]
+        self._look()
+
+    def _look(self) -> None:
+        due = NEVER
+        for view in self.views:
+            if view.due < due:
+                due = view.due
+        self.due = due
+
+    def reevaluate(self, now: int) -> None:
+        for view in self.views:
+            view.reevaluate(now)
+        self._look()
+
+
+class _All(_Combined):
+    """Views that an item must all be in."""
+
+    __slots__ = ()
+
+    def _refused(self, item: Item, now: int) -> bool:
+        """Whether a view refuses the item. All that may do so are shown it, and those that took it give it back."""
+        taken = [view for view in self.refusing if view.arrive(item, now) is not None]
+        if len(taken) == len(self.refusing):
+            return False
+        for view in taken:
+            view.discard(item)
+        self._look()
+        return True
+
+    def discard(self, item: Item) -> None:
+        for view in self.views:
+            view.discard(item)
+        self._look()
+
+    def contents(self) -> Iterable[Item]:
+        return self.views[0].contents()
+
+    def shown(self) -> Iterable[Item]:
+        return self.views[0].shown()
+
+
+class WindowIntersection(_All):
+    """An intersection of windows that take and drop events one by one."""
+
+    __slots__ = ()
+
+    def arrive(self, item: Item, now: int) -> ViewDelta | None:
+        if self.refusing and self._refused(item, now):
+            return None
+        left: dict[int, Item] = {}
+        for view in self.taking:
+            change = view.arrive(item, now)
+            if change is not None:
+                for gone in change[1]:
+                    left[gone[0]] = gone
+        if left:
+            self._drop(left)
+        self._look()
+        return (item,), tuple(left.values())
+
+    def advance(self, now: int) -> ViewDelta | None:
+        left: dict[int, Item] = {}
+        for view in self.views:
+            if view.due <= now:
+                change = view.advance(now)
+                if change is not None:
+                    for gone in change[1]:
+                        left[gone[0]] = gone
+        self._drop(left)
+        self._look()
+        return ((), tuple(left.values())) if left else None
+
+    def _drop(self, left: dict[int, Item]) -> None:
+        for view in self.views:
+            discard = view.discard
+            for item in left.values():
+                discard(item)
+
+
+class BatchIntersection(_All):
+    """An intersection of one batch with other windows."""
+
+    __slots__ = ("batch", "others")
+
+    def __init__(self, batch: BatchView, others: Sequence[WindowView]) -> None:
+        super().__init__((batch, *others))
+        self.batch = batch
+        self.others = others
+
+    def arrive(self, item: Item, now: int) -> ViewDelta | None:
+        if self.refusing and self._refused(item, now):
+            return None
+        for view in self.taking:
+            if view is not self.batch:
+                self._trim(view.arrive(item, now))
+        change = self.batch.arrive(item, now)
+        self._posted(change)
+        return change
+
+    def advance(self, now: int) -> ViewDelta | None:
+        for view in self.others:
+            if view.due <= now:
+                self._trim(view.advance(now))
+        change = self.batch.advance(now) if self.batch.due <= now else None
+        self._posted(change)
+        return change
+
+    def _trim(self, change: ViewDelta | None) -> None:
+        if change is not None:
+            for item in change[1]:
+                for view in self.views:
+                    view.discard(item)
+
+    def _posted(self, change: ViewDelta | None) -> None:
+        if change is not None:
+            for view in self.others:
+                for item in change[0]:
+                    view.discard(item)
+        self._look()
+
+    def retained(self) -> int:
+        return self.batch.retained()
+
+
+def intersection(*views: WindowView) -> WindowView:
+    """The intersection of `views`."""
+    batches = [view for view in views if isinstance(view, BatchView)]
+    if not batches:
+        return WindowIntersection(views)
+    return BatchIntersection(batches[0], [view for view in views if view is not batches[0]])
+
+
+class WindowUnion(_Combined):
+    """A union of windows. Batches hand events on at once, so for them an event is there until it is posted."""
+
+    __slots__ = ("items", "without")
+
+    def __init__(self, *views: WindowView) -> None:
+        super().__init__(views)
+        self.items: dict[int, Item] = {}
+        self.without: dict[int, int] = {}  # ordinal -> number of windows without the event, where there are any
+
+    def arrive(self, item: Item, now: int) -> ViewDelta | None:
+        refused = 0
+        for view in self.refusing:
+            refused += view.arrive(item, now) is None
+        if refused == len(self.views):
+            return None
+        ordinal = item[0]
+        self.items[ordinal] = item
+        if refused:
+            self.without[ordinal] = refused
+        left: list[Item] = []
+        for view in self.taking:
+            change = view.arrive(item, now)
+            if change is not None and change[1]:
+                self._dropped(change[1], left)
+        self._look()
+        return (item,), left
+
+    def advance(self, now: int) -> ViewDelta | None:
+        left: list[Item] = []
+        for view in self.views:
+            if view.due <= now:
+                change = view.advance(now)
+                if change is not None:
+                    self._dropped(change[1], left)
+        self._look()
+        return ((), left) if left else None
+
+    def _dropped(self, dropped: Iterable[Item], left: list[Item]) -> None:
+        items, without, most = self.items, self.without, len(self.views)
+        for item in dropped:
+            ordinal = item[0]
+            if ordinal not in items:
+                continue
+            count = without.pop(ordinal, 0) + 1
+            if count < most:
+                without[ordinal] = count
+            else:
+                left.append(items.pop(ordinal))
+
+    def discard(self, item: Item) -> None:
+        if self.items.pop(item[0], None) is not None:
+            self.without.pop(item[0], None)
+            for view in self.views:
+                view.discard(item)
+        self._look()
+
+    def contents(self) -> Iterable[Item]:
+        return self.items.values()
+
+    def retained(self) -> int:
+        return len(self.items)

@@ -1,0 +1,150 @@
+"""The conditions of ``expr`` and ``expr_batch``: a test over the window's oldest and newest event, with aggregates.
+
+Generated functions do the work: ``expr0(C, item)`` tests, ``expr0_enter(C, item)`` and ``expr0_leave`` keep the
+aggregates of the condition, if it has any. A failure is reported and counts as false, so that the window stays whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cepbook.engine.aggregates.incremental import AggregateCodegen, Eviction
+from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.state import State
+from cepbook.engine.windows.window_view import Item, QueueView
+from cepbook.lang.plan.nodes import WindowSpec
+
+Cells = list[Any]
+
+
+class ExpiryCondition(State):
+    """What a condition can see while it is tested, and the cells of its aggregates."""
+
+    __slots__ = (
+        "S",
+        "_enter",
+        "_fresh",
+        "_leave",
+        "aggregates",
+        "cells",
+        "count",
+        "expired",
+        "newest",
+        "now",
+        "oldest",
+        "test",
+    )
+
+    def __init__(
+        self,
+        state: Any,
+        test: Callable[[ExpiryCondition, Item | None], bool],
+        fresh: Callable[[], Cells] | None = None,
+        enter: Callable[[ExpiryCondition, Item], None] | None = None,
+        leave: Callable[[ExpiryCondition, Item], None] | None = None,
+    ) -> None:
+        self.S = state
+        self.cells: Cells = [] if fresh is None else fresh()
+        self.count = 0
+        self.expired = 0
+        self.now = 0  # the engine's clock may be behind it in a replay
+        self.oldest: Item | None = None
+        self.newest: Item | None = None
+        self.test = test
+        self.aggregates = enter is not None
+        self._fresh = fresh
+        self._enter = enter
+        self._leave = leave
+
+    def holds(self, item: Item | None, oldest: Item | None, newest: Item | None, count: int, expired: int) -> bool:
+        """Whether the condition is true for `item`, given the window around it."""
+        self.oldest, self.newest, self.count, self.expired = oldest, newest, count, expired
+        return self.test(self, item)
+
+    def enter(self, item: Item) -> None:
+        """An event came in."""
+        if self._enter is not None:
+            self._enter(self, item)
+
+    def leave(self, item: Item) -> None:
+        """An event went out."""
+        if self._leave is not None:
+            self._leave(self, item)
+
+    def restart(self) -> None:
+        """All events went out."""
+        if self._fresh is not None:
+            self.cells = self._fresh()
+
+
+class ConditionedView(QueueView):
+    """What the views of ``expr`` and ``expr_batch`` share. They have a slot for their `condition`."""
+
+    __slots__ = ()
+
+    condition: ExpiryCondition
+
+    def reevaluate(self, now: int) -> None:
+        self.due = now
+
+    def discard(self, item: Item) -> None:
+        before = len(self)
+        super().discard(item)
+        if len(self) < before:
+            self.condition.leave(item)
+
+
+_VALUES = {
+    "current_count": "C.count",
+    "expired_count": "C.expired",
+    "oldest_timestamp": "(None if C.oldest is None else C.oldest[1])",
+    "newest_timestamp": "(None if C.newest is None else C.newest[1])",
+    "oldest_event": "(None if C.oldest is None else C.oldest[-1])",
+    "newest_event": "(None if C.newest is None else C.newest[-1])",
+    "view_reference": "C",
+}
+
+
+def condition_code(code: CodegenContext, spec: WindowSpec) -> str:
+    """Code of a new `Condition` of the window `spec`; its functions are written behind those of the statement."""
+    name = f"expr{len(code.helpers)}"
+    cells = AggregateCodegen(code.base, spec.calls, Eviction.ANYHOW, False)
+    scope = code.retained().at(aggregates=cells.values, window=_VALUES, partition="C.S[0]", now="C.now")
+    source, items = code.source, code.items
+
+    def write() -> None:
+        with source.block(f"def {name}(C, item):"):
+            if spec.row.batch:  # which may be empty when a variable changes
+                with source.block("if item is None:"):
+                    source.line(f"item = {items.nothing()}")
+            items.unpack(source, "item")
+            cells.load("C.cells")
+            if cells.reads_now:
+                source.line("now = C.now")
+            with code.reported("return False"):
+                source.line(f"return {lower.truth(scope, spec.args[0])}", spec.args[0].span)
+        if not spec.calls:
+            return
+        with source.block(f"def {name}_fresh():"):
+            source.line(f"return {cells.fresh()}")
+        for move in ("enter", "leave"):
+            with source.block(f"def {name}_{move}(C, item):"):
+                items.unpack(source, "item")
+                cells.load("C.cells")
+                if move == "leave":
+                    cells.leave(scope, "qo")
+                    cells.store("C.cells")
+                    continue
+                if cells.risky:
+                    source.line("broken = None")
+                cells.enter(scope, "qo")
+                cells.store("C.cells")
+                if cells.risky:
+                    with source.block("if broken is not None:"):
+                        source.line("failed(broken)")
+
+    code.helpers.append(write)
+    moves = f", {name}_fresh, {name}_enter, {name}_leave" if spec.calls else ""
+    return f"{code.source.bind('_Condition', ExpiryCondition)}(S, {name}{moves})"

@@ -1,0 +1,62 @@
+"""``ext_timed(timestamp, p)``: a time window that slides with the timestamps of its events, never with engine time.
+
+::
+
+    ext_timed(ts, 10)
+    arrivals   a(ts 0)   b(ts 5)   c(ts 10)
+    contents   a         ab        bc
+    leaves                         a
+
+An event leaves when a newer one is p or more ahead of it. Only the oldest arrival is looked at: an event behind its
+time stays behind a younger one and leaves with it. A null timestamp is an error of the event.
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.windows.duration import Duration
+from cepbook.engine.windows.window_codegen import (
+    EmittedChange,
+    WindowArrival,
+    WindowCodegen,
+    fixed,
+    period,
+    queue,
+    timestamp,
+)
+from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
+from cepbook.lang.plan.nodes import WindowSpec
+
+
+def _arrive(arrival: WindowArrival) -> EmittedChange:
+    source, w, length, (stamp,) = arrival.source, arrival.view, fixed(arrival.spec, 1), arrival.operands
+    at = arrival.code.items.first_operand + bool(arrival.code.steps.group_keys)
+    arrival.queue()
+    source.line(f"queue.append({arrival.item})")
+    before = f"{w}.period.before({stamp})"
+    source.line(f"limit = {before if length is None else f'{stamp} - ' + arrival.parameter('period.length', length)}")
+    return EmittedChange(left=(f"while queue and queue[0][{at}] <= limit:", "queue.popleft()"))
+
+
+class ExtTimedWindow(QueueView):
+    """The view of ``ext_timed``; the timestamp stands at position `at` of items."""
+
+    __slots__ = ("at", "period")
+
+    def __init__(self, at: int, period: Duration) -> None:
+        super().__init__()
+        self.at = at
+        self.period = period
+
+    def arrive(self, item: Item, now: int) -> ViewDelta:
+        items, at = self.items, self.at
+        items.append(item)
+        limit = self.period.before(item[at])
+        return (item,), (self.pop_until(limit, at) if items[0][at] <= limit else ())
+
+
+def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_ExtTimed', ExtTimedWindow)}({at}, {period(code, spec, 1)})"
+
+
+WINDOW = WindowCodegen(_view, timestamp, _arrive, ahead=queue)

@@ -1,0 +1,55 @@
+"""``ext_timed_batch(timestamp, p [, reference])``: batches on a grid of timestamps; engine time never moves it.
+
+::
+
+    ext_timed_batch(ts, 10)
+    arrivals   a(ts 0)   b(ts 5)   c(ts 10)   d(ts 35)
+    enters                         ab         c
+    leaves                                    ab
+
+The first timestamp (or the reference point) sets the grid. An event at or behind the end of the interval posts the
+batch without itself and opens the next; a gap posts one batch; older timestamps join the batch being collected.
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.windows.duration import Duration
+from cepbook.engine.windows.window_codegen import WindowCodegen, period, timestamp
+from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta
+from cepbook.lang.plan.nodes import WindowSpec
+
+
+class ExtTimedBatchWindow(BatchView):
+    """The view of ``ext_timed_batch``. `end` is the timestamp at which the interval is over."""
+
+    __slots__ = ("at", "end", "grid", "period")
+
+    def __init__(self, at: int, period: Duration, grid: int | None) -> None:
+        super().__init__()
+        self.at = at
+        self.period = period
+        self.grid = grid
+        self.end: int | None = None
+
+    def arrive(self, item: Item, now: int) -> ViewDelta | None:
+        stamp = item[self.at]
+        change = None
+        if self.end is None or stamp >= self.end:
+            if self.end is not None and not self.idle:
+                change = self.post()
+            if self.grid is None:
+                self.grid = stamp
+            self.end = self.period.on_grid(stamp, self.grid)
+        self.items.append(item)
+        return change
+
+
+def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    grid = code.parameter(spec.args[2]) if len(spec.args) > 2 else "None"
+    return (
+        f"{code.source.bind('_ExtTimedBatch', ExtTimedBatchWindow)}({at}, {period(code, spec, 1, apart=True)}, {grid})"
+    )
+
+
+WINDOW = WindowCodegen(_view, timestamp)

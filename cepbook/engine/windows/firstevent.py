@@ -1,0 +1,8 @@
+"""``firstevent``: the very first event; later ones are refused, as by ``firstlength(1)``."""
+
+from __future__ import annotations
+
+from cepbook.engine.windows.firstlength import FirstLengthWindow
+from cepbook.engine.windows.window_codegen import WindowCodegen
+
+WINDOW = WindowCodegen(lambda code, spec, at: f"{code.source.bind('_FirstLength', FirstLengthWindow)}(1)")

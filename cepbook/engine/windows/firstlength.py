@@ -1,0 +1,35 @@
+"""``firstlength(n)``: the first n events; later ones are refused and appear nowhere.
+
+::
+
+    firstlength(2)
+    arrivals   a   b   c
+    contents   a   ab  ab
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.windows.window_codegen import WindowCodegen, size
+from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
+
+
+class FirstLengthWindow(QueueView):
+    """The view of ``firstlength``. A place that becomes free is filled again."""
+
+    __slots__ = ("size",)
+    refuses = True
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def arrive(self, item: Item, now: int) -> ViewDelta | None:
+        if len(self) >= self.size:
+            return None
+        self.items.append(item)
+        return (item,), ()
+
+
+WINDOW = WindowCodegen(
+    lambda code, spec, at: f"{code.source.bind('_FirstLength', FirstLengthWindow)}({size(code, spec)})"
+)

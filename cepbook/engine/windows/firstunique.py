@@ -1,0 +1,30 @@
+"""``firstunique(k, …)``: the first event for each key; later ones of a key are refused. Null is a key.
+
+::
+
+    firstunique(k)
+    arrivals   a1  b1    a2
+    contents   a1  a1b1  a1b1
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.windows.unique import UniqueWindow
+from cepbook.engine.windows.window_codegen import WindowCodegen, key
+from cepbook.engine.windows.window_view import Item, ViewDelta
+
+
+class FirstUniqueWindow(UniqueWindow):
+    """The view of ``firstunique``."""
+
+    __slots__ = ()
+    refuses = True
+
+    def arrive(self, item: Item, now: int) -> ViewDelta | None:  # type: ignore[override]
+        if item[self.at] in self.by_key:
+            return None
+        self.by_key[item[self.at]] = item
+        return (item,), ()
+
+
+WINDOW = WindowCodegen(lambda code, spec, at: f"{code.source.bind('_FirstUnique', FirstUniqueWindow)}({at})", key)

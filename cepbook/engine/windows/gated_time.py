@@ -1,0 +1,93 @@
+"""``gated_time(d, p[, n])``: the events of the last d, of these the last n; its contents change every p only.
+
+::
+
+    gated_time(1.5 sec, 1 sec)   0    0.5   1     1.5   2     2.5   3     4
+    arrivals                          a           b     c     d
+    contents                          -     a     a     bc    bc    cd    -
+    leaves                                              a           b     cd
+
+Gates are the points of a grid of p that begins with the statement (or its context partition). An event that comes
+between two gates waits for the next. Its age counts from its arrival: one that is d old at its first gate never
+enters, and one that is inside leaves at the first gate at which it is d old, so it may stay longer than d. One that
+comes at the very time of a gate enters at once. With a size the oldest give way at the gate, also those that were to
+enter there. (Apama's ``within d every p retain n``: Defining Batched Windows.)
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.time.clock import NEVER
+from cepbook.engine.windows.duration import Duration
+from cepbook.engine.windows.gated import GatedView
+from cepbook.engine.windows.window_codegen import WindowCodegen, period, size
+from cepbook.engine.windows.window_view import Item, ViewDelta
+from cepbook.lang.plan.nodes import WindowSpec
+
+
+class GatedTimeWindow(GatedView):
+    """The view of ``gated_time``; the time of arrival stands at position `at` of items, the grid begins at `begin`."""
+
+    __slots__ = ("at", "begin", "gate", "period", "size")
+
+    def __init__(self, period: Duration, gate: Duration, size: int | None, begin: int, at: int) -> None:
+        super().__init__()
+        self.period = period
+        self.gate = gate
+        self.size = size
+        self.begin = begin
+        self.at = at
+
+    def arrive(self, item: Item, now: int) -> ViewDelta | None:
+        if self.gate.on_grid(now - 1, self.begin) != now:
+            self.waiting.append(item)
+            self._look(now)
+            return None
+        self.items.append(item)
+        left = self._surplus(0)
+        self._look(now)
+        return (item,), left
+
+    def advance(self, now: int) -> ViewDelta | None:
+        entered: dict[int, Item] = {}
+        left: list[Item] = []
+        while self.due <= now:
+            gate = self.due
+            limit = self.period.before(gate)
+            gone = self.pop_until(limit, self.at)
+            fresh = [item for item in self.waiting if item[self.at] > limit]
+            self.waiting = []
+            if self.size is not None:
+                fresh = fresh[-self.size :]
+                gone += self._surplus(len(fresh))
+            for item in gone:  # what came and went in one step of the clock was never there
+                if entered.pop(item[0], None) is None:
+                    left.append(item)
+            entered.update((item[0], item) for item in fresh)
+            self.items.extend(fresh)
+            self._look(gate)
+        return (list(entered.values()), left) if entered or left else None
+
+    def _surplus(self, more: int) -> list[Item]:
+        """The oldest items that give way to `more`, or to those that are there."""
+        if self.size is None:
+            return []
+        return [self.pop() for _ in range(len(self) + more - self.size)]
+
+    def _look(self, now: int) -> None:
+        """When something enters or leaves: at the next gate, or at the first one at which the oldest is old enough."""
+        due = self.gate.on_grid(now, self.begin) if self.waiting else NEVER
+        if self.items:
+            oldest = self.gate.on_grid(self.period.after(self.items[0][self.at]) - 1, self.begin)
+            due = min(due, max(oldest, self.gate.on_grid(now, self.begin)))
+        self.due = due
+
+
+def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    begin = code.slot("now")
+    most = size(code, spec, 2) if len(spec.args) > 2 else "None"
+    made = f"{period(code, spec)}, {period(code, spec, 1, apart=True)}, {most}, {begin}, {code.items.time}"
+    return f"{code.source.bind('_GatedTime', GatedTimeWindow)}({made})"
+
+
+WINDOW = WindowCodegen(_view, reads_now=True)

@@ -1,0 +1,158 @@
+"""``groupwin(k, …)``: a window of its own, with its own clock, for each key; ``merge`` joins them again.
+
+::
+
+    groupwin(k)#length(1)
+    arrivals   a1  b1    a2
+    contents   a1  a1b1  b1a2
+    leaves               a1
+
+Null is a key. What the windows of several groups release at one time is one delivery, group by group in order of due
+time and creation. With the hint ``reclaim_group_aged`` a group without events for that long is forgotten by a later
+event: silently, its events leave nothing, and aggregates keep their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from cepbook.engine.time.timers import NEVER, DueQueue
+from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
+
+
+class GroupWindow(WindowView):
+    """A view per key; the key stands at position `at` of items. `reclaim` is (age, frequency) in clock units.
+
+    ``make(state, now)`` makes the view of a new group. With `forgets` one that time has emptied is forgotten: nothing
+    of it would show later on.
+    """
+
+    __slots__ = (
+        "_opened",
+        "_sweep",
+        "_timers",
+        "_until",
+        "at",
+        "by_key",
+        "forgets",
+        "make",
+        "reclaim",
+        "seen",
+        "state",
+    )
+
+    def __init__(
+        self,
+        at: int,
+        state: Any,
+        make: Callable[[Any, int], WindowView],
+        reclaim: tuple[int, int] | None,
+        now: int,
+        forgets: bool = False,
+    ) -> None:
+        super().__init__()
+        self.at = at
+        self.state = state
+        self.make = make
+        self.reclaim = reclaim
+        self.forgets = forgets
+        self.by_key: dict[Any, WindowView] = {}
+        self._opened = 0  # views so far
+        self.seen: dict[Any, int] = {}
+        self._timers: DueQueue[tuple[int, Any]] = DueQueue()  # by place and key
+        self._until = NEVER  # groups that are due later are not advanced
+        self._sweep = NEVER if reclaim is None else now + reclaim[1]
+
+    def view(self, item: Item) -> WindowView:
+        """The view of the item's group."""
+        return self.by_key[item[self.at]]
+
+    def arrive(self, item: Item, now: int) -> ViewDelta | None:
+        key = item[self.at]
+        if self.reclaim is not None:
+            self._forget(self.reclaim, now)
+        view = self.by_key.get(key)
+        if view is None:
+            view = self.open(key, now)
+        if self.reclaim is not None:
+            self.seen[key] = now
+        change = view.arrive(item, now)
+        if view.due != view.armed:
+            self.arm(key, view)
+        return change
+
+    def open(self, key: Any, now: int) -> WindowView:
+        """A view for a new key."""
+        view = self.by_key[key] = self.make(self.state, now)
+        self._opened += 1
+        view.place = self._opened
+        return view
+
+    def arm(self, key: Any, view: WindowView) -> None:
+        """Advance `view`, that of `key`, when it is due."""
+        view.armed = view.due
+        self._timers.arm((view.place, key), view.due)
+        self.due = self._timers.due
+
+    def sweep(self, now: int) -> ViewDelta | None:
+        swept = (view.sweep(now) for view in self.by_key.values())
+        left = [item for change in swept if change is not None for item in change[1]]
+        return ((), left) if left else None
+
+    def limit_advance(self, until: int) -> None:
+        self._until = until
+
+    def advance(self, now: int) -> ViewDelta | None:
+        entered: list[Item] = []
+        left: list[Item] = []
+        found = False
+        for _, (_, key) in self._timers.take(min(now, self._until)):
+            view = self.by_key[key]
+            view.armed = NEVER
+            change = view.advance(now)
+            if change is not None:
+                found = True
+                entered += change[0]
+                left += change[1]
+            if view.due < NEVER:
+                self.arm(key, view)
+            elif self.forgets and not view.retained():
+                del self.by_key[key]
+        self.due = self._timers.due
+        return (entered, left) if found else None
+
+    def _forget(self, reclaim: tuple[int, int], now: int) -> None:
+        if now < self._sweep:
+            return
+        age, every = reclaim
+        self._sweep = now + every
+        for key in [key for key, last in self.seen.items() if now - last > age]:
+            del self.seen[key]
+            self._timers.arm((self.by_key.pop(key).place, key), NEVER)
+        self.due = self._timers.due
+
+    def reevaluate(self, now: int) -> None:
+        for key, view in self.by_key.items():
+            view.reevaluate(now)
+            if view.due != view.armed:
+                self.arm(key, view)
+
+    def discard(self, item: Item) -> None:
+        view = self.by_key.get(item[self.at])
+        if view is not None:
+            view.discard(item)
+            if view.due != view.armed:
+                self.arm(item[self.at], view)
+
+    def contents(self) -> Iterable[Item]:
+        return (item for view in self.by_key.values() for item in view.contents())
+
+    def retained(self) -> int:
+        return sum(view.retained() for view in self.by_key.values())
+
+    def prev_item(self, item: Item, index: int) -> Item | None:
+        return self.view(item).prev_item(item, index)
+
+    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
+        return self.view(item).ahead(item)

@@ -1,0 +1,60 @@
+"""``length_batch(n)``: collects n events, releases them together; the former batch leaves in the same delivery.
+
+::
+
+    length_batch(2)
+    arrivals   a   b    c   d
+    enters         ab       cd
+    leaves                  ab
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.windows.aggregate_only_batch import AggregateOnlyBatch
+from cepbook.engine.windows.window_codegen import DELTA_IN_LOCAL, EmittedChange, WindowArrival, WindowCodegen, size
+from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta
+from cepbook.lang.plan.nodes import WindowSpec
+
+
+def _arrive(arrival: WindowArrival) -> EmittedChange:
+    source, w, size = arrival.source, arrival.view, arrival.parameter("size", arrival.spec.args[0])
+    if arrival.item:
+        source.line(f"queue = {w}.items")
+        source.line(f"queue.append({arrival.item})")
+        source.line(f"change = {w}.post() if len(queue) >= {size} else None")
+    else:
+        source.line(f"{w}.count += 1")
+        source.line(f"change = {w}.post() if {w}.count >= {size} else None")
+    return DELTA_IN_LOCAL
+
+
+class LengthBatchWindow(BatchView):
+    """The view of ``length_batch``."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def arrive(self, item: Item, now: int) -> ViewDelta | None:
+        self.items.append(item)
+        return self.post() if len(self) >= self.size else None
+
+
+class AggregateOnlyLengthBatch(AggregateOnlyBatch, LengthBatchWindow):
+    """The view of ``length_batch`` of which only aggregates show."""
+
+    __slots__ = ("count", "released")
+
+
+def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_LengthBatch', LengthBatchWindow)}({size(code, spec)})"
+
+
+def _along(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_LengthBatchAlong', AggregateOnlyLengthBatch)}({size(code, spec)})"
+
+
+WINDOW = WindowCodegen(_view, fragment=_arrive, along=_along)

@@ -1,0 +1,57 @@
+"""What the windows in sort order share: a sorted list of entries, each an item behind what it is sorted by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sortedcontainers import SortedList
+
+from cepbook.engine.windows.window_view import Item, WindowView
+
+SortEntry = tuple[Any, int, Item]  # (sort key, tie breaker that no two items share, item)
+
+
+class OrderedView(WindowView):
+    """Items in ascending order of their entries."""
+
+    __slots__ = ("ordered",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ordered: SortedList[SortEntry] = SortedList()
+
+    def entry(self, item: Item) -> SortEntry:
+        """The entry of `item`."""
+        raise NotImplementedError
+
+    def discard(self, item: Item) -> None:
+        self.ordered.discard(self.entry(item))
+
+    def contents(self) -> Iterable[Item]:
+        return EntryItems(self.ordered)
+
+    def retained(self) -> int:
+        return len(self.ordered)
+
+    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
+        """In the window's own order."""
+        return EntryItems(self.ordered), 0
+
+
+class EntryItems(Sequence[Item]):
+    """The items of entries, without a copy."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Sequence[SortEntry]) -> None:
+        self._entries = entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._entries[index][2]
+
+    def __iter__(self) -> Any:
+        return (entry[2] for entry in self._entries)

@@ -1,0 +1,75 @@
+"""``rank(keys …, n, criteria …)``: the last event of each key, and of these the first n in the sort order.
+
+::
+
+    rank(k, 2, x)
+    arrivals   a3   b1   c2   a9
+    contents   a3   b1a3 b1c2 b1c2
+    leaves               a3   a9
+
+An update replaces its key's event, and takes its own place behind its equals. When there are too many, the last in the
+order leaves, of equals the oldest; a key that fell out is new again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cepbook.engine.expressions.sort_keys import sort_key_code
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.windows.ordered import OrderedView, SortEntry
+from cepbook.engine.windows.window_codegen import WindowCodegen, size
+from cepbook.engine.windows.window_view import Item, ViewDelta
+from cepbook.lang.plan.nodes import WindowSpec
+
+
+class RankWindow(OrderedView):
+    """The view of ``rank``; key and sort key stand at positions `at` and `at` + 1 of items."""
+
+    __slots__ = ("at", "by_key", "size")
+
+    def __init__(self, at: int, size: int) -> None:
+        super().__init__()
+        self.at = at
+        self.size = size
+        self.by_key: dict[Any, Item] = {}
+
+    def entry(self, item: Item) -> SortEntry:
+        return item[self.at + 1], item[0], item
+
+    def arrive(self, item: Item, now: int) -> ViewDelta:
+        ordered, at = self.ordered, self.at
+        former = self.by_key.pop(item[at], None)
+        if former is not None:
+            ordered.remove(self.entry(former))
+        self.by_key[item[at]] = item
+        ordered.add((item[at + 1], item[0], item))
+        if former is not None:
+            return (item,), (former,)
+        if len(ordered) <= self.size:
+            return (item,), ()
+        oldest = self._oldest_of_the_last()
+        self.discard(oldest)
+        return (item,), (oldest,)
+
+    def _oldest_of_the_last(self) -> Item:
+        last: SortEntry = self.ordered[-1]
+        if self.ordered[-2][0] == last[0]:
+            last = next(self.ordered.irange((last[0],)))
+        return last[2]
+
+    def discard(self, item: Item) -> None:
+        if self.by_key.get(item[self.at]) is item:
+            del self.by_key[item[self.at]]
+            self.ordered.remove(self.entry(item))
+
+
+def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_Rank', RankWindow)}({at}, {size(code, spec)})"
+
+
+def _operands(code: CodegenContext, spec: WindowSpec) -> list[str]:
+    return [code.window_key(code.arriving("now"), spec.args[1:]), sort_key_code(code.arriving("now"), spec.criteria)]
+
+
+WINDOW = WindowCodegen(_view, _operands)

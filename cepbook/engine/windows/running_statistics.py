@@ -1,0 +1,124 @@
+"""Sums of values and of products of pairs, for statistics over windows: O(1) for each event that comes or goes.
+
+Spreads are summed around the first value, so that values far from zero do not lose their digits; an empty window starts
+anew, which forgets rounding errors.
+"""
+
+from __future__ import annotations
+
+from math import nan, sqrt
+
+from cepbook.engine.state import State
+
+
+def ratio(a: float, b: float) -> float:
+    """``a / b``, NaN by zero."""
+    return a / b if b else nan
+
+
+class RunningMoments(State):
+    """Sums of one variable."""
+
+    __slots__ = ("count", "origin", "shifted", "squares", "total", "total_squares")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self.origin = 0.0
+        self.total = 0.0
+        self.total_squares = 0.0
+        self.shifted = 0.0
+        self.squares = 0.0
+
+    def add(self, x: float) -> None:
+        """Count `x` in."""
+        if not self.count:
+            self.origin = float(x)
+        self.count += 1
+        d = x - self.origin
+        self.total += x
+        self.total_squares += x * x
+        self.shifted += d
+        self.squares += d * d
+
+    def remove(self, x: float) -> None:
+        """Take `x`, which was counted, out again."""
+        self.count -= 1
+        if not self.count:
+            self._reset()
+            return
+        d = x - self.origin
+        self.total -= x
+        self.total_squares -= x * x
+        self.shifted -= d
+        self.squares -= d * d
+
+    @property
+    def average(self) -> float:
+        return self.total / self.count if self.count else nan
+
+    @property
+    def spread(self) -> float:
+        """The sum of squared differences from the average, not below zero."""
+        return max(0.0, self.squares - self.shifted * self.shifted / self.count) if self.count else nan
+
+    def deviations(self) -> tuple[float, float, float]:
+        """Variance and standard deviation of the sample, and standard deviation of the population.
+
+        NaN without values, those of the sample below two.
+        """
+        count, spread = self.count, self.spread
+        if count < 2:
+            return nan, nan, 0.0 if count else nan
+        variance = spread / (count - 1)
+        return variance, sqrt(variance), sqrt(spread / count)
+
+
+class RunningPairs(State):
+    """Sums of two variables; a pair with a null does not count."""
+
+    __slots__ = ("_shifted", "products", "x", "y")
+
+    def __init__(self) -> None:
+        self.x = RunningMoments()
+        self.y = RunningMoments()
+        self.products = 0.0
+        self._shifted = 0.0
+
+    def enter(self, x: float | None, y: float | None) -> None:
+        """Count a pair in."""
+        if x is None or y is None:
+            return
+        self.x.add(x)
+        self.y.add(y)
+        self.products += x * y
+        self._shifted += (x - self.x.origin) * (y - self.y.origin)
+
+    def leave(self, x: float | None, y: float | None) -> None:
+        """Take a pair, which was counted, out again."""
+        if x is None or y is None:
+            return
+        if self.x.count > 1:
+            self.products -= x * y
+            self._shifted -= (x - self.x.origin) * (y - self.y.origin)
+        else:
+            self.products = self._shifted = 0.0
+        self.x.remove(x)
+        self.y.remove(y)
+
+    @property
+    def joint(self) -> float:
+        """The sum of products of differences from the averages."""
+        return self._shifted - self.x.shifted * self.y.shifted / self.x.count if self.x.count else nan
+
+    @property
+    def slope(self) -> float:
+        """Of the regression line; NaN below two points and without variation of x."""
+        return ratio(self.joint, self.x.spread) if self.x.count > 1 else nan
+
+    @property
+    def correlation(self) -> float:
+        """NaN below two points and without variation."""
+        return ratio(self.joint, sqrt(self.x.spread) * sqrt(self.y.spread)) if self.x.count > 1 else nan

@@ -1,0 +1,115 @@
+"""``time(p)``: the events of the last p; an event of time t leaves when the clock reaches t + p.
+
+::
+
+    time(4 sec)           0     1     2     3     4     5
+    arrivals              a     b
+    contents              a     ab    ab    ab    b     -
+    leaves                                        a     b
+
+The end is exclusive: at t + p the event is gone, and an event that arrives in that millisecond comes after the
+expiry. Calendar periods: the event leaves when ``now - p`` (day clamped) is not before t.
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.time.clock import NEVER
+from cepbook.engine.windows.duration import Duration
+from cepbook.engine.windows.window_codegen import (
+    ARRIVAL_ONLY,
+    EmittedChange,
+    WindowArrival,
+    WindowCodegen,
+    fixed,
+    period,
+    queue,
+)
+from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
+from cepbook.lang.plan.nodes import WindowSpec
+
+
+def _arrive(arrival: WindowArrival) -> EmittedChange:
+    source, w, code = arrival.source, arrival.view, arrival.code
+    lazy, length = code.steps.lazy, fixed(arrival.spec)
+    span = None if length is None else arrival.parameter("period.length", length)
+    arrival.queue()
+    first = f"queue[0][{code.items.time}]"
+    noted = lazy and arrival.at_hand and _notes(arrival)
+    if lazy:
+        source.line(f"limit = {f'{w}.period.before(now)' if span is None else f'now - {span}'}")
+        if noted:
+            arrival.swept("while oldest <= limit:", "queue.popleft()", f"oldest = {first} if queue else _NEVER")
+        else:
+            arrival.swept(f"while queue and {first} <= limit:", "queue.popleft()")
+    with source.block("if not queue:"):
+        due = f"{w}.look(now)" if span is None else f"now + {span}" + f" + {span}" * lazy
+        source.line(f"{w}.due = {due}")
+        if noted:
+            source.line("oldest = now")
+        arrival.armed()
+    source.line(f"queue.append({arrival.item})")
+    return ARRIVAL_ONLY
+
+
+def _notes(arrival: WindowArrival) -> bool:
+    """Whether the time of the oldest event is a local: no code of the user runs between two looks at it."""
+    return arrival.code.steps.source.filter is None
+
+
+def _ahead(arrival: WindowArrival) -> None:
+    source, code = arrival.source, arrival.code
+    queue(arrival)
+    if code.steps.lazy and _notes(arrival):
+        source.bind("_NEVER", NEVER)
+        source.line(f"oldest = queue[0][{code.items.time}] if queue else _NEVER")
+
+
+class TimeWindow(QueueView):
+    """The view of ``time``; the time of arrival stands at position `at` of items.
+
+    With `lazy` nobody sees the expiry: what has left is dropped when somebody looks, one period later at the latest.
+    """
+
+    __slots__ = ("at", "lazy", "period")
+
+    def __init__(self, period: Duration, at: int, lazy: bool) -> None:
+        super().__init__()
+        self.period = period
+        self.at = at
+        self.lazy = lazy
+
+    def look(self, t: int) -> int:
+        """When to look at the window whose oldest event is of time `t`."""
+        return self.period.after(t) + (self.period.length if self.lazy else 0)
+
+    def arrive(self, item: Item, now: int) -> ViewDelta:
+        if not self.items:
+            self.due = self.look(now)
+        self.items.append(item)
+        return (item,), ()
+
+    def advance(self, now: int) -> ViewDelta | None:
+        items, at, period = self.items, self.at, self.period
+        steady, length = period.steady, period.length
+        limit = now - length if steady else period.before(now)
+        if self.gone:
+            left = self.pop_until(limit, at)
+        else:
+            left = []
+            while items and items[0][at] <= limit:
+                left.append(items.popleft())
+        if not items:
+            self.due = NEVER
+        elif steady and not self.lazy:  # the commonest
+            self.due = items[0][at] + length
+        else:
+            self.due = self.look(items[0][at])
+        return ((), left) if left else None
+
+
+def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_Time', TimeWindow)}({period(code, spec)}, {code.items.time}, {code.steps.lazy})"
+
+
+WINDOW = WindowCodegen(_view, fragment=_arrive, reads_now=True, ahead=_ahead)

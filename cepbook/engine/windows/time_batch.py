@@ -1,0 +1,91 @@
+"""``time_batch(p [, reference] [, flow control])``: collects events, releases them every p.
+
+::
+
+    time_batch(1 sec)     0     0.4   1           2           3
+    arrivals              a     b           c
+    enters                            ab          c
+    leaves                                        ab          c
+
+The grid starts with the first event (or a reference point, in ms) and is kept over idle stretches. An event of the
+release's millisecond belongs to the next batch. FORCE_UPDATE delivers empty intervals too; START_EAGER starts the grid
+at deployment and forces as well.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.time.clock import NEVER
+from cepbook.engine.windows.aggregate_only_batch import AggregateOnlyBatch
+from cepbook.engine.windows.duration import Duration
+from cepbook.engine.windows.window_codegen import WindowArrival, WindowCodegen, period
+from cepbook.engine.windows.window_view import EMPTY_DELTA, BatchView, Item, ViewDelta
+from cepbook.lang.plan.nodes import WindowSpec
+
+
+def _arrive(arrival: WindowArrival) -> None:
+    source, w = arrival.source, arrival.view
+    source.bind("_NEVER", NEVER)
+    with source.block(f"if {w}.due == _NEVER:"):
+        source.line(f"{w}.start(now)")
+        arrival.armed()
+    if arrival.item:
+        source.line(f"{w}.items.append({arrival.item})")
+    else:
+        source.line(f"{w}.count += 1")
+
+
+class TimeBatchWindow(BatchView):
+    """The view of ``time_batch``. `grid` is a point of its release grid, None until the first event sets it."""
+
+    __slots__ = ("forces", "grid", "period")
+
+    def __init__(self, period: Duration, grid: int | None, forces: bool, starts_at: int | None) -> None:
+        super().__init__()
+        self.period = period
+        self.grid = grid if starts_at is None else starts_at
+        self.forces = forces
+        if starts_at is not None:
+            self.due = period.on_grid(starts_at, starts_at)
+
+    def arrive(self, item: Item, now: int) -> None:
+        if self.due == NEVER:
+            self.start(now)
+        self.items.append(item)
+
+    def start(self, now: int) -> None:
+        """The clock stood still, and an event came."""
+        if self.grid is None:
+            self.grid = now
+        self.due = self.period.on_grid(now, self.grid)
+
+    def advance(self, now: int) -> ViewDelta | None:
+        idle = self.idle
+        if idle and not self.forces:
+            self.due = NEVER
+            return None
+        change = EMPTY_DELTA if idle else self.post()
+        self.grid, self.due = self.due, NEVER
+        if self.forces or not self.idle:
+            self.due = self.period.on_grid(now, self.grid)
+        return change
+
+
+class AggregateOnlyTimeBatch(AggregateOnlyBatch, TimeBatchWindow):
+    """The view of ``time_batch`` of which only aggregates show."""
+
+    __slots__ = ("count", "released")
+
+
+def _made(made: type[TimeBatchWindow], code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    name = code.source.bind(f"_{made.__name__}", made)
+    grid = code.parameter(spec.args[1]) if len(spec.args) > 1 else "None"
+    starts_at = "now" if "START_EAGER" in spec.options else "None"
+    return f"{name}({period(code, spec, apart=True)}, {grid}, {bool(spec.options)}, {starts_at})"
+
+
+WINDOW = WindowCodegen(
+    partial(_made, TimeBatchWindow), fragment=_arrive, along=partial(_made, AggregateOnlyTimeBatch), reads_now=True
+)

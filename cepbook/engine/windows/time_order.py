@@ -1,0 +1,59 @@
+"""``time_order(timestamp, p)``: orders events by timestamp; an event leaves when the clock reaches timestamp + p.
+
+::
+
+    time_order(ts, 10)    at 5       at 6       at 12   at 15
+    arrivals              a(ts 5)    b(ts 2)
+    contents              a          ba         a       -
+    leaves                                      b       a
+
+An event whose time is over already enters and leaves in one delivery. Equal timestamps stay in order of arrival.
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.time.clock import NEVER
+from cepbook.engine.windows.duration import Duration
+from cepbook.engine.windows.ordered import OrderedView, SortEntry
+from cepbook.engine.windows.window_codegen import WindowCodegen, period, timestamp
+from cepbook.engine.windows.window_view import Item, ViewDelta
+from cepbook.lang.plan.nodes import WindowSpec
+
+
+class TimeOrderWindow(OrderedView):
+    """The view of ``time_order`` and ``timetolive``; the timestamp stands at position `at` of items."""
+
+    __slots__ = ("at", "period")
+
+    def __init__(self, at: int, period: Duration) -> None:
+        super().__init__()
+        self.at = at
+        self.period = period
+
+    def entry(self, item: Item) -> SortEntry:
+        return item[self.at], item[0], item
+
+    def arrive(self, item: Item, now: int) -> ViewDelta:
+        stamp = item[self.at]
+        if stamp <= self.period.before(now):
+            return (item,), (item,)
+        self.ordered.add((stamp, item[0], item))
+        due = self.period.after(stamp)
+        if due < self.due:
+            self.due = due
+        return (item,), ()
+
+    def advance(self, now: int) -> ViewDelta | None:
+        limit, ordered, left = self.period.before(now), self.ordered, []
+        while ordered and ordered[0][0] <= limit:
+            left.append(ordered.pop(0)[2])
+        self.due = self.period.after(ordered[0][0]) if ordered else NEVER
+        return ((), left) if left else None
+
+
+def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_TimeOrder', TimeOrderWindow)}({at}, {period(code, spec, 1)})"
+
+
+WINDOW = WindowCodegen(_view, timestamp)

@@ -1,0 +1,16 @@
+"""``timetolive(timestamp)``: keeps an event until the clock reaches its timestamp; ``time_order`` with no period."""
+
+from __future__ import annotations
+
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.windows.duration import Duration
+from cepbook.engine.windows.time_order import TimeOrderWindow
+from cepbook.engine.windows.window_codegen import WindowCodegen, timestamp
+from cepbook.lang.plan.nodes import WindowSpec
+
+
+def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_TimeOrder', TimeOrderWindow)}({at}, {code.source.bind('_Duration', Duration)}(0))"
+
+
+WINDOW = WindowCodegen(_view, timestamp)

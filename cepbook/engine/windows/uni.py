@@ -1,0 +1,35 @@
+"""``uni(value)``: univariate statistics. Null values do not count, but post."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cepbook.engine.windows.running_statistics import RunningMoments
+
+
+class UnivariateStatistic(RunningMoments):
+    """The statistic of ``uni``."""
+
+    __slots__ = ()
+
+    def enter(self, *values: Any) -> None:
+        if values[0] is not None:
+            self.add(values[0])
+
+    def leave(self, *values: Any) -> None:
+        if values[0] is not None:
+            self.remove(values[0])
+
+    def fields(self) -> dict[str, Any]:
+        variance, deviation, of_population = self.deviations()
+        return {
+            "datapoints": self.count,
+            "total": self.total,
+            "stddev": deviation,
+            "stddevpa": of_population,
+            "variance": variance,
+            "average": self.average,
+        }
+
+
+STATISTIC = UnivariateStatistic

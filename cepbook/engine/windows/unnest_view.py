@@ -1,0 +1,43 @@
+"""Events that contain others: each arrival makes those enter that it contains, all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cepbook.engine.windows.derived_value import PackItem
+from cepbook.engine.windows.view_chain import DownstreamView
+from cepbook.engine.windows.window_view import Item, ViewDelta
+
+
+class UnnestView(DownstreamView):
+    """``unfold(event, state)`` gives the contained events; an event that has none changes nothing, one with an empty
+    array does: an ungrouped aggregation delivers again (recorded: ce_select_items). The event is the last of an item.
+    """
+
+    __slots__ = ("pack", "state", "unfold")
+
+    def __init__(self, unfold: Callable[[Any, Any], list[Any] | None], state: Any, pack: PackItem) -> None:
+        super().__init__()
+        self.unfold = unfold
+        self.state = state
+        self.pack = pack
+
+    def take(self, change: ViewDelta, now: int) -> ViewDelta | None:
+        entered: list[Item] = []
+        found = False
+        for item in change[0]:
+            events = self.unfold(item[-1], self.state)
+            if events is not None:
+                found = True
+                entered += [self.pack(self.state, event, now, True) for event in events]
+        return (entered, []) if found else None
+
+    def discard(self, item: Item) -> None:
+        """Nothing is held."""
+
+    def contents(self) -> Iterable[Item]:
+        return ()
+
+    def retained(self) -> int:
+        return 0

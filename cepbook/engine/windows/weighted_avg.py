@@ -1,0 +1,40 @@
+"""``weighted_avg(value, weight)``: the average of the values by weight; NaN where the weights sum to zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cepbook.engine.state import State
+from cepbook.engine.windows.running_statistics import ratio
+
+
+class WeightedAverageStatistic(State):
+    """The statistic of ``weighted_avg``. A pair with a null does not count."""
+
+    __slots__ = ("count", "products", "weights")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.products = 0.0
+        self.weights = 0.0
+
+    def enter(self, *values: Any) -> None:
+        self._move(1, *values)
+
+    def leave(self, *values: Any) -> None:
+        self._move(-1, *values)
+        if not self.count:  # forget rounding errors
+            self.products = self.weights = 0.0
+
+    def _move(self, sign: int, value: float | None, weight: float | None) -> None:
+        if value is None or weight is None:
+            return
+        self.count += sign
+        self.products += sign * value * weight
+        self.weights += sign * weight
+
+    def fields(self) -> dict[str, Any]:
+        return {"average": ratio(self.products, self.weights)}
+
+
+STATISTIC = WeightedAverageStatistic

@@ -1,0 +1,129 @@
+"""Contained-event selection: ``Order[items]``, ``Order[select id, sku from items as i where …][parts]``.
+
+Each bracket takes the events that a property (or an expression) of those before it holds. Names in a bracket are
+properties of the contained event first, then of the events around it (Esper reference, "Contained-Event Selection").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cepbook.lang import types as t
+from cepbook.lang.bind.clauses.insert_into import row_type
+from cepbook.lang.bind.clauses.select_list import bind_select_list
+from cepbook.lang.bind.coercion import assignable
+from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, ScopeStream, describe_type
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes as plan
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.unparser import unparse
+
+_HERE = "contained-event selection"
+
+
+def bind_contained_stream(
+    nodes: Sequence[ast.ContainedStep], scope: Scope, alias: str | None = None
+) -> tuple[Scope, tuple[plan.ContainedSelection, ...]]:
+    """The selection from events of the one stream of `scope`, and the scope of the events that it makes.
+
+    `alias` is their own; without one they have that of the stream.
+    """
+    (outer,) = scope.streams
+    found = bind_contained_events(nodes, outer, scope)
+    if found is None:
+        return replace(scope, streams=(replace(outer, event_type=None),), open_=True), ()
+    contained, event_type = found
+    return replace(scope, streams=(replace(outer, event_type=event_type, alias=alias or outer.alias),)), contained
+
+
+def bind_contained_events(
+    nodes: Sequence[ast.ContainedStep], outer: ScopeStream, scope: Scope
+) -> tuple[tuple[plan.ContainedSelection, ...], EventType] | None:
+    """The selection from events of `outer`, and the type of the events that it makes; None: refused."""
+    own = replace(scope.without_aggregates(_HERE), no_row_functions=_HERE, no_subqueries=_HERE)
+    around = [replace(outer, behind=True)]
+    found: list[plan.ContainedSelection] = []
+    carried: tuple[str, ...] = ()
+    for node in nodes:
+        try:
+            step, event_type = _step(node, around, carried, own)
+        except AlreadyReported:
+            return None
+        found.append(step)
+        carried = tuple(column.name for column in step.columns)
+        around.insert(0, ScopeStream(node.alias, event_type, behind=True))
+    last = around[0].event_type
+    return None if last is None else (tuple(found), last)
+
+
+def _step(
+    node: ast.ContainedStep, around: Sequence[ScopeStream], carried: Sequence[str], scope: Scope
+) -> tuple[plan.ContainedSelection, EventType]:
+    path = bind_expr(node.path, replace(scope, streams=tuple(around)))
+    item, scalar = _item(node, path, scope)
+    streams = (ScopeStream(node.alias, item), *around)
+    inner = replace(scope, streams=streams)
+    condition = f"the condition of {_HERE}"
+    where = None if node.where is None else bind_condition(node.where, inner, condition)
+    columns: tuple[plan.OutputColumn, ...] = ()
+    wildcard = True
+    if node.select is not None:
+        items = [each for each in node.select if each.expr is not None or each.stream is not None]
+        wildcard = len(items) < len(node.select)
+        columns = bind_select_list(items, inner)[0] if items else ()
+    before = around[0].event_type
+    kept = [(name, before.properties[name]) for name in carried] if before is not None else []
+    columns = (*(plan.OutputColumn(n, x.Prop(of, 1, n, span=node.span), span=node.span) for n, of in kept), *columns)
+    _check_names(columns, item if wildcard else None, scope)
+    step = plan.ContainedSelection(path, columns, wildcard, where, scalar, span=node.span)
+    if wildcard and not columns:
+        return step, item
+    shown = unparse(node.path)
+    return step, EventType(f"<{shown}>", row_type(columns, item if wildcard else None))
+
+
+def _check_names(columns: Sequence[plan.OutputColumn], item: EventType | None, scope: Scope) -> None:
+    seen = set[str]() if item is None else set(item.properties)
+    for column in columns:
+        if column.name in seen:
+            scope.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span)
+        seen.add(column.name)
+
+
+def _item(node: ast.ContainedStep, path: x.BoundExpr, scope: Scope) -> tuple[EventType, str | None]:
+    """The type of the contained events; of ``@type(T)`` over plain values also the property that holds them."""
+    if path.type == ERROR:
+        raise AlreadyReported(_HERE)
+    element = path.type.of or path.type
+    at = node.path.span
+    if node.type_name is not None:
+        found = scope.module.event_type(node.type_name.removesuffix("[]"), node.span)
+        if found is None:
+            raise AlreadyReported(_HERE)
+        if element.event is None and element not in (t.MAP, t.OBJECT):
+            return found, _holder(found, element, node, scope)
+        return found, None
+    if element.event is None:
+        hint = "name the type of the events: [tags@type(Tag)]" if path.type.of is not None else None
+        fact = f"{_HERE} takes events, `{unparse(node.path)}` is {describe_type(path.type)}"
+        scope.problems.fail("type-mismatch", fact, at, hint)
+    known = [s.event_type for s in scope.streams if s.event_type is not None and s.event_type.name == element.event]
+    found = scope.module.catalog.event_types.get(element.event) or (known[0] if known else None)
+    if found is None:
+        raise AlreadyReported(_HERE)
+    return found, None
+
+
+def _holder(found: EventType, element: t.Type, node: ast.ContainedStep, scope: Scope) -> str:
+    """The one property of `found`, which takes values of type `element`."""
+    if len(found.properties) != 1:
+        fact = f"`{found.name}` has {len(found.properties)} properties; plain values go into one"
+        scope.problems.fail("wrong-parameter", fact, node.span)
+    ((name, type_),) = found.properties.items()
+    if not assignable(element, type_):
+        fact = f"property `{name}` of `{found.name}` is {describe_type(type_)}, the values are {describe_type(element)}"
+        scope.problems.fail("type-mismatch", fact, node.span)
+    return name

@@ -1,0 +1,162 @@
+"""Crontabs: ``(0, 8:17, *, *, 1:5)`` (Esper reference, section "Crontab (timer:at)").
+
+Minutes, hours, days of the month, months, days of the week (0: Sunday), and maybe seconds, a time zone, milliseconds
+and microseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC
+from functools import partial
+from zoneinfo import ZoneInfo
+
+from cepbook.errors import Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.expressions.expression import bind_expr
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
+from cepbook.lang.java.dates.time_zone import zone_of
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import CRON_FIELDS, CronField, CronKind, CrontabSpec
+from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.syntax import ast
+
+DAYS, WEEKDAYS, SECONDS, ZONE = 2, 4, 5, 6
+_OFFSET = re.compile(r"GMT[+-]([01]?\d|2[0-3])(:?[0-5]\d)?")  # as Java writes zones without a name
+# Where the forms that are no plain numbers may stand
+_ONLY_IN: dict[str, tuple[int, ...]] = {
+    "last": (DAYS, WEEKDAYS),
+    "nth_last": (WEEKDAYS,),
+    "weekday": (DAYS,),
+    "lastweekday": (DAYS,),
+}
+_SHOWN = {"last": "last", "nth_last": "n last", "weekday": "n weekday", "lastweekday": "lastweekday"}
+_Value = Callable[[ast.Expr], x.BoundExpr]
+
+
+def bind_crontab(
+    fields: Sequence[ast.Expr], span: Span, scope: Scope, value: _Value | None = None
+) -> CrontabSpec | None:
+    """The crontab; None when the report says why not. `scope` sees variables; operands cannot depend on events.
+
+    `value` binds operands where they may, on those of a pattern that came before.
+    """
+    given = value if value is not None else partial(_without_events, scope=scope)
+    if not 5 <= len(fields) <= 9:
+        scope.problems.add(
+            "wrong-parameter",
+            f"a crontab has 5 to 9 fields, found {len(fields)}",
+            span,
+            "minutes, hours, days of the month, months, days of the week, maybe seconds: (0, 9, *, *, 1:5)",
+        )
+        return None
+    if len(fields) == 9 and not scope.module.options.microseconds:
+        message = "microseconds in a crontab need a clock that counts them"
+        scope.problems.add("wrong-parameter", message, fields[8].span)
+    try:
+        numbers = [*fields[:ZONE], *fields[ZONE + 1 :]]
+        found = [_field(node, position, given, scope) for position, node in enumerate(numbers)]
+        zone = _zone(fields[ZONE], scope) if len(fields) > ZONE else None
+    except AlreadyReported:
+        return None
+    if len(found) == SECONDS:
+        found.append(CronField("value", (x.Const(t.INT, 0),)))
+    if found[DAYS].kind != "star" and found[WEEKDAYS].kind != "star":
+        scope.problems.add(
+            "wrong-parameter",
+            "a crontab cannot restrict both the days of the month and the days of the week",
+            found[DAYS].span.to(found[WEEKDAYS].span),
+            "write * for one of them",
+        )
+        return None
+    local = scope.module.options.time_zone
+    return CrontabSpec(tuple(found), zone or (None if zone_of(local) is UTC else local), span=span)
+
+
+def _field(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronField:
+    if not isinstance(node, ast.CronStep):
+        return CronField("value", (_number(node, position, value, scope),), span=node.span)
+    kind: CronKind = node.kind  # type: ignore[assignment]
+    allowed = _ONLY_IN.get(kind)
+    if allowed is not None and position not in allowed:
+        where = " and ".join(CRON_FIELDS[p][0] for p in allowed)
+        message = f"`{_SHOWN[kind]}` cannot be among the {CRON_FIELDS[position][0]}, only among the {where}"
+        scope.problems.fail("wrong-parameter", message, node.span)
+    if kind == "list":
+        parts = tuple(_part(part, position, value, scope) for part in node.operands)
+        return CronField(kind, parts=parts, span=node.span)
+    operands = tuple(_number(operand, position, value, scope, step=kind == "step") for operand in node.operands)
+    if kind == "range":
+        low, high = (e.value if isinstance(e, x.Const) else None for e in operands)
+        if isinstance(low, int) and isinstance(high, int) and low > high:
+            scope.problems.fail("wrong-parameter", f"the range {low}:{high} runs backwards", node.span)
+    return CronField(kind, operands, span=node.span)
+
+
+def _part(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronField:
+    if isinstance(node, ast.CronStep) and node.kind not in ("range", "step"):
+        scope.problems.fail(
+            "wrong-parameter",
+            "a list in a crontab holds numbers, ranges and frequencies",
+            node.span,
+            "[0, 20:22, */15]",
+        )
+    return _field(node, position, value, scope)
+
+
+def _without_events(node: ast.Expr, scope: Scope) -> x.BoundExpr:
+    bound = fold_expr(bind_expr(node, scope.without_aggregates("a crontab")))
+    for part in x.walk(bound):
+        if isinstance(part, (x.Prop, x.EventOf)):
+            scope.problems.fail("wrong-parameter", "a crontab cannot depend on an event", part.span)
+    return bound
+
+
+def _number(node: ast.Expr, position: int, value: _Value, scope: Scope, *, step: bool = False) -> x.BoundExpr:
+    name, low, high = CRON_FIELDS[position]
+    bound = value(node)
+    if bound.type == ERROR:
+        raise AlreadyReported(name)
+    if bound.type not in (t.INT, t.SHORT, t.BYTE):
+        scope.problems.fail(
+            "wrong-parameter", f"the {name} of a crontab must be ints, found {describe_type(bound.type)}", node.span
+        )
+    if isinstance(bound, x.Const) and isinstance(bound.value, int):
+        if step and bound.value <= 0:
+            scope.problems.fail("wrong-parameter", f"a frequency must be above 0, found {bound.value}", node.span)
+        if not step and not low <= bound.value <= high:
+            scope.problems.fail(
+                "wrong-parameter", f"the {name} of a crontab are {low} to {high}, found {bound.value}", node.span
+            )
+    return bound
+
+
+def _zone(node: ast.Expr, scope: Scope) -> str | None:
+    if isinstance(node, ast.CronStep) and node.kind == "star":
+        return None  # none, where further fields follow
+    bound = fold_expr(bind_expr(node, scope.without_aggregates("a crontab")))
+    if bound.type == ERROR:
+        raise AlreadyReported("zone")
+    if bound.type == t.NULL:
+        return None
+    if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
+        shown = describe_type(bound.type) if isinstance(bound, x.Const) else "an expression"
+        scope.problems.fail(
+            "wrong-parameter", f"the time zone of a crontab must be a constant string, found {shown}", node.span
+        )
+    if not _is_zone(bound.value):
+        scope.problems.fail(
+            "wrong-parameter", f"no time zone `{bound.value}`", node.span, "such as 'Europe/Berlin' or 'GMT+5'"
+        )
+    return bound.value
+
+
+def _is_zone(name: str) -> bool:
+    if _OFFSET.fullmatch(name):
+        return True
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # unknown, no key at all, a folder of the database
+        return False
+    return True

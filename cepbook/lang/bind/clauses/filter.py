@@ -1,0 +1,59 @@
+"""Filters: what an event must pass to be for a statement (Esper reference, "Filter Expressions").
+
+A filter index looks a property up by its own type: a number of a wider one is not narrowed for that, so it is refused
+where it stands against a property as a whole condition (recorded: in_list_of_wider_constants). A where-clause over a
+stream without data window is a filter, too.
+"""
+
+from __future__ import annotations
+
+from cepbook.lang import types as t
+from cepbook.lang.bind.expressions.expression import bind_condition
+from cepbook.lang.bind.scope import Scope, describe_type
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+_WHOLE = (t.BYTE, t.SHORT, t.INT, t.LONG)
+
+
+def bind_filter(node: ast.Expr, scope: Scope) -> x.BoundExpr:
+    """The condition of a filter."""
+    found = bind_condition(node, scope, "the filter")
+    check_index_types(found, scope)
+    return found
+
+
+def check_index_types(condition: x.BoundExpr, scope: Scope) -> None:
+    """Report numbers that are wider than the property that an index would look them up for."""
+    for part in x.conjuncts(condition):
+        match part:
+            case x.ComparisonExpr(_, _, left, right):
+                _check(left, (right,), scope, tags=False)
+                _check(right, (left,), scope, tags=False)
+            case x.InList(_, operand, options):
+                _check(operand, options, scope, tags=True)
+
+
+def _check(looked_up: x.BoundExpr, values: tuple[x.BoundExpr, ...], scope: Scope, *, tags: bool) -> None:
+    if not isinstance(looked_up, x.Prop):
+        return
+    for value in values:
+        known = isinstance(fold_expr(value), x.Const)
+        read = [e for e in x.walk(value) if isinstance(e, x.Prop)]
+        other = tags and bool(read) and all(e.stream != looked_up.stream for e in read)
+        type_ = value.type.of or value.type
+        if (known or other) and _wider(type_, looked_up.type):
+            fact = f"{describe_type(type_)} is wider than `{looked_up.name}`, which is {describe_type(looked_up.type)}"
+            hint = f"cast(…, {looked_up.type}), or a column of the wider type"
+            scope.problems.add("type-mismatch", fact, value.span, hint)
+
+
+def _wider(found: Type, expected: Type) -> bool:
+    """Whether a whole number of one type would have to be narrowed to the other; literals are int at least."""
+    if expected not in _WHOLE or not t.is_numeric(found):
+        return False
+    if found not in _WHOLE:
+        return True
+    return _WHOLE.index(found) > max(_WHOLE.index(expected), _WHOLE.index(t.INT))

@@ -1,0 +1,234 @@
+"""The query kind of a select statement and what its expressions refer to under it.
+
+In rows per group and in single rows there is no event to read from: there, expressions equal to a group key become
+`KeyRef`, and the keys of the partition of a keyed context become `ContextProp` (recorded: a statement that selects
+only the partition key and aggregates is fully aggregated).
+
+Rollup, cube and grouping sets are lists of sets of keys; several items of a clause multiply, as in SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress, product
+
+from cepbook.errors import Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.expressions.expression import bind_expr
+from cepbook.lang.bind.scope import ERROR, Scope
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import AggregateCall, OutputColumn, QueryKind
+from cepbook.lang.rewrite.expressions import substitute_expr
+from cepbook.lang.syntax import ast
+
+_Mapping = Mapping[x.BoundExpr, x.BoundExpr]
+_Sets = list[tuple[int, ...]]  # grouping sets as indexes of keys
+_OF_EVENT = (x.Prop, x.EventOf, x.Prev, x.Prior)
+_Item = ast.Expr | ast.Rollup | ast.GroupingSets
+
+
+@dataclass(frozen=True, slots=True)
+class BoundGroupBy:
+    """The group by clause: `levels` as in `plan.Aggregation`."""
+
+    keys: tuple[x.BoundExpr, ...] = ()
+    levels: tuple[tuple[int, ...], ...] = ()
+
+
+def bind_group_by(node: ast.GroupBy | None, scope: Scope) -> BoundGroupBy:
+    """The keys, each once, and the grouping sets; `scope` then knows the keys that grouping() may name."""
+    if node is None:
+        return BoundGroupBy()
+    place = "the group by clause"
+    inner = replace(scope.without_aggregates(place), no_row_functions=place, no_subqueries=place)
+    keys: list[x.BoundExpr] = []
+    sets = _product([_sets(item, keys, inner) for item in node.items])
+    if all(not isinstance(item, (ast.Rollup, ast.GroupingSets)) for item in node.items):
+        return BoundGroupBy(tuple(keys))
+    if not keys:
+        scope.problems.add("invalid-group-by", "grouping sets without a group by key", node.span)
+    scope.grouping_keys = tuple(keys)
+    return BoundGroupBy(tuple(keys), tuple(dict.fromkeys(sets)))
+
+
+def _sets(item: _Item, keys: list[x.BoundExpr], scope: Scope) -> _Sets:
+    """The grouping sets of one item; new keys are added to `keys`."""
+    if isinstance(item, ast.GroupingSets):
+        sets = [(part, _sets(part, keys, scope)) for part in item.items]
+        plain = [found[0] for part, found in sets if isinstance(part, ast.Expr)]
+        _refuse_doubles(plain, "grouping sets", item.span, scope)
+        return [each for _, found in sets for each in found]
+    if isinstance(item, ast.Rollup):
+        parts = [_keys(part, keys, scope) for part in item.items]
+        _refuse_doubles(parts, item.kind, item.span, scope)
+        if item.kind == "rollup":
+            return [_joined(parts[:size]) for size in range(len(parts), -1, -1)]
+        # counted in binary, the last key being the lowest bit (recorded: cube_of_three_keys_in_a_batch)
+        return [_joined(list(compress(parts, kept))) for kept in product((True, False), repeat=len(parts))]
+    return [_keys(item, keys, scope)]
+
+
+def _refuse_doubles(parts: Sequence[tuple[int, ...]], where: str, span: Span, scope: Scope) -> None:
+    """The same keys twice, in any order."""
+    if len({frozenset(part) for part in parts}) < len(parts):
+        scope.problems.add("invalid-group-by", f"the same key twice in {where}", span)
+
+
+def _keys(item: ast.Expr, keys: list[x.BoundExpr], scope: Scope) -> tuple[int, ...]:
+    """The indexes of a key, or of the keys of ``(a, b)``, which count as one."""
+    if isinstance(item, ast.Tuple_):
+        return _joined([_keys(element, keys, scope) for element in item.elements])
+    key = bind_expr(item, scope)
+    if isinstance(key, x.Const) and key.type != ERROR:
+        scope.problems.add("invalid-group-by", "a constant is no group by key", item.span)
+    if key not in keys:
+        keys.append(key)
+    return (keys.index(key),)
+
+
+def _joined(parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(index for part in parts for index in part))
+
+
+def _product(items: Sequence[_Sets]) -> _Sets:
+    return [_joined(chosen) for chosen in product(*items)]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryShape:
+    """The clauses that depend on the query kind."""
+
+    kind: QueryKind
+    keys: tuple[x.BoundExpr, ...]
+    columns: tuple[OutputColumn, ...]
+    wildcard: bool
+    having: x.BoundExpr | None
+    order_by: tuple[tuple[x.BoundExpr, bool], ...]
+    levels: tuple[tuple[int, ...], ...] = ()
+
+
+def resolve_query_kind(written: QueryShape, scope: Scope, span: Span, *, gathered: bool = False) -> QueryShape:
+    """`written` with its kind decided and its expressions made to fit.
+
+    `gathered`: an output clause delivers the rows of several changes together, or a pattern makes several matches one.
+    """
+    if not scope.calls and not written.keys:
+        return written
+    grouped = bool(written.keys)
+    mapping = {**_context_keys(scope), **_group_keys(written.keys)}
+    lean = _substituted(written, mapping)
+    _refuse_other_events(scope)
+    if written.levels:
+        return _leveled(_substituted(lean, _within_keys(lean, scope)), scope, span)
+    keys = set(written.keys)
+    if any(not keys.issuperset(call.group_by or ()) for call in scope.calls):  # a local group of its own for each event
+        return replace(written, kind="aggregated_grouped" if grouped else "aggregated")
+    if lean.wildcard or any(_reads_event(c.value) for c in lean.columns):
+        return replace(written, kind="aggregated_grouped" if grouped else "aggregated")
+    if not grouped:
+        if lean.having is not None and _reads_event(lean.having):
+            return replace(written, kind="aggregated")
+        ordered = gathered and not any(_reads_event(e) for e, _ in lean.order_by)  # one row alone has no order
+        return replace(lean, kind="fully_aggregated", order_by=lean.order_by if ordered else ())
+    if any(_reads_event(e) for e, _ in lean.order_by) or (_in_having(lean) and not _selects_aggregates(lean)):
+        return replace(written, kind="aggregated_grouped")  # a row per event
+    _check_grouped(lean, scope)
+    return replace(lean, kind="fully_aggregated_grouped")
+
+
+def _in_having(lean: QueryShape) -> bool:
+    return lean.having is not None and _reads_event(lean.having)
+
+
+def _selects_aggregates(lean: QueryShape) -> bool:
+    return any(isinstance(part, x.AggregateRef) for column in lean.columns for part in x.walk(column.value))
+
+
+def _leveled(lean: QueryShape, scope: Scope, span: Span) -> QueryShape:
+    """Rows of grouping sets stand for groups only."""
+    if lean.wildcard:
+        scope.problems.add("invalid-group-by", "`*` selects events, grouping sets make rows per group", span)
+    for call in scope.calls:
+        if call.group_by is not None:
+            scope.problems.add("invalid-group-by", "group_by in an aggregate does not go with grouping sets", call.span)
+    for column in lean.columns:
+        _check_clause("the select-clause", column.value, scope)
+    _check_grouped(lean, scope)
+    return replace(lean, kind="fully_aggregated_grouped")
+
+
+def _refuse_other_events(scope: Scope) -> None:
+    """Aggregates read the event that enters or leaves, when its place in the window is not known yet."""
+    for call in scope.calls:
+        values = [*call.args, *(e for e, _ in call.criteria), *(e for e in (call.filter, call.index) if e is not None)]
+        for part in (part for value in values for part in x.walk(value)):
+            if isinstance(part, (x.Prev, x.Prior, x.InsertStream)):
+                scope.problems.unsupported("prev, prior and istream in an aggregate", part.span)
+
+
+def _group_keys(keys: tuple[x.BoundExpr, ...]) -> dict[x.BoundExpr, x.BoundExpr]:
+    return {key: x.KeyRef(key.type, index, span=key.span) for index, key in enumerate(keys) if key.type != ERROR}
+
+
+def _within_keys(lean: QueryShape, scope: Scope) -> dict[x.BoundExpr, x.BoundExpr]:
+    """Properties that rows of grouping sets may read, because they occur in keys: those of the group's latest event.
+
+    They are null where the grouping set has none of those keys
+    (recorded: rollup_over_an_expression_with_a_plain_column).
+    """
+    read = [*(c.value for c in lean.columns), *(e for e, _ in lean.order_by), lean.having]
+    found: dict[x.BoundExpr, x.BoundExpr] = {}
+    for part in (part for e in read if e is not None for part in x.walk(e) if isinstance(part, x.Prop)):
+        within = tuple(i for i, key in enumerate(lean.keys) if part in x.walk(key))
+        if within and part not in found:
+            call = AggregateCall("last", (part,), part.type, ever=True, span=part.span)
+            latest = x.AggregateRef(part.type, scope.calls.setdefault(call, len(scope.calls)), span=part.span)
+            none = x.Const(t.INT, (1 << len(within)) - 1)
+            there = x.ComparisonExpr(t.BOOLEAN, "!=", x.Grouping(t.INT, within), none)
+            found[part] = x.CaseWhen(part.type, ((there, latest),), None, span=part.span)
+    return found
+
+
+def _context_keys(scope: Scope) -> dict[x.BoundExpr, x.BoundExpr]:
+    """The key expressions of the statement's event type in its keyed context, as context properties.
+
+    Keys of a level of a nested context are read from the event (recorded: nested_inner_partition_without_events).
+    """
+    context = scope.context
+    if context is None or len(scope.streams) != 1 or scope.streams[0].event_type is None:
+        return {}
+    name = scope.streams[0].event_type.name
+    keys = next((keys for of, keys in context.keys.items() if scope.module.catalog.is_a(name, of)), ())
+    return {key: x.ContextProp(key.type, f"key{number}") for number, key in enumerate(keys, 1)}
+
+
+def _substituted(written: QueryShape, mapping: _Mapping) -> QueryShape:
+    return replace(
+        written,
+        columns=tuple(OutputColumn(c.name, substitute_expr(c.value, mapping), span=c.span) for c in written.columns),
+        having=substitute_expr(written.having, mapping) if written.having is not None else None,
+        order_by=tuple((substitute_expr(e, mapping), descending) for e, descending in written.order_by),
+    )
+
+
+def _reads_event(e: x.BoundExpr) -> bool:
+    return any(isinstance(part, _OF_EVENT) for part in x.walk(e))
+
+
+def _check_grouped(lean: QueryShape, scope: Scope) -> None:
+    if lean.having is not None:
+        _check_clause("having", lean.having, scope)
+    for e, _ in lean.order_by:
+        _check_clause("order by", e, scope)
+
+
+def _check_clause(clause: str, e: x.BoundExpr, scope: Scope) -> None:
+    """`e` may not read an event."""
+    if not isinstance(e, _OF_EVENT):
+        for part in x.children(e):
+            _check_clause(clause, part, scope)
+        return
+    shown = f"`{e.name}`" if isinstance(e, x.Prop) else "the event" if isinstance(e, x.EventOf) else "another event"
+    fact = f"{shown} in {clause} is neither aggregated nor a group by key"
+    scope.problems.add("invalid-group-by", fact, e.span, "add it to group by, or take an aggregate of it")

@@ -1,0 +1,220 @@
+"""``insert into``: the target type, created or checked (Esper reference, section "Merging Streams")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from cepbook.errors import Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.coercion import assignable, cast_hint, coerce
+from cepbook.lang.bind.expressions.expression import bind_expr
+from cepbook.lang.bind.expressions.variant import insert_variant
+from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream, describe_type, nearest_or_known_names
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.plan.nodes import Insert, OutputColumn, Selector
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+SelectedRows = tuple[tuple[OutputColumn, ...], bool]  # columns, wildcard
+
+
+def bind_insert(
+    node: ast.InsertInto, rows: SelectedRows, source: EventType | None, module: ModuleScope
+) -> tuple[Insert, SelectedRows, EventType]:
+    """The insert, the rows as the target wants them, and the target type."""
+    check_distinct_columns(node.columns, node.span, module)
+    found = _inserted(node, rows, source, module)
+    store = module.catalog.stores.get(node.target)
+    if store is not None and store.kind == "table" and store.context is not None:
+        found = (replace(found[0], inside=True), *found[1:])
+    if node.event_precedence is not None:
+        _check_precedence(node.event_precedence, found[2], module)
+    return found
+
+
+def check_distinct_columns(columns: Sequence[str], span: Span, module: ModuleScope) -> None:
+    """Report a name that a list of columns has twice: one of its values would be lost."""
+    twice = next((name for n, name in enumerate(columns) if name in columns[:n]), None)
+    if twice is not None:
+        module.problems.add("duplicate-name", f"column `{twice}` is set twice", module.word(twice, span))
+
+
+def check_target_context(target: str, context: str | None, span: Span, module: ModuleScope) -> None:
+    """A statement that inserts into a table of a context is in that context: its partition tells which table."""
+    store = module.catalog.stores.get(target)
+    if store is not None and store.kind == "table" and store.context not in (None, context):
+        fact, hint = f"table `{target}` is in context `{store.context}`", f"begin with `context {store.context}`"
+        module.problems.add("wrong-context", fact, module.word(target, span), hint)
+
+
+def _check_precedence(node: ast.Expr, target: EventType, module: ModuleScope) -> None:
+    """It must be a whole number; rows are processed in the order of insertion whatever it is (recorded:
+    si_event_precedence), as in the reference without the setting that switches it on.
+    """
+    scope = Scope(module, (ScopeStream(None, target, target.name),), no_aggregates="event-precedence")
+    bound = bind_expr(node, scope)
+    if bound.type not in (t.INT, t.SHORT, t.BYTE, t.NULL, ERROR):
+        fact = f"event-precedence must be an int, found {describe_type(bound.type)}"
+        module.problems.add("type-mismatch", fact, node.span)
+
+
+def _inserted(
+    node: ast.InsertInto, rows: SelectedRows, source: EventType | None, module: ModuleScope
+) -> tuple[Insert, SelectedRows, EventType]:
+    columns, wildcard = rows
+    feeding = _selector(node)
+    if node.columns:
+        named = _renamed(node, columns, wildcard, module)
+        if named is None:
+            failed = EventType(node.target, row_type(columns, source if wildcard else None))
+            return Insert(node.target, feeding, False, span=node.span), rows, failed
+        columns = named
+    target = module.catalog.event_types.get(node.target)
+    if target is None and node.target in module.dropped:
+        target = EventType(node.target, row_type(columns, source if wildcard else None))
+        return Insert(node.target, feeding, False, span=node.span), (columns, wildcard), target
+    if target is None:
+        created = EventType(node.target, row_type(columns, source if wildcard else None))
+        module.catalog.event_types[node.target] = created
+        module.provides["event type", node.target] = None
+        return Insert(node.target, feeding, True, span=node.span), (columns, wildcard), created
+    module.need("event type", node.target)
+    if target.variant is not None:
+        insert = Insert(node.target, feeding, False, span=node.span)
+        given = insert_variant(columns, source if wildcard else None, target, node.span, module)
+        return insert, (given, False), target
+    fitted = _fit(columns, source if wildcard else None, target, node.span, module)
+    return Insert(node.target, feeding, False, span=node.span), fitted, target
+
+
+def row_type(columns: Sequence[OutputColumn], source: EventType | None) -> Mapping[str, Type]:
+    """Names and types of a row: the wildcard's properties, then the columns.
+
+    The whole event of a subquery is a map from there on (recorded: whole_event_into_column).
+    """
+    properties = dict(source.properties) if source is not None else {}
+    for column in columns:
+        whole = isinstance(column.value, x.SubqueryRef) and column.value.type.event is not None
+        properties[column.name] = t.MAP if whole else column.value.type
+    return properties
+
+
+def _selector(node: ast.InsertInto) -> Selector:
+    """Which rows are inserted, whatever the statement itself delivers (recorded)."""
+    match node.selector:
+        case "rstream":
+            return "rstream"
+        case "irstream":
+            return "irstream"
+    return "istream"
+
+
+def _renamed(
+    node: ast.InsertInto, columns: Sequence[OutputColumn], wildcard: bool, module: ModuleScope
+) -> tuple[OutputColumn, ...] | None:
+    if wildcard:
+        module.problems.add("wrong-parameter", "a column list does not go with a wildcard", node.span)
+        return None
+    if len(node.columns) != len(columns):
+        module.problems.add(
+            "wrong-parameter", f"number of columns: {len(node.columns)} listed, {len(columns)} selected", node.span
+        )
+        return None
+    for name in dict.fromkeys(node.columns):
+        if node.columns.count(name) > 1:
+            module.problems.add("duplicate-name", f"column `{name}` occurs twice", node.span)
+    return tuple(OutputColumn(name, c.value, span=c.span) for name, c in zip(node.columns, columns, strict=True))
+
+
+def _fit(
+    columns: Sequence[OutputColumn], source: EventType | None, target: EventType, span: Span, module: ModuleScope
+) -> SelectedRows:
+    """Columns checked against `target`, widened, and null where nothing is selected."""
+    if source is not None and not columns and module.catalog.is_a(source.name, target.name):
+        return (), True
+    given = {
+        name: OutputColumn(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in _properties(source)
+    }
+    given.update({column.name: column for column in columns})
+    found: dict[str, OutputColumn] = {}
+    store = module.catalog.stores.get(target.name)
+    selected = {column.name for column in columns}
+    extra = [f"`{name}`" for name in given if name not in target.properties and name not in selected]
+    if extra and not columns:  # beside columns a wildcard gives what the target has
+        module.problems.add("unknown-property", f"no {_properties_text(extra)} in `{target.name}`", span)
+    for name, column in given.items():
+        type_ = target.properties.get(name)
+        if type_ is None and name not in selected:
+            continue
+        if store is not None and name in store.calls and name in selected:
+            fact = f"column `{name}` of `{target.name}` is an aggregate, nothing can be inserted into it"
+            module.problems.add("wrong-parameter", fact, column.span, "into table feeds it")
+            continue
+        if type_ is None:
+            hint = nearest_or_known_names(name, target.properties)
+            module.problems.add("unknown-property", f"no property `{name}` in `{target.name}`", column.span, hint)
+        elif column.value.type.fields is not None and _struct_problem(column, type_, module):
+            continue
+        elif isinstance(column.value, x.StructOf) and type_.of is not None and type_.of.event is not None:
+            found[name] = OutputColumn(name, x.ArrayOf(type_, (column.value,), span=column.span), span=column.span)
+        elif not _fits(column.value.type, type_, target, module):
+            has = column.value.type
+            fact = f"property `{name}` of `{target.name}` is {describe_type(type_)}, selected is {describe_type(has)}"
+            module.problems.add("type-mismatch", fact, column.span, cast_hint(has, type_))
+        else:
+            found[name] = OutputColumn(name, coerce(column.value, type_), span=column.span)
+    if source is not None and not columns and dict(source.properties) == dict(target.properties):
+        return (), True
+    rows = tuple(
+        found[name]
+        if name in found
+        else OutputColumn(name, x.Const(type_ if type_ != ERROR else t.NULL, None, span=span), span=span)
+        for name, type_ in target.properties.items()
+    )
+    return rows, False
+
+
+def _fits(source: Type, type_: Type, target: EventType, module: ModuleScope) -> bool:
+    """Whether a column fits a property of `target`; columns of named windows and tables take no other type."""
+    if is_event_assignable(source, type_, module):
+        return True
+    if target.name in module.catalog.stores and t.is_numeric(source) and t.is_numeric(type_):
+        return source == type_
+    return assignable(source, type_)
+
+
+def _properties_text(names: Sequence[str]) -> str:
+    return f"property {names[0]}" if len(names) == 1 else f"properties {', '.join(names)}"
+
+
+def _properties(source: EventType | None) -> Sequence[tuple[str, Type]]:
+    return tuple(source.properties.items()) if source is not None else ()
+
+
+def _struct_problem(column: OutputColumn, type_: Type, module: ModuleScope) -> bool:
+    """Whether a struct has columns that the nested event type lacks, or of other types: reported."""
+    event = (type_.of or type_).event
+    found = module.catalog.event_types.get(event or "")
+    wanted = {} if found is None else found.properties
+    for name, given in (column.value.type.fields or ()) if found is not None else ():
+        if name not in wanted:
+            module.problems.add("unknown-property", f"no property `{name}` in `{event}`", column.span)
+            return True
+        if not assignable(given, wanted[name]) and not is_event_assignable(given, wanted[name], module):
+            fact = (
+                f"property `{name}` of `{event}` is {describe_type(wanted[name])}, selected is {describe_type(given)}"
+            )
+            module.problems.add("type-mismatch", fact, column.span, cast_hint(given, wanted[name]))
+            return True
+    return False
+
+
+def is_event_assignable(source: Type, target: Type, module: ModuleScope) -> bool:
+    """An event of a subtype fits a property of its supertype, also in arrays; any event fits a map."""
+    if source.of is not None and target.of is not None:
+        return is_event_assignable(source.of, target.of, module)
+    if source.event is None:
+        return False
+    return target == t.MAP or (target.event is not None and module.catalog.is_a(source.event, target.event))

@@ -1,0 +1,119 @@
+"""Joins: which streams, how each is joined to those before it (Esper reference, chapter EPL Clauses, "Joining")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cepbook.errors import Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.expressions.expression import bind_condition
+from cepbook.lang.bind.scope import ERROR, Scope, ScopeStream
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.syntax import ast
+
+
+def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scope) -> nodes.StreamJoin:
+    """The join of `streams`; `scope` sees all of them."""
+    marked = [source.unidirectional for source in node.sources]
+    kinds = [join.kind for join in node.joins]
+    if marked.count(True) > 1 and not (all(marked) and set(kinds) == {"full"}):
+        fact = "several unidirectional streams"
+        hint = "mark one stream, or all streams of full outer joins"
+        scope.problems.add("wrong-parameter", fact, node.sources[0].span.to(node.sources[-1].span), hint)
+    tables = [_is_table(stream) for stream in streams]
+    inputs: list[nodes.JoinInput] = []
+    for position, (source, stream) in enumerate(zip(node.sources, streams, strict=True)):
+        # a stream that is joined with tables alone needs no window: tables make no rows
+        alone = (
+            isinstance(stream, nodes.SourceNode)
+            and stream.store is None
+            and all(tables[:position] + tables[position + 1 :])
+        )
+        if not alone:
+            _check_window(source, stream, any(marked), scope)
+        join = node.joins[position - 1] if position else None
+        on = None if join is None or join.on is None else _bind_on(join.on, position, scope)
+        kind = "inner" if join is None else join.kind
+        inputs.append(nodes.JoinInput(stream, kind, on, source.unidirectional or alone, span=source.span))
+    return nodes.StreamJoin(tuple(inputs), span=node.sources[0].span.to(node.sources[-1].span))
+
+
+def _is_table(stream: nodes.StreamNode) -> bool:
+    return isinstance(stream, nodes.SourceNode) and stream.store is not None and stream.store.kind == "table"
+
+
+def _check_window(source: ast.StreamSource, stream: nodes.StreamNode, directed: bool, scope: Scope) -> None:
+    windowed = not isinstance(stream, nodes.SourceNode) or stream.store is not None
+    if source.unidirectional and not isinstance(stream, nodes.SourceNode):
+        fact = "a unidirectional stream keeps no events, so it takes no data window"
+        scope.problems.add("wrong-parameter", fact, source.span, "leave out the data window, or `unidirectional`")
+    if not source.unidirectional and not windowed:
+        fact = "a stream of a join needs a data window: without one nothing is there to be joined"
+        hint = "add one, such as #lastevent, #keepall or #time(1 min)"
+        if not directed:
+            hint += ", or mark it unidirectional"
+        scope.problems.add("wrong-parameter", fact, source.span, hint)
+
+
+def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
+    """``a.x = b.y and …``: equalities of properties, in each pair of two streams that are joined so far."""
+    on = bind_condition(node, scope.without_aggregates("the on-clause"), "the on-clause")
+    pairs: set[frozenset[int]] = set()
+    for part in x.conjuncts(on):
+        if any(e.type == ERROR for e in x.walk(part)):
+            return None
+        between = _streams_of(part)
+        if between is None:
+            fact = "the on-clause takes equalities of properties of two streams, joined by `and`"
+            scope.problems.add("wrong-parameter", fact, part.span, "other conditions belong into the where-clause")
+            return None
+        late = max(between)
+        if late > position:
+            shown = _name(scope.streams[late])
+            scope.problems.add("wrong-parameter", f"the stream {shown} is joined later than this on-clause", part.span)
+            return None
+        pairs.add(between)
+    if len(pairs) > 1:
+        fact = "an on-clause ties one pair of streams, here are several"
+        scope.problems.add("wrong-parameter", fact, node.span, "put further equalities into the where-clause")
+    return on
+
+
+def _streams_of(e: x.BoundExpr) -> frozenset[int] | None:
+    """The two streams of ``a.x = b.y``; None for anything else."""
+    if not isinstance(e, x.ComparisonExpr) or e.op != "=":
+        return None
+    sides = [_stream_of(e.left), _stream_of(e.right)]
+    found = frozenset(side for side in sides if side is not None)
+    return found if len(found) == 2 else None
+
+
+def _stream_of(e: x.BoundExpr) -> int | None:
+    """The stream of a property, also of a nested one and of one that is widened for the comparison."""
+    match e:
+        case x.Prop():
+            return e.stream
+        case x.EventOf():
+            return e.stream
+        case x.MemberAccess():
+            return _stream_of(e.target)
+        case x.IndexAccess():
+            return _stream_of(e.target) if isinstance(e.index, x.Const) else None
+        case x.Convert():
+            return _stream_of(e.operand)
+    return None
+
+
+def whole_event_columns(span: Span, scope: Scope) -> list[nodes.OutputColumn]:
+    """The columns of ``select *``: an event of each stream, called by its alias or ``stream_0``, ``stream_1`` …"""
+    found: list[nodes.OutputColumn] = []
+    for position, stream in enumerate(scope.streams):
+        name = stream.alias if stream.alias is not None else f"stream_{position}"
+        type_ = t.event_of(stream.event_type.name) if stream.event_type is not None else ERROR
+        found.append(nodes.OutputColumn(name, x.EventOf(type_, position, span=span), span=span))
+    return found
+
+
+def _name(stream: ScopeStream) -> str:
+    return f"`{stream.alias or stream.name}`"

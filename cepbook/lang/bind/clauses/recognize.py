@@ -1,0 +1,458 @@
+"""``match_recognize``: the regular expression, conditions of variables, measures (Esper reference, chapter "EPL
+Reference: Match Recognize").
+
+A condition reads the row that is tested (by the name of its own variable, or without any), rows before it in the
+partition (``prev``) and the rows of variables that stand earlier in the pattern. A variable that may have several rows
+is the array of them. What is wrong is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from cepbook.errors import Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.coercion import coerce
+from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
+from cepbook.lang.bind.expressions.time_period import bind_duration
+from cepbook.lang.bind.scope import (
+    ERROR,
+    AlreadyReported,
+    Scope,
+    ScopeStream,
+    describe_type,
+    error_expression,
+    nearest_or_known_names,
+)
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan import row_pattern as r
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.plan.relational import CURRENT_ROW, MATCHED_ROWS, RowSkip
+from cepbook.lang.registry.aggregates import AggregateRow
+from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.ast.syntax_node import walk
+from cepbook.lang.types import Type
+
+RECOGNIZE_MATCH_TYPE = "<match_recognize>"  # the type of the events that matches make
+_NO_ROW = ScopeStream(None, EventType("", {}))
+_EMPTY = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_SKIPS: dict[str | None, RowSkip] = {
+    None: "past last row",
+    "past last row": "past last row",
+    "to next row": "to next row",
+    "to current row": "to current row",
+}
+
+Bind = Callable[..., x.BoundExpr]
+
+
+def bind_match_recognize(
+    node: ast.MatchRecognize, select: ast.Select, rows: nodes.FromNode | None, where: x.BoundExpr | None, scope: Scope
+) -> nodes.Recognition | None:
+    """The matches in `rows`; `scope` then sees these. None: refused."""
+    source = _source(node, select, rows, scope)
+    event_type = scope.streams[0].event_type if scope.streams else None
+    found: nodes.Recognition | None = None
+    if source is not None and event_type is not None and not scope.open_:
+        own = replace(scope, data_windows=(), unwindowed=False)
+        found = _Binder(own, event_type).bind(node, source, where)
+    shown = None if found is None else found.event_type
+    scope.streams = (ScopeStream(None, shown),)
+    scope.open_, scope.unwindowed, scope.data_windows = shown is None, True, ()
+    return found
+
+
+def _source(
+    node: ast.MatchRecognize, select: ast.Select, rows: nodes.FromNode | None, scope: Scope
+) -> nodes.Windowed | nodes.Derivation | nodes.SourceNode | None:
+    """What the rows come from, one stream of events; None: something else, which is reported."""
+    problems = scope.problems
+    if len(select.sources) != 1:
+        problems.add("wrong-parameter", "match_recognize reads one stream", node.span, "insert the join into a stream")
+        return None
+    stream = select.sources[0].stream
+    if isinstance(stream, ast.PatternStream):
+        hint = "insert the matches of the pattern into a stream"
+        problems.add("wrong-parameter", "match_recognize reads a stream of events, not a pattern", stream.span, hint)
+        return None
+    if rows is None:
+        return None
+    read = next((each for each in nodes.chain(rows) if isinstance(each, nodes.SourceNode)), None)
+    if read is None or read.nothing:
+        return None
+    if read.store is not None and read.store.kind == "table":
+        hint = "read a named window"
+        problems.add("wrong-parameter", "a table has no order of rows for match_recognize", stream.span, hint)
+        return None
+    assert isinstance(rows, (nodes.Windowed, nodes.Derivation, nodes.SourceNode))
+    return rows
+
+
+@dataclass(slots=True)
+class _Binder:
+    """`scope` is that of the statement, `row` the type of the rows.
+
+    `names` are the variables in the order in which they first stand in the pattern, `many` those of several rows.
+    """
+
+    scope: Scope
+    row: EventType
+    names: list[str] = field(default_factory=list)
+    many: set[str] = field(default_factory=set)
+
+    def bind(
+        self,
+        node: ast.MatchRecognize,
+        source: nodes.Windowed | nodes.Derivation | nodes.SourceNode,
+        where: x.BoundExpr | None,
+    ) -> nodes.Recognition | None:
+        pattern = self.pattern(node.pattern, several=False)
+        if pattern is None or not self.fits(pattern, node.pattern.span):
+            return None
+        keys = tuple(self.key(key) for key in node.partition_by)
+        conditions = self.conditions(node.define)
+        measures = self.measures(node.measures)
+        interval = None
+        if node.interval is not None:
+            interval = bind_duration(bind_expr(node.interval, self.outside("the interval")), "the interval", self.scope)
+            self.check_constant(interval)
+        variables = tuple(nodes.RowDefinition(name, name in self.many, conditions.get(name)) for name in self.names)
+        return nodes.Recognition(
+            input=source,
+            predicate=where,
+            keys=keys,
+            variables=variables,
+            pattern=pattern,
+            measures=tuple(measures.values()),
+            skip=_SKIPS[node.after],
+            all_matches=node.all_matches,
+            interval=interval,
+            or_terminated=node.or_terminated,
+            event_type=EventType(RECOGNIZE_MATCH_TYPE, {name: column.value.type for name, column in measures.items()}),
+            span=node.span,
+        )
+
+    def wrong(self, fact: str, span: Span, hint: str | None = None) -> None:
+        self.scope.problems.add("wrong-parameter", fact, span, hint)
+
+    def outside(self, what: str) -> Scope:
+        """The scope of what reads no rows."""
+        return replace(self.scope.without_aggregates(what), streams=(), no_row_functions=what)
+
+    def check_constant(self, e: x.BoundExpr) -> None:
+        for part in x.walk(e):
+            if isinstance(part, (x.Prop, x.EventOf)):
+                self.wrong("the interval does not depend on rows", part.span)
+
+    # ------------------------------------------------------------ the regular expression
+    def pattern(self, node: ast.RowPattern, *, several: bool) -> r.RowRegex | None:
+        """The tree; `several`: there may be several rows of the variables in it. None: reported."""
+        bounds = self.bounds(node)
+        if bounds is None:
+            return None
+        low, high = bounds
+        found = self.plain(node, several=several or high is None or high > 1)
+        if found is None or node.quantifier is None:
+            return found
+        reluctant = node.quantifier != "?" and node.quantifier.endswith("?")
+        if reluctant and high is None and low and node.low is not None:  # `+?` goes on, too; `{1,}?` does not
+            least = r.RowRepeat(found, low, low, span=node.span)
+            return r.RowSequence((least, r.RowRepeat(found, 0, None, True, span=node.span)), span=node.span)
+        return r.RowRepeat(found, low, high, reluctant, span=node.span)
+
+    def plain(self, node: ast.RowPattern, *, several: bool) -> r.RowRegex | None:
+        """The tree without the quantifier."""
+        if node.kind == "atom":
+            assert node.name is not None
+            return r.RowVariable(self.variable(node.name, several), span=node.span)
+        below = []
+        for operand in node.operands:
+            if node.kind == "permute":  # recorded: mrq_permute_with_quantified_member
+                operand = _unquantified(operand)
+            below.append(self.pattern(operand, several=several))
+        parts = tuple(part for part in below if part is not None)
+        if len(parts) < len(below):
+            return None
+        if node.kind == "group":
+            return parts[0]
+        kinds = {"seq": r.RowSequence, "alt": r.RowAlternation, "permute": r.RowPermutation}
+        return kinds[node.kind](parts, span=node.span)
+
+    def variable(self, name: str, several: bool) -> int:
+        if name in self.names:
+            self.many.add(name)
+        else:
+            self.names.append(name)
+        if several:
+            self.many.add(name)
+        return self.names.index(name)
+
+    def bounds(self, node: ast.RowPattern) -> tuple[int, int | None] | None:
+        """How often; None: reported."""
+        if node.quantifier is None:
+            return 1, 1
+        if not node.quantifier.startswith("{"):
+            return _EMPTY[node.quantifier[0]]
+        if node.low is None and node.high is None:
+            self.wrong("a quantifier without bounds", node.span, "write * for any number")
+            return None
+        low = None if node.low is None else self.count(node.low)
+        high = None if node.high is None else self.count(node.high)
+        if (low is None) != (node.low is None) or (high is None) != (node.high is None):
+            return None
+        if node.quantifier.startswith("{n}"):
+            return low or 1, low
+        if low is not None and high is not None and low > high:
+            self.wrong(f"the bounds of a quantifier run backwards: {low} to {high}", node.span)
+            return None
+        return low or 0, high
+
+    def count(self, node: ast.Expr) -> int | None:
+        """A number of rows above 0."""
+        bound = fold_expr(bind_expr(node, self.outside("a quantifier")))
+        if bound.type == ERROR:
+            return None
+        if not isinstance(bound, x.Const) or not isinstance(bound.value, int) or isinstance(bound.value, bool):
+            shown = describe_type(bound.type) if isinstance(bound, x.Const) else "an expression"
+            self.wrong(f"the bounds of a quantifier are whole numbers, found {shown}", node.span)
+            return None
+        if bound.value < 1:
+            hint = "write {,m} for none to m rows" if bound.value == 0 else None
+            self.wrong(f"the bounds of a quantifier are above 0, found {bound.value}", node.span, hint)
+            return None
+        return bound.value
+
+    def fits(self, pattern: r.RowRegex, span: Span) -> bool:
+        """Whether the automaton is of a size that can be run."""
+        try:
+            found = r.compile_automaton(pattern)
+        except r.RowPatternTooLarge:
+            fact = f"the pattern is too large: it has more than {r.MAX_POSITIONS:,} places, or steps between them"
+            self.scope.problems.add("pattern-too-large", fact, span, "make repetitions and permutations smaller")
+            return False
+        if not found.start:
+            self.wrong("the pattern takes no row", span)
+            return False
+        return True
+
+    # ------------------------------------------------------------ expressions
+    def key(self, node: ast.Expr) -> x.BoundExpr:
+        inside = replace(self.scope.without_aggregates("partition by"), no_row_functions="partition by")
+        return fold_expr(bind_expr(node, inside))
+
+    def event(self) -> Type:
+        """What a row is, as a value."""
+        if self.row.name in self.scope.module.catalog.event_types:
+            return t.event_of(self.row.name)
+        return t.struct_of(tuple(self.row.properties.items()))
+
+    def matched(self, names: Sequence[str]) -> dict[str, Type]:
+        """The types of variables."""
+        event = self.event()
+        return {name: t.array_of(event) if name in self.many else event for name in names}
+
+    def conditions(self, node: Sequence[tuple[str, ast.Expr]]) -> dict[str, x.BoundExpr]:
+        found: dict[str, x.BoundExpr] = {}
+        for name, condition in node:
+            at = condition.span
+            if name not in self.names:
+                hint = nearest_or_known_names(name, self.names)
+                self.scope.problems.add("unknown-property", f"no variable `{name}` in the pattern", at, hint)
+            elif name in found:
+                self.scope.problems.add("duplicate-name", f"variable `{name}` is defined twice", at)
+            else:
+                found[name] = self.condition(name, condition)
+        return found
+
+    def condition(self, name: str, node: ast.Expr) -> x.BoundExpr:
+        place = self.names.index(name)
+        tags, later = self.matched(self.names[:place]), set(self.names[place + 1 :])
+        if name in self.many:
+            tags[_own(name)] = self.matched([name])[name]
+            node = _with_own(node, name)
+        later -= set(self.row.properties)
+        for chain in walk(node):
+            if isinstance(chain, ast.Chain) and chain.steps[0].name in later and chain.steps[0].args is None:
+                first = chain.steps[0]
+                hint = "a condition sees the rows of variables that stand before its own in the pattern"
+                fact = f"variable `{first.name}` is not known here"
+                self.scope.problems.add("unknown-property", fact, first.span, hint)
+        what = f"the condition of `{name}`"
+        streams = (ScopeStream(name, self.row), ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, tags), behind=True))
+        correlated = {**self.scope.correlated, **dict.fromkeys(later, error_expression())}
+        inside = replace(self.scope.without_aggregates("define"), streams=streams, correlated=correlated)
+        return bind_condition(node, replace(inside, rows=_Defining(name)), what)
+
+    def measures(self, node: Sequence[ast.SelectItem]) -> dict[str, nodes.OutputColumn]:
+        """By name; the later one of a name counts (recorded: mrm_duplicate_measure_name)."""
+        streams = (_NO_ROW, ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, self.matched(self.names)), behind=True))
+        inside = replace(self.scope.without_aggregates("measures"), streams=streams)
+        inside.rows = _Measuring(self.row, frozenset(self.names), frozenset(self.many))
+        found: dict[str, nodes.OutputColumn] = {}
+        for item in node:
+            assert item.expr is not None and item.alias is not None
+            found[item.alias] = nodes.OutputColumn(item.alias, bind_expr(item.expr, inside), span=item.span)
+        return found
+
+
+def _unquantified(node: ast.RowPattern) -> ast.RowPattern:
+    if node.kind == "seq" and len(node.operands) == 1:
+        return _unquantified(node.operands[0])
+    return replace(node, quantifier=None, low=None, high=None)
+
+
+def _own(name: str) -> str:
+    """What the rows of the variable whose condition it is are called: its name means the row that is tested."""
+    return f"{name}[]"
+
+
+def _with_own(node: ast.Expr, name: str) -> ast.Expr:
+    """`node` with the rows so far in place of the tested row, where an index or a method follows the variable."""
+
+    def changed(value: object) -> object:
+        if isinstance(value, tuple):
+            return tuple(changed(item) for item in value)
+        if isinstance(value, ast.Chain):
+            first, *rest = value.steps
+            of_rows = first.index is not None or (rest and rest[0].args is not None)
+            if first.name == name and first.args is None and of_rows:
+                value = replace(value, steps=(replace(first, name=_own(name)), *rest))
+        if isinstance(value, ast.SyntaxNode):
+            fields = {each: getattr(value, each) for each in value.__dataclass_fields__ if each != "span"}
+            after = {each: changed(inner) for each, inner in fields.items()}
+            if any(after[each] is not fields[each] and after[each] != fields[each] for each in fields):
+                return type(value)(**after, span=value.span)
+        return value
+
+    found = changed(node)
+    assert isinstance(found, ast.Expr)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Defining:
+    """Calls in the condition of variable `name`."""
+
+    name: str
+
+    def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
+        """``prev(A.price)``, ``prev(A.price, 2)``: a row of the partition that came before the tested one."""
+        if name != "prev":
+            scope.problems.fail("wrong-parameter", f"`{name}` is not allowed in define", step.span, "use prev")
+        given = step.args or ()
+        if not 1 <= len(given) <= 2 or step.wildcard:
+            fact = f"`prev` takes a property and a number of rows, found {len(given)}"
+            scope.problems.fail("wrong-parameter", fact, step.span, f"such as prev({self.name}.price, 2)")
+        value = bind(given[0], replace(scope, rows=_Within("prev")))
+        index: x.BoundExpr = x.Const(t.INT, 1, span=step.span)
+        if len(given) == 2:
+            index = fold_expr(bind(given[1], replace(scope, streams=(), rows=None, no_row_functions="`prev`")))
+        if ERROR in (value.type, index.type):
+            return error_expression(step.span)
+        back = index.value if isinstance(index, x.Const) and t.is_integral(index.type) else None
+        if not isinstance(back, int) or back < 0:
+            fact = "the second parameter of `prev` must be a constant whole number, 0 or above"
+            scope.problems.fail("wrong-parameter", fact, given[1].span)
+        read = [part for part in x.walk(value) if isinstance(part, (x.Prop, x.EventOf))]
+        if not read or any(part.stream != CURRENT_ROW for part in read):
+            hint = f"name the variable that is defined: prev({self.name}.…)"
+            scope.problems.fail("wrong-parameter", "`prev` looks back from the row that is tested", step.span, hint)
+        return x.Prior(value.type, back, value, span=step.span)
+
+    def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
+        hint = "use methods of the rows so far, such as A.sumOf(r => r.price)"
+        scope.problems.fail("aggregate-not-allowed", f"aggregate `{row.name}` in define", step.span, hint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """Calls where none has a meaning: inside of `what`."""
+
+    what: str
+
+    def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
+        scope.problems.fail("wrong-parameter", f"`{name}` inside of `{self.what}`", step.span)
+
+    def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
+        fact = f"aggregate `{row.name}` inside of `{self.what}`"
+        scope.problems.fail("aggregate-not-allowed", fact, step.span)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measuring:
+    """Calls in measures: aggregates over the rows of a variable."""
+
+    row: EventType
+    names: frozenset[str]
+    many: frozenset[str]
+
+    def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
+        hint = "prev is for the conditions of define" if name == "prev" else None
+        scope.problems.fail("wrong-parameter", f"`{name}` is not allowed in measures", step.span, hint)
+
+    def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
+        problems, name = scope.problems, row.name
+        beyond = row.ever or row.remembers or row.second == "index"  # it is not of the rows alone
+        if row.sorts or beyond or not row.supported:
+            problems.fail("wrong-parameter", f"aggregate `{name}` is not for the rows of a match", step.span)
+        given = step.args or ()
+        if step.wildcard or not given or any(isinstance(arg, (ast.Star, ast.SortKey)) for arg in given):
+            hint = "count a property of its rows, such as count(A.id)"
+            problems.fail("wrong-parameter", f"`{name}` names the variable whose rows it is over", step.span, hint)
+        variable = self._variable(name, given, step, scope)
+        tags = scope.streams[MATCHED_ROWS].event_type
+        assert tags is not None
+        others = {tag: type_ for tag, type_ in tags.properties.items() if tag != variable}
+        streams = (
+            ScopeStream(variable, self.row),
+            ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, others), behind=True),
+        )
+        inside = replace(scope, streams=streams, rows=_Within(name))
+        value, *rest = (bind(arg, inside) for arg in given)
+        filters = [e for e in rest if e.type == t.BOOLEAN]
+        for key, values in step.named:
+            if key == "filter" and len(values) == 1:
+                filters.append(bind_condition(values[0], inside, f"the filter of `{name}`"))
+            else:
+                problems.fail("wrong-parameter", f"`{name}` takes no `{key}:` in measures", step.span)
+        # an index is ignored (recorded: first(B.n, 1) is first(B.n))
+        index = [e for e in rest if t.is_integral(e.type)] if row.second in ("index", "index?") else []
+        if any(e.type == ERROR for e in (value, *rest)):
+            return error_expression(step.span)
+        if len(filters) + len(index) < len(rest) or len(filters) > 1:
+            problems.fail("wrong-parameter", f"too many parameters for `{name}`", step.span)
+        if row.values == "numbers" and not t.is_numeric(value.type):
+            fact = f"`{name}` needs numbers, found {describe_type(value.type)}"
+            problems.fail("type-mismatch", fact, value.span)
+        if row.values == "ordered" and not t.is_ordered(value.type):
+            fact = f"`{name}` cannot order values of {describe_type(value.type)}"
+            problems.fail("type-mismatch", fact, value.span)
+        rows = x.Prop(tags.properties[variable], MATCHED_ROWS, variable, span=step.span)
+        type_ = row.result(value.type)
+        value = coerce(value, t.DOUBLE) if row.computes else value
+        chosen = filters[0] if filters else None
+        return x.MeasureAggregate(type_, row.plain or name, rows, value, chosen, step.distinct, span=step.span)
+
+    def _variable(self, name: str, given: Sequence[ast.Expr], step: ast.NameStep, scope: Scope) -> str:
+        """The one variable of several rows that the parameters name."""
+        read = [each.steps[0].name for each in walk(tuple(given)) if isinstance(each, ast.Chain) and each.steps]
+        found = dict.fromkeys(each for each in read if each in self.many)
+        if len(found) == 1:
+            return next(iter(found))
+        if found:
+            shown = " and ".join(f"`{each}`" for each in found)
+            scope.problems.fail("wrong-parameter", f"`{name}` over the rows of several variables: {shown}", step.span)
+        single = next((each for each in read if each in self.names), None)
+        if single is not None:
+            fact = f"`{single}` is one row: there is nothing for `{name}` to be over"
+            scope.problems.fail("wrong-parameter", fact, step.span, "write its property alone")
+        known = len(scope.problems.found)
+        for arg in given:
+            bind_expr(arg, replace(scope, rows=_Within(name)))  # which reports unknown names
+        if len(scope.problems.found) == known:
+            fact = f"`{name}` names no variable whose rows it is over"
+            scope.problems.add("wrong-parameter", fact, step.span)
+        raise AlreadyReported(name)

@@ -1,0 +1,163 @@
+"""The select-clause: its columns in output order, wildcards, whole events and the parts of tags."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from cepbook.errors import Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.clauses.join import whole_event_columns
+from cepbook.lang.bind.clauses.transpose import bind_transpose, is_transpose_call
+from cepbook.lang.bind.expressions.expression import bind_expr
+from cepbook.lang.bind.expressions.variant import visible_columns
+from cepbook.lang.bind.scope import (
+    ERROR,
+    PATTERN_MATCH_TYPE,
+    AlreadyReported,
+    Scope,
+    describe_type,
+    nearest_or_known_names,
+)
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.unparser import unparse
+
+
+def bind_select_list(
+    items: Sequence[ast.SelectItem], scope: Scope, target: str | None = None
+) -> tuple[tuple[nodes.OutputColumn, ...], bool]:
+    """Columns in output order: the wildcard's first, ``alias.* as name`` last (recorded: select_stream_wildcard).
+
+    `target` is the type that they are inserted into.
+    """
+    plain: list[nodes.OutputColumn] = []
+    whole: list[nodes.OutputColumn] = []
+    flat: list[nodes.OutputColumn] = []
+    spread: list[nodes.OutputColumn] = []  # of a transposed value
+    wildcard = wins = False  # columns win over those of ``e.*``
+    functions = frozenset(name.lower() for name in scope.module.catalog.functions)
+    for item in items:
+        if item.expr is not None and is_transpose_call(item.expr):
+            try:
+                spread += bind_transpose(item, target, scope, bind_expr)
+            except AlreadyReported:
+                continue
+        elif item.expr is not None:
+            value = bind_expr(item.expr, scope)
+            if item.eventbean and not _of_events(value.type):
+                fact = f"@eventbean is for events, `{unparse(item.expr)}` is {describe_type(value.type)}"
+                scope.problems.add("type-mismatch", fact, item.span, "leave it out")
+            plain.append(nodes.OutputColumn(item.alias or _unnamed(item.expr, value, functions), value, span=item.span))
+        elif item.stream is not None and (tag := _tag(item.stream, scope)) is not None:
+            if item.alias is None:
+                flat += _properties_of(tag, item.span, scope)
+            else:
+                whole.append(nodes.OutputColumn(item.alias, replace(tag, span=item.span), span=item.span))
+        elif item.stream is None and len(scope.streams) > 1:
+            whole += whole_event_columns(item.span, scope)
+        elif len(scope.streams) > 1 and item.stream is not None and item.alias is None:
+            flat += _of_stream(item.stream, item.span, scope)
+        elif item.stream is None or item.alias is None:
+            wildcard = True
+            if item.stream is not None:
+                _stream_position(item.stream, item.span, scope)
+                wins = True
+        else:
+            position = _stream_position(item.stream, item.span, scope)
+            event_type = scope.streams[position].event_type if position is not None else None
+            type_ = t.event_of(event_type.name) if event_type is not None else ERROR
+            whole.append(
+                nodes.OutputColumn(item.alias, x.EventOf(type_, position or 0, span=item.span), span=item.span)
+            )
+    own = {column.name for column in (*flat, *plain, *whole)}
+    plain += [column for column in spread if column.name not in own]
+    columns, wildcard = visible_columns((*flat, *plain, *whole), wildcard, wins, items[0].span, scope)
+    _check_names(columns, wildcard and not wins, scope)
+    return columns, wildcard
+
+
+def _of_events(type_: t.Type) -> bool:
+    """Whether a column has events, or rows; that is what it shows, with ``@eventbean`` and without."""
+    of = type_.of or type_
+    return of in (ERROR, t.MAP) or of.event is not None or of.fields is not None
+
+
+def _unnamed(node: ast.Expr, value: x.BoundExpr, functions: Collection[str]) -> str:
+    """The name of a column that was given none; that of a subquery is the one of its column (recorded:
+    scalar_default_column_name), where it has one.
+    """
+    if isinstance(node, ast.Subquery) and isinstance(value, x.SubqueryRef):
+        item = node.select.items[0]
+        if node.exists or len(node.select.items) > 1 or item.expr is None:
+            return f"subselect_{value.index + 1}"
+        return item.alias or unparse(item.expr, functions)
+    return unparse(node, functions)
+
+
+def _tag(name: str, scope: Scope) -> x.Prop | None:
+    """The tag `name` of a pattern's matches, or the nested event that is property `name` of the stream."""
+    for position, stream in enumerate(scope.streams):
+        nested = stream.event_type.properties.get(name) if stream.event_type is not None else None
+        if nested is not None and nested.event is not None and not any(s.is_called(name) for s in scope.streams):
+            return x.Prop(nested, position, name)
+        if (
+            stream.event_type is not None
+            and stream.event_type.name == PATTERN_MATCH_TYPE
+            and not stream.is_called(name)
+        ):
+            type_ = stream.event_type.properties.get(name)
+            if type_ is not None:
+                return x.Prop(type_, position, name)
+    return None
+
+
+def _properties_of(tag: x.Prop, span: Span, scope: Scope) -> list[nodes.OutputColumn]:
+    """The columns of ``tag.*``, which are null when the tag is (recorded: pattern_select_star_or_null)."""
+    event_type = scope.module.catalog.event_types.get(tag.type.event or "")
+    if event_type is None:
+        if tag.type != ERROR:
+            fact = f"`{tag.name}.*` has no columns: it is {describe_type(tag.type)}, not an event"
+            scope.problems.add("wrong-parameter", fact, span, f"select {tag.name} itself, or parts of it")
+        return []
+    target = replace(tag, span=span)
+    return [
+        nodes.OutputColumn(name, x.MemberAccess(type_, target, name, span=span), span=span)
+        for name, type_ in event_type.properties.items()
+    ]
+
+
+def _of_stream(name: str, span: Span, scope: Scope) -> list[nodes.OutputColumn]:
+    """The columns of ``alias.*`` in a join."""
+    position = _stream_position(name, span, scope)
+    event_type = scope.streams[position].event_type if position is not None else None
+    if event_type is None or position is None:
+        return []
+    return [
+        nodes.OutputColumn(name, x.Prop(type_, position, name, span=span), span=span)
+        for name, type_ in event_type.properties.items()
+    ]
+
+
+def _stream_position(name: str, span: Span, scope: Scope) -> int | None:
+    for position, stream in enumerate(scope.streams):
+        if stream.is_called(name):
+            return position
+    if not scope.open_:
+        hint = nearest_or_known_names(name, scope.event_names())
+        scope.problems.add("unknown-property", f"no stream `{name}`", span, hint)
+    return None
+
+
+def _check_names(columns: Sequence[nodes.OutputColumn], wildcard: bool, scope: Scope) -> None:
+    seen: set[str] = set()
+    event_type = scope.streams[0].event_type if scope.streams else None
+    if wildcard and event_type is not None:
+        seen.update(event_type.properties)
+    for column in columns:
+        if column.name in seen:
+            twice = column.name in [c.name for c in columns if c is not column]
+            hint = "name one of them otherwise, behind as" if twice else "the wildcard selects it"
+            scope.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span, hint)
+        seen.add(column.name)

@@ -1,0 +1,214 @@
+"""Subqueries: a select of one stream where an expression stands (Esper reference, section "Subqueries").
+
+What a subquery reads of the streams around it becomes a `Parameter` of its plan and an argument of the reference to it,
+so its plan stands alone, with its own events as stream 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cepbook.errors import Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.clauses.contained_events import bind_contained_stream
+from cepbook.lang.bind.clauses.filter import bind_filter
+from cepbook.lang.bind.clauses.group_by import QueryShape, bind_group_by, resolve_query_kind
+from cepbook.lang.bind.clauses.select_list import bind_select_list
+from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window
+from cepbook.lang.bind.coercion import comparable, comparable_operands, orderable
+from cepbook.lang.bind.expressions.expression import bind_condition
+from cepbook.lang.bind.reading import resolve_store
+from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, AlreadyReported, OuterScope, Scope, ScopeStream, describe_type
+from cepbook.lang.bind.statements.create_schema import conjunction
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+_FORM = "a subquery reads one event type, named window or table and has only where, group by and having"
+
+
+def bind_subquery(
+    node: ast.Select, form: nodes.SubqueryForm, left: x.BoundExpr | None, op: str, span: Span, scope: Scope
+) -> x.BoundExpr:
+    """A reference to the subquery, which the statement has from now on; `left` is compared by `op` with its rows.
+
+    `form` is what is asked for; a single value may turn out to be a struct or an event. Raises Refused (reported).
+    """
+    module = scope.module
+    if scope.no_subqueries is not None:
+        hint = "put its value into a variable: on … set v = (select …)" if scope.no_subqueries == DATA_WINDOW else None
+        module.problems.fail("wrong-parameter", f"a subquery in {scope.no_subqueries}", span, hint)
+    outside = OuterScope(scope)
+    if left is not None:
+        outside.parameter(left)
+    stream, own = _from(node, scope, outside)
+    where = None
+    if node.where is not None:
+        where = bind_condition(node.where, own.without_aggregates("the where-clause"), "the where-clause")
+    group_by = bind_group_by(node.group_by, own)
+    columns, wildcard = bind_select_list(node.items, own)
+    having = bind_condition(node.having, own, "the having-clause") if node.having is not None else None
+    written = QueryShape("unaggregated", group_by.keys, columns, wildcard, having, (), group_by.levels)
+    found = resolve_query_kind(written, own, span)
+    _check_shape(found, own, form, span)
+    if stream is None or any(column.value.type == ERROR for column in found.columns):
+        raise AlreadyReported("subquery")
+    _check_window(node, found, where, own)
+    value, form = _result(found, stream, form, left, op, scope, span)
+    rows: nodes.SelectionNode = stream if where is None else nodes.Selection(stream, where, span=where.span)
+    counted: nodes.AggregationNode = rows
+    if found.kind != "unaggregated":
+        counted = nodes.Aggregation(rows, found.keys, tuple(own.calls), found.kind, span=node.span)
+    shown: nodes.HavingNode = counted
+    if found.having is not None:
+        shown = nodes.Having(counted, found.having, span=found.having.span)
+    columns = found.columns
+    if left is not None:
+        sides = comparable_operands(outside.parameter(left), columns[0].value)
+        columns = (replace(columns[0], value=x.ComparisonExpr(t.BOOLEAN, op, *sides, span=span)),)
+    root = nodes.Projection(shown, columns, found.wildcard, node.distinct, span=node.span)
+    module.subqueries.append(nodes.SubqueryPlan(root, found.kind, form, len(outside.values), op, span=span))
+    return x.SubqueryRef(value, len(module.subqueries) - 1, tuple(outside.values), span=span)
+
+
+# ---------------------------------------------------------------- from-clause
+def _from(node: ast.Select, around: Scope, outside: OuterScope) -> tuple[nodes.StreamNode | None, Scope]:
+    """The stream with its windows, None when it was refused, and the scope of the other clauses."""
+    module = around.module
+    source = node.sources[0]
+    if len(node.sources) > 1 or not isinstance(source.stream, ast.FilterStream):
+        module.problems.fail("wrong-parameter", "a subquery of this form", source.span, _FORM)
+    event_type = module.event_type(source.stream.type_name, source.stream.span)
+    store = resolve_store(source, module)
+    own_context = None if around.context is None else around.context.name
+    if store is not None and store.context not in (None, own_context):
+        kind = "named window" if store.kind == "window" else "table"
+        fact, hint = f"{kind} `{store.name}` is in context `{store.context}`", f"begin with `context {store.context}`"
+        module.problems.fail("wrong-context", fact, source.stream.span, hint)
+    arriving = ScopeStream(source.alias, event_type, source.stream.type_name)
+    scope = Scope(
+        module,
+        (arriving,),
+        around.context,
+        not source.windows and store is None,
+        open_=event_type is None,
+        unknown_context=around.unknown_context,
+        no_subqueries="a subquery",
+    )
+    if event_type is None:
+        return None, replace(scope, outside=outside)
+    own = replace(scope.without_aggregates("a filter"), no_row_functions="a filter")
+    filters = [bind_filter(f, own) for f in source.stream.filters]
+    contained: tuple[nodes.ContainedSelection, ...] = ()
+    if source.stream.contained:
+        own, contained = bind_contained_stream(source.stream.contained, own)
+        scope.streams, scope.open_ = own.streams, own.open_
+        if own.open_:
+            return None, replace(scope, outside=outside)
+    windows = bind_windows(source, None, own)
+    derived = windows.event_type
+    if derived is not None:
+        scope.streams = (replace(arriving, event_type=derived),)
+    elif has_derived_window(source.windows):
+        return None, replace(scope, open_=True, outside=outside)
+    scope.data_windows, scope.no_row_functions, scope.outside = windows.holding, None, outside
+    parts = (event_type.name, conjunction(filters), source.alias, None, store, contained)
+    origin = nodes.SourceNode(*parts, span=source.stream.span)
+    return windows.over(origin), scope
+
+
+# ---------------------------------------------------------------- checks
+def _check_shape(found: QueryShape, scope: Scope, form: nodes.SubqueryForm, span: Span) -> None:
+    problems = scope.problems
+    if found.levels:
+        problems.fail("invalid-group-by", "rollup, cube and grouping sets do not go with a subquery", span)
+    for key in found.keys:
+        _refuse_parameters(key, "a group by key of a subquery", scope)
+    for call in scope.calls:
+        values = [*call.args, *(e for e, _ in call.criteria), *(e for e in (call.filter, call.index) if e is not None)]
+        for e in values:
+            _refuse_parameters(e, "an aggregate of a subquery", scope)
+        if call.group_by is not None:
+            problems.unsupported("group_by in an aggregate of a subquery", call.span)
+    if found.kind == "aggregated":
+        problems.fail(
+            "invalid-group-by",
+            "a subquery that aggregates cannot select columns of events, too",
+            span,
+            "add group by, or take an aggregate of the column, such as last(…)",
+        )
+    if found.kind == "aggregated_grouped":
+        problems.fail(
+            "invalid-group-by", "a grouped subquery selects its group by keys and aggregates, nothing else", span
+        )
+    if form == "exists" and found.keys and len(found.columns) > 1:
+        problems.fail("wrong-parameter", "a grouped subquery within `exists` selects one column", span)
+
+
+def _refuse_parameters(e: x.BoundExpr, where: str, scope: Scope) -> None:
+    for part in x.walk(e):
+        if isinstance(part, x.SubqueryParameter):
+            fact = f"{where} cannot read the streams around it"
+            hint = "it can stand beside the aggregate" if "aggregate" in where else None
+            scope.problems.fail("wrong-parameter", fact, part.span, hint)
+
+
+def _check_window(node: ast.Select, found: QueryShape, where: x.BoundExpr | None, scope: Scope) -> None:
+    """Only what needs no events to be kept, or asks for no column, does without (recorded: window_required)."""
+    if not scope.unwindowed:
+        return
+    whole = found.wildcard and not found.columns
+    correlated = where is not None and any(isinstance(part, x.SubqueryParameter) for part in x.walk(where))
+    if (whole or found.kind != "unaggregated") and not correlated:
+        return
+    name = scope.streams[0].name
+    scope.problems.fail(
+        "wrong-parameter",
+        f"the subquery needs a data window over `{name}`",
+        node.sources[0].span,
+        f"such as {name}#keepall, {name}#lastevent",
+    )
+
+
+# ---------------------------------------------------------------- what it gives
+def _result(
+    found: QueryShape,
+    stream: nodes.StreamNode,
+    form: nodes.SubqueryForm,
+    left: x.BoundExpr | None,
+    op: str,
+    scope: Scope,
+    span: Span,
+) -> tuple[Type, nodes.SubqueryForm]:
+    problems, columns = scope.problems, found.columns
+    one: nodes.SubqueryForm
+    if form == "exists":
+        return t.BOOLEAN, form
+    if form not in ("value", "list"):
+        if found.wildcard or len(columns) != 1:
+            problems.fail("wrong-parameter", "a comparison with a subquery takes one column", span)
+        assert left is not None
+        of = columns[0].value.type
+        orders = op not in ("=", "!=")
+        if not comparable(left.type, of) or (orders and not orderable(left.type, of)):
+            fact = f"{describe_type(left.type)} does not compare with {describe_type(of)}, which the subquery gives"
+            problems.fail("type-mismatch", fact, span)
+        return t.BOOLEAN, form
+    if found.wildcard:
+        if columns:
+            problems.fail("wrong-parameter", "a subquery selects `*` or columns, not both", span)
+        of, one = _event_type(stream), "event"
+    elif len(columns) == 1:
+        of, one = columns[0].value.type, "value"
+    else:
+        of, one = t.struct_of(tuple((column.name, column.value.type) for column in columns)), "struct"
+    return (t.array_of(of), form) if form == "list" else (of, one)
+
+
+def _event_type(stream: nodes.StreamNode) -> Type:
+    if isinstance(stream, nodes.SourceNode):
+        return t.event_of(stream.event_type)
+    if isinstance(stream, nodes.Derivation):
+        return t.MAP
+    return _event_type(stream.input)

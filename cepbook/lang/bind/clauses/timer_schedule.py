@@ -1,0 +1,164 @@
+"""``timer:schedule`` of patterns: ISO 8601 texts, or named parameters (Esper reference, section "Schedule")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NoReturn
+
+from cepbook.errors import Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.expressions.time_period import bind_duration
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
+from cepbook.lang.java.dates.time_zone import zone_of
+from cepbook.lang.java.dates.units import MICROSECONDS
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import pattern as p
+from cepbook.lang.syntax import ast
+
+_REPEAT = re.compile(r"R(-?\d{0,18})")
+_PERIOD = re.compile(
+    r"P(?=.)(?:(\d{1,18})Y)?(?:(\d{1,18})M)?(?:(\d{1,18})W)?(?:(\d{1,18})D)?"
+    r"(?:T(?=.)(?:(\d{1,18})H)?(?:(\d{1,18})M)?(?:(\d{1,18}(?:\.\d+)?)S)?)?"
+)
+_UNITS = ("week", "day", "hour", "minute", "second")
+_FORM = "'R3/2024-03-04T09:00:00Z/PT10M': repetitions, date, period, in this order"
+_PARAMETERS = ("iso", "date", "period", "repetitions")
+_Value = Callable[[ast.Expr], x.BoundExpr]
+
+
+def bind_schedule(node: ast.PatternObserver, value: _Value, scope: Scope) -> p.ScheduleTimer:
+    """The schedule; `value` binds an expression without event. Without repetitions there is one point in time, a period
+    behind the date where both are given.
+    """
+    nothing = p.ScheduleTimer(None, None, None, span=node.span)
+    try:
+        given = _given(node, scope)
+        if "iso" in given:
+            return _iso(given["iso"], value, scope)
+        date = _date(given["date"], value, scope) if "date" in given else None
+        period: x.BoundExpr | None = None
+        if "period" in given:
+            bound = value(given["period"])
+            if bound.type != ERROR and not isinstance(bound, x.Period):
+                fact = "the period of `timer:schedule` must be a time period, found a number"
+                scope.problems.fail("wrong-parameter", fact, node.span, "such as 10 seconds")
+            period = bind_duration(bound, "the period of `timer:schedule`", scope)
+        once: x.BoundExpr = x.Const(t.INT, 1, span=node.span)
+        count = _repetitions(given["repetitions"], value, scope) if "repetitions" in given else once
+    except AlreadyReported:
+        return nothing
+    delayed = date is not None and period is not None and "repetitions" not in given
+    return p.ScheduleTimer(date, period, count, delayed, span=node.span)
+
+
+def _given(node: ast.PatternObserver, scope: Scope) -> dict[str, ast.Expr]:
+    """The named parameters, which must be a combination that makes sense."""
+    found: dict[str, ast.Expr] = {}
+    for name, values in node.named:
+        if name.lower() not in _PARAMETERS or len(values) != 1:
+            fact = f"`timer:schedule` has no parameter `{name}:`" if values else f"`{name}:` needs a value"
+            scope.problems.fail("wrong-parameter", fact, node.span, f"there is {', '.join(_PARAMETERS)}")
+        found[name.lower()] = values[0]
+    if node.args:
+        scope.problems.fail("wrong-parameter", "the parameters of `timer:schedule` have names", node.span, "iso: '…'")
+    if "iso" in found and len(found) > 1:
+        scope.problems.fail("wrong-parameter", "`iso:` stands alone", node.span)
+    if not {"iso", "date", "period"} & set(found):
+        fact = "`timer:schedule` needs `iso:`, `date:` or `period:`"
+        scope.problems.fail("wrong-parameter", fact, node.span)
+    return found
+
+
+def _text(bound: x.BoundExpr) -> str | None:
+    return bound.value if isinstance(bound, x.Const) and isinstance(bound.value, str) else None
+
+
+def _date(node: ast.Expr, value: _Value, scope: Scope) -> x.BoundExpr:
+    """A text in ISO 8601, or clock units."""
+    bound = value(node)
+    text = _text(bound)
+    if text is not None:
+        return _instant(text, node.span, scope)
+    if bound.type == ERROR:
+        raise AlreadyReported("date")
+    if bound.type not in (t.LONG, t.INT) or isinstance(bound, x.Period):
+        fact = f"the date of `timer:schedule` must be a text or long, found {describe_type(bound.type)}"
+        scope.problems.fail("wrong-parameter", fact, node.span, "a constant such as '2024-03-04T09:00:00Z'")
+    return bound
+
+
+def _repetitions(node: ast.Expr, value: _Value, scope: Scope) -> x.BoundExpr | None:
+    bound = value(node)
+    if bound.type == ERROR:
+        raise AlreadyReported("repetitions")
+    if bound.type not in (t.LONG, t.INT, t.SHORT, t.BYTE):
+        fact = f"the repetitions of `timer:schedule` must be a whole number, found {describe_type(bound.type)}"
+        scope.problems.fail("wrong-parameter", fact, node.span)
+    forever = isinstance(bound, x.Const) and isinstance(bound.value, int) and bound.value < 0
+    return None if forever else bound
+
+
+# ---------------------------------------------------------------- ISO 8601
+def _iso(node: ast.Expr, value: _Value, scope: Scope) -> p.ScheduleTimer:
+    bound = value(node)
+    if bound.type == ERROR:
+        raise AlreadyReported("iso")
+    text = _text(bound)
+    if text is None:
+        scope.problems.fail("wrong-parameter", "`iso:` must be a constant text", node.span, _FORM)
+    count: x.BoundExpr | None = x.Const(t.INT, 1, span=node.span)
+    date = period = None
+    order = 0  # of the kinds of parts: each at most once, in this order
+    for part in text.split("/"):
+        repeat = _REPEAT.fullmatch(part)
+        kind = 1 if repeat else 3 if part.startswith("P") else 2
+        if kind <= order:
+            _malformed(text, node.span, scope)
+        order = kind
+        if repeat:
+            forever = repeat[1] == "" or int(repeat[1]) < 0
+            count = None if forever else x.Const(t.INT, int(repeat[1]), span=node.span)
+        elif kind == 2:
+            date = _instant(part, node.span, scope)
+        else:
+            period = _length(part, text, node.span, scope)
+    if date is None and period is None:
+        _malformed(text, node.span, scope)
+    delayed = date is not None and period is not None and not text.startswith("R")
+    return p.ScheduleTimer(date, period, count, delayed, span=node.span)
+
+
+def _malformed(text: str, span: Span, scope: Scope) -> NoReturn:
+    scope.problems.fail("wrong-parameter", f"`{text}` is no schedule", span, _FORM)
+
+
+def _instant(text: str, span: Span, scope: Scope) -> x.BoundExpr:
+    """Clock units since the epoch; a date without a zone is in that of the configuration."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        scope.problems.fail("wrong-parameter", f"`{text}` is no date of ISO 8601", span, "such as 2024-03-04T09:00:00Z")
+    zoned = found if found.tzinfo is not None else found.replace(tzinfo=zone_of(scope.module.options.time_zone))
+    since = zoned - datetime(1970, 1, 1, tzinfo=UTC)
+    micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return x.Const(t.LONG, micros if scope.module.options.microseconds else micros // 1000, span=span)
+
+
+def _length(part: str, text: str, span: Span, scope: Scope) -> x.BoundExpr:
+    found = _PERIOD.fullmatch(part)
+    if found is None:
+        _malformed(text, span, scope)
+    years, months, *rest = found.groups()
+    micros = round(sum(float(n) * MICROSECONDS[unit] for n, unit in zip(rest, _UNITS, strict=True) if n is not None))
+    calendar = 12 * int(years or 0) + int(months or 0)
+    units = micros if scope.module.options.microseconds else micros // 1000
+    if calendar == 0 and units == 0:
+        scope.problems.fail("wrong-parameter", f"the period `{part}` must be above 0", span)
+    return x.Period(
+        t.LONG,
+        x.Const(t.INT, calendar, span=span) if calendar else None,
+        x.Const(t.LONG, units, span=span) if units else None,
+        span=span,
+    )

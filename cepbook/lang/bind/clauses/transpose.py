@@ -1,0 +1,68 @@
+"""``insert into T select transpose(value)``: the properties of a value as those of the event (Esper reference, section
+"Transposing an Expression Result").
+
+The value is an event, a row (``new {…}``, a subquery of several columns) or a map; of a map, those properties are read
+that the target type has. A column beside it wins over a property of its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from cepbook.lang import types as t
+from cepbook.lang.bind.scope import ERROR, Scope, describe_type
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+Bind = Callable[[ast.Expr, Scope], x.BoundExpr]
+
+
+def is_transpose_call(node: ast.Expr) -> bool:
+    """Whether `node` is a call of ``transpose``."""
+    if not isinstance(node, ast.Chain) or len(node.steps) != 1:
+        return False
+    step = node.steps[0]
+    return step.name.lower() == "transpose" and step.args is not None
+
+
+def bind_transpose(item: ast.SelectItem, target: str | None, scope: Scope, bind: Bind) -> list[nodes.OutputColumn]:
+    """The columns of a transposed value; `target` is the type that is inserted into. Raises Refused (reported)."""
+    node = item.expr
+    assert isinstance(node, ast.Chain)
+    step, span, problems = node.steps[0], item.span, scope.problems
+    if target is None:
+        hint = "select the value, or its parts"
+        problems.fail("wrong-parameter", "`transpose` stands in the select-clause of insert into", span, hint)
+    if item.alias is not None:
+        problems.fail("wrong-parameter", "`transpose` gives all properties, and takes no name", span)
+    if step.args is None or len(step.args) != 1 or step.wildcard or step.named or step.distinct:
+        problems.fail("wrong-parameter", "`transpose` takes one value", span)
+    (given,) = step.args
+    value = bind(given, scope)
+    known = _properties(value, target, scope)
+    shared = x.SharedExpr(value.type, value, span=span)
+    return [
+        nodes.OutputColumn(name, x.MemberAccess(of, shared, name, span=span), span=span) for name, of in known.items()
+    ]
+
+
+def _properties(value: x.BoundExpr, target: str, scope: Scope) -> Mapping[str, Type]:
+    catalog, type_ = scope.module.catalog, value.type
+    if type_ == ERROR:
+        return {}
+    if type_.fields is not None:
+        return dict(type_.fields)
+    found = catalog.event_types.get(type_.event or "")
+    if found is None and type_.event is not None:
+        found = next((s.event_type for s in scope.streams if s.event_type and s.event_type.name == type_.event), None)
+    if found is None and type_ in (t.MAP, t.OBJECT):
+        found = catalog.event_types.get(target)
+        if found is None:
+            hint = f"declare its properties: create schema {target}(…)"
+            scope.problems.fail("wrong-parameter", f"what `{target}` has is not known", value.span, hint)
+    if found is None:
+        fact = f"`transpose` takes an event, a row or a map, found {describe_type(type_)}"
+        scope.problems.fail("type-mismatch", fact, value.span)
+    return found.properties

@@ -1,0 +1,253 @@
+"""Data windows behind a stream: which windows, in which combinations (registry: `lang.windows`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from cepbook.errors import Span
+from cepbook.lang.bind.clauses.derived_window import BoundDerivedWindow, bind_derived, group_key_columns
+from cepbook.lang.bind.clauses.window_parameters import bind_window_parameters
+from cepbook.lang.bind.expressions.user_functions import bind_user_window
+from cepbook.lang.bind.scope import DATA_WINDOW, AlreadyReported, Scope, nearest_or_known_names
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.catalog import EventType, FunctionType
+from cepbook.lang.plan.nodes import OutputColumn, SourceNode, StreamNode, Windowed, WindowSpec
+from cepbook.lang.registry.windows import USER_WINDOW, WINDOWS, WindowRow
+from cepbook.lang.syntax import ast
+
+
+@dataclass(slots=True)
+class BoundWindows:
+    """Data windows, then maybe a derived-value window, then data windows over its events.
+
+    `groups` are the columns of the ``groupwin`` that still applies behind the last window so far; `holding` names the
+    data windows that hold the events of the statement's rows, also those that were refused.
+    """
+
+    below: tuple[WindowSpec, ...] = ()
+    derived: BoundDerivedWindow | None = None
+    above: tuple[WindowSpec, ...] = ()
+    union: bool = False
+    groups: tuple[OutputColumn, ...] = ()
+    holding: tuple[str, ...] = ()
+
+    @property
+    def event_type(self) -> EventType | None:
+        """That of derived events."""
+        return None if self.derived is None else self.derived.event_type
+
+    def add(self, spec: WindowSpec) -> None:
+        if self.derived is None:
+            self.below = (*self.below, spec)
+        else:
+            self.above = (*self.above, spec)
+
+    def over(self, source: SourceNode) -> StreamNode:
+        """The chain of plan nodes from `source` up."""
+        rows: Windowed | SourceNode = source
+        if self.below:
+            rows = Windowed(source, self.below, self._is_union(self.below), span=_span(self.below))
+        if self.derived is None:
+            return rows
+        derived = self.derived.over(rows)
+        if not self.above:
+            return derived
+        return Windowed(derived, self.above, self._is_union(self.above), span=_span(self.above))
+
+    def _is_union(self, stage: Sequence[WindowSpec]) -> bool:
+        return self.union and sum(spec.row.holds for spec in stage) > 1
+
+
+def _span(stage: Sequence[WindowSpec]) -> Span:
+    return stage[0].span.to(stage[-1].span)
+
+
+def bind_windows(source: ast.StreamSource, reclaim: tuple[int, int] | None, scope: Scope) -> BoundWindows:
+    """The windows of `source` in text order. `scope` sees the events that arrive, `reclaim` is for ``groupwin``."""
+    _check_order(source, scope)
+    found = BoundWindows(union=source.retain == "union")
+    own = scope = replace(scope, no_subqueries=DATA_WINDOW)
+    for node in source.windows:
+        row = _row(node, scope)
+        if row is not None and row.derived:
+            found.holding = ()
+        elif row is None or row.holds:
+            found.holding = (*found.holding, node.name)
+        try:
+            if row is not None:
+                _bind_window(row, node, found, reclaim, own)
+        except AlreadyReported:
+            if row is not None and row.derived:  # nothing is known of its events
+                own = _behind(None, own)
+        if row is not None and row.derived and found.derived is not None:
+            own = _behind(found.event_type, own)
+    return found
+
+
+def has_derived_window(windows: Sequence[ast.Window]) -> bool:
+    """Whether the stream's events become those of a derived-value window."""
+    return _any_says((node.name for node in windows), "derived")
+
+
+def has_groupwin(windows: Sequence[ast.Window]) -> bool:
+    """Whether windows are kept for each key."""
+    return _any_says((node.name for node in windows), "grouping")
+
+
+def _behind(event_type: EventType | None, scope: Scope) -> Scope:
+    stream = replace(scope.streams[0], event_type=event_type)
+    return replace(scope, streams=(stream,), open_=scope.open_ or event_type is None)
+
+
+def _check_order(source: ast.StreamSource, scope: Scope) -> None:
+    names = [node.name for node in source.windows]
+    if source.retain is not None and not names:
+        hint = f"such as #length(5)#time(10 sec) retain-{source.retain}"
+        scope.problems.add("wrong-parameter", f"`retain-{source.retain}` without a data window", source.span, hint)
+    for position, node in enumerate(source.windows):
+        before, behind = names[:position], names[position + 1 :]
+        says = partial(_row_says, node.name)
+        grouped, merged = _any_says(before, "grouping"), _any_says(before, "merging")
+        if says("grouping") and position > 0:
+            fact = f"a stream has one `{node.name}`" if grouped else f"`{node.name}` must be the first window"
+            hint = f"it takes several keys: #{node.name}(a, b)" if grouped else f"such as #{node.name}(key)#length(5)"
+            scope.problems.add("wrong-parameter", fact, node.span, hint)
+        elif says("grouping") and (not behind or _row_says(behind[0], "merging")):
+            scope.problems.add(
+                "wrong-parameter",
+                f"`{node.name}` needs a data window behind it",
+                node.span,
+                f"such as #{node.name}(key)#length(5)",
+            )
+        elif says("batch") and source.retain != "union" and _any_says(_together(before), "batch"):
+            fact = f"`{node.name}` behind another batch window: only one can say when events are released"
+            hint = "insert the events of one into a stream for the other"
+            scope.problems.add("wrong-parameter", fact, node.span, hint)
+        elif says("hides") and not _in_order(before, behind, source.retain):
+            scope.problems.add(
+                "wrong-parameter",
+                f"`{node.name}` stands last, behind windows that drop the oldest event first",
+                node.span,
+                f"such as #length(5)#{node.name}(key)",
+            )
+        elif says("gates") and _beside(before, behind):
+            fact = f"`{node.name}` beside other windows, which do not wait for its gates"
+            scope.problems.add("wrong-parameter", fact, node.span)
+        elif says("chooses") and _beside(before, behind):
+            fact = f"`{node.name}` beside other windows, which take all events"
+            hint = "derive a stream from it: insert into Chosen select * from …"
+            scope.problems.add("wrong-parameter", fact, node.span, hint)
+        elif says("passing") and (before or behind):
+            scope.problems.add("wrong-parameter", f"`{node.name}` beside other windows", node.span)
+        elif says("merging") and (not grouped or merged):
+            scope.problems.add(
+                "wrong-parameter",
+                "`merge` needs a `groupwin` before it",
+                node.span,
+                "such as #groupwin(key)#length(5)#merge(key)",
+            )
+        elif merged and node.name in WINDOWS and not says("derived") and not _any_says(before, "derived"):
+            hint = "derived values may follow merge; leave it out, or insert the events into a stream of their own"
+            scope.problems.add("wrong-parameter", f"`{node.name}` behind `merge`", node.span, hint)
+
+
+def _row_says(name: str, fact: str) -> bool:
+    return name in WINDOWS and bool(getattr(WINDOWS[name], fact))
+
+
+def _any_says(names: Iterable[str], fact: str) -> bool:
+    return any(_row_says(name, fact) for name in names)
+
+
+def _beside(before: Sequence[str], behind: Sequence[str]) -> bool:
+    """Whether other windows hold the same events."""
+    others = [name for name in (*_together(before), *behind) if name in WINDOWS]
+    return any(WINDOWS[name].leaves is not None and not WINDOWS[name].hides for name in others)
+
+
+def _in_order(before: Sequence[str], behind: Sequence[str], retain: str | None) -> bool:
+    """Whether windows drop what they hold in the order of arrival, so that what is hidden never comes back."""
+    rows = [WINDOWS[name] for name in before if name in WINDOWS and not WINDOWS[name].grouping]
+    plain = all(row.kind == "window" and row.leaves in ("in order", "never") for row in rows)
+    return bool(rows) and plain and not behind and retain != "union"
+
+
+def _together(names: Sequence[str]) -> Sequence[str]:
+    """Of the windows before one, those that hold the same events: not those before ``merge`` or derived values."""
+    ends = [i for i, name in enumerate(names) if _row_says(name, "merging") or _row_says(name, "derived")]
+    return names[ends[-1] + 1 :] if ends else names
+
+
+def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
+    row = WINDOWS.get(node.name)
+    if row is None and node.namespace is None and _from_python(node.name, scope) is not None:
+        return replace(USER_WINDOW, name=node.name)
+    if row is not None and node.namespace in (None, row.namespace):
+        return row
+    shown = node.name if node.namespace is None else f"{node.namespace}:{node.name}"
+    known = WINDOWS if node.namespace is None else [f"{r.namespace}:{r.name}" for r in WINDOWS.values()]
+    meant = f"{row.namespace}:{row.name}" if row is not None else shown
+    scope.problems.add(
+        "unknown-window",
+        f"no data window `{shown}`",
+        scope.module.word(node.name, node.span),
+        nearest_or_known_names(meant, known) if meant not in known else f"did you mean `{meant}`?",
+    )
+    return None
+
+
+def _from_python(name: str, scope: Scope) -> FunctionType | None:
+    """The data window from Python of this name."""
+    found = scope.module.catalog.functions.get(name)
+    return found if found is not None and found.kind == "window" else None
+
+
+def _bind_window(
+    row: WindowRow, node: ast.Window, found: BoundWindows, reclaim: tuple[int, int] | None, scope: Scope
+) -> None:
+    """Adds one window to `found`."""
+    given = bind_window_parameters(row, node, scope)
+    supplied = _from_python(row.name, scope) if row.name not in WINDOWS else None
+    if supplied is not None:
+        found.add(bind_user_window(node, supplied, given.args, scope))
+        return
+    if not row.supported:
+        scope.problems.unsupported(f"the data window {row.name}", node.span)
+        raise AlreadyReported(row.name)
+    if row.derived:
+        _add_derived(bind_derived(row.name, given, found.groups, scope, node.span), found, reclaim, scope)
+    elif row.merging:
+        groups = next((spec for spec in found.below if spec.row.grouping), None)
+        if groups is not None and set(groups.args) != set(given.args):
+            fact = f"`{row.name}` names other keys than its `{groups.name}`"
+            hint = "merge joins the groups of all keys: repeat these, or leave it out"
+            scope.problems.fail("wrong-parameter", fact, node.span, hint)
+        found.groups = ()
+        if found.derived is None:
+            found.add(WindowSpec(row.name, (), span=node.span))
+    elif row.grouping:
+        found.groups = group_key_columns(node.args, given.args, scope)
+        found.add(WindowSpec(row.name, tuple(given.args), reclaim=reclaim, span=node.span))
+    else:
+        if found.groups and found.derived is not None and not found.above:
+            keys = tuple(x.Prop(c.value.type, 0, c.name, span=c.span) for c in found.groups)
+            found.add(WindowSpec("groupwin", keys, reclaim=reclaim, span=node.span))
+        spec = WindowSpec(
+            row.name, tuple(given.args), given.options, tuple(given.criteria), given.calls, span=node.span
+        )
+        found.add(spec)
+
+
+def _add_derived(
+    derived: BoundDerivedWindow, found: BoundWindows, reclaim: tuple[int, int] | None, scope: Scope
+) -> None:
+    if found.derived is not None:
+        scope.problems.unsupported("a derived-value window behind another one", derived.span)
+        return
+    if [spec.row.grouping for spec in found.below] == [True]:  # its keys are those of the derived values
+        found.below = ()
+        if reclaim is not None:
+            scope.problems.unsupported("reclaim_group hints with a derived-value window alone", derived.span)
+    found.derived = derived

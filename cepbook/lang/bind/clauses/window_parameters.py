@@ -1,0 +1,316 @@
+"""Parameters of data windows: their number, kinds and values (registry: `lang.windows`).
+
+Sizes, periods and reference points are read once, when the statement or its partition starts, so they cannot depend on
+events; keys, timestamps and sort criteria are read per event; conditions of ``expr`` and ``expr_batch`` look at the
+whole window and have names of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from cepbook.errors import Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.coercion import TEXT_TYPES, UNTYPED, coerce
+from cepbook.lang.bind.expressions.expression import bind_expr
+from cepbook.lang.bind.expressions.time_period import seconds_period
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type, did_you_mean
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import AggregateCall
+from cepbook.lang.registry.windows import FLOW_CONTROL, ParameterKind, WindowParameter, WindowRow
+from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+
+@dataclass(slots=True)
+class WindowArguments:
+    """The bound parameters, by what they are for; `rest` are the extra properties of a derived-value window."""
+
+    args: list[x.BoundExpr] = field(default_factory=list)
+    options: tuple[str, ...] = ()
+    criteria: list[tuple[x.BoundExpr, bool]] = field(default_factory=list)
+    calls: tuple[AggregateCall, ...] = ()
+    rest: tuple[ast.Expr, ...] = ()
+
+
+def bind_window_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
+    """The parameters of one window; raises Refused (reported) when one is wrong."""
+    before = len(scope.problems.found)
+    try:
+        return _bound(row, node, scope)
+    finally:
+        scope.problems.suggest(before, "wrong-parameter", f"such as {row.example}")
+
+
+def _bound(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
+    if node.named:
+        scope.problems.fail("wrong-parameter", f"`{row.name}` has no parameter `{node.named[0][0]}:`", node.span)
+    if any(parameter.repeated for parameter in row.parameters[:-1]):
+        return _ranked(row, node, scope)
+    found = WindowArguments()
+    given = list(node.args)
+    for parameter in row.parameters:
+        if row.derived and parameter.optional:
+            found.rest, given = tuple(given), []
+        elif not given:
+            if not parameter.optional:
+                _wrong_count(row, node, scope)
+        elif parameter.kind == "reference" and (_is_text(given[0]) or _bare_keyword(given[0]) is not None):
+            continue
+        elif parameter.repeated:
+            for arg in given:
+                _bind_parameter(row, parameter, arg, found, scope)
+            given = []
+        else:
+            _bind_parameter(row, parameter, given.pop(0), found, scope)
+    if given:
+        if found.options and all(map(_is_text, given)):
+            fact = f"the flow control of `{row.name}` is one string, found {len(given) + 1}"
+            both = ", ".join([*found.options, *(str(text.value) for text in given if isinstance(text, ast.Literal))])
+            scope.problems.fail("wrong-parameter", fact, given[0].span, f"write '{both}'")
+        _wrong_count(row, node, scope)
+    return found
+
+
+def _is_text(node: ast.Expr) -> bool:
+    return isinstance(node, ast.Literal) and node.type == "string"
+
+
+def _bare_keyword(node: ast.Expr) -> str | None:
+    """A keyword of flow control that was written without quotes."""
+    name = node.steps[0].name.upper() if isinstance(node, ast.Chain) and len(node.steps) == 1 else None
+    return name if name in FLOW_CONTROL else None
+
+
+def _wrong_count(row: WindowRow, node: ast.Window, scope: Scope) -> None:
+    names = ", ".join(f"[{p.name}]" if p.optional else p.name for p in row.parameters)
+    expected = f"({names})" if names else "no parameters"
+    found = f"found {len(node.args)} parameter{'' if len(node.args) == 1 else 's'}"
+    scope.problems.fail(
+        "wrong-parameter", f"`{row.name}` takes {expected}, {found}", node.span, f"such as {row.example}"
+    )
+
+
+def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
+    """Keys, size, criteria: the size is the first int constant behind the first key."""
+    keys, size, criteria = row.parameters
+    bound = [
+        None if isinstance(arg, ast.SortKey) else _value(arg, f"parameter {i} of `{row.name}`", scope)
+        for i, arg in enumerate(node.args, 1)
+    ]
+    at = next((i for i, value in enumerate(bound) if i and value is not None and _is_int(fold_expr(value))), None)
+    if at is None or at == len(bound) - 1:
+        missing = "a constant int size behind the keys" if at is None else "sort criteria behind the size"
+        scope.problems.fail("wrong-parameter", f"`{row.name}` needs {missing}", node.span, f"such as {row.example}")
+    found = WindowArguments()
+    _bind_parameter(row, size, node.args[at], found, scope)
+    for arg in node.args[:at]:
+        _bind_parameter(row, keys, arg, found, scope)
+    for arg in node.args[at + 1 :]:
+        _bind_parameter(row, criteria, arg, found, scope)
+        if isinstance(fold_expr(found.criteria[-1][0]), x.Const):
+            scope.problems.fail("wrong-parameter", "a constant orders nothing", arg.span, f"such as {row.example}")
+    return found
+
+
+def _is_int(e: x.BoundExpr) -> bool:
+    return isinstance(e, x.Const) and e.type == t.INT
+
+
+def _bind_parameter(
+    row: WindowRow, parameter: WindowParameter, node: ast.Expr, found: WindowArguments, scope: Scope
+) -> None:
+    what = f"the {parameter.name} of `{row.name}`"
+    if parameter.kind == "flow":
+        found.options = _flow_control(node, row, scope)
+    elif parameter.kind == "sort":
+        found.criteria.append(_criterion(node, what, scope))
+    elif parameter.kind == "condition":
+        condition, found.calls = _condition(node, what, scope)
+        found.args.append(condition)
+    else:
+        bound = _value(node, what, scope)
+        if parameter.kind == "duration":
+            found.args.append(_duration(bound, what, row.batch, scope))  # points of a grid of batches must lie apart
+        elif parameter.kind == "timestamp":
+            found.args.append(_timestamp(bound, what, row.timed, scope))  # timed ones compare it with the clock
+        else:
+            found.args.append(_checked(parameter.kind, bound, what, scope))
+
+
+def refuse_order_and_star(node: ast.Expr, what: str, scope: Scope) -> None:
+    """Refuses what is a parameter of other windows only."""
+    if isinstance(node, ast.SortKey):
+        hint = f"leave {'desc' if node.descending else 'asc'} out"
+        scope.problems.fail("wrong-parameter", f"{what} cannot have a sort order", node.span, hint)
+    if isinstance(node, ast.Star):
+        scope.problems.fail("wrong-parameter", f"{what} cannot be `*`", node.span, "name properties of the event")
+
+
+def _value(node: ast.Expr, what: str, scope: Scope) -> x.BoundExpr:
+    refuse_order_and_star(node, what, scope)
+    bound = bind_expr(node, replace(scope.without_aggregates(what), no_row_functions=what))
+    if bound.type == ERROR:
+        raise AlreadyReported(what)
+    return bound
+
+
+def _checked(kind: ParameterKind, bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
+    match kind:
+        case "size":
+            return _size(bound, what, scope)
+        case "reference" | "seed":
+            return _reference(bound, what, scope)
+        case "number":
+            _need(t.is_numeric(bound.type), "a number", bound, what, scope, _cast_hint(bound, "double"))
+            return coerce(bound, t.DOUBLE)
+        case "flag":
+            _need(bound.type == t.BOOLEAN, "boolean", bound, what, scope)
+            return _constant(bound, what, scope)
+    return bound
+
+
+def _need(met: bool, wanted: str, bound: x.BoundExpr, what: str, scope: Scope, hint: str | None = None) -> None:
+    if not met:
+        scope.problems.fail(
+            "wrong-parameter", f"{what} must be {wanted}, found {describe_type(bound.type)}", bound.span, hint
+        )
+
+
+# ---------------------------------------------------------------- read once
+def _constant(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
+    """Folded, without event properties: parameters are read once, when the statement or its partition starts."""
+    for part in x.walk(bound):
+        if isinstance(part, (x.Prop, x.EventOf)):
+            hint = "it is read once, when the statement or its partition starts: write a constant or a variable"
+            scope.problems.fail("wrong-parameter", f"{what} cannot depend on an event", part.span, hint)
+    return fold_expr(bound)
+
+
+def _size(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
+    _need(bound.type == t.INT, "an int", bound, what, scope, _int_hint(bound))
+    constant = _constant(bound, what, scope)
+    if isinstance(constant, x.Const) and (not isinstance(constant.value, int) or constant.value <= 0):
+        scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {_shown(constant)}", bound.span)
+    return constant
+
+
+def _int_hint(bound: x.BoundExpr) -> str | None:
+    """How a size becomes an int; for a time period there is no way."""
+    value = fold_expr(bound)
+    if isinstance(value, x.Const) and isinstance(value.value, int | float) and value.value == int(value.value):
+        return f"write {int(value.value)}"
+    return None if isinstance(bound, x.Period) else _cast_hint(bound, "int")
+
+
+def _shown(constant: x.Const) -> str:
+    return "null" if constant.value is None else str(constant.value)
+
+
+def _duration(bound: x.BoundExpr, what: str, batch: bool, scope: Scope) -> x.BoundExpr:
+    if isinstance(bound, x.Period):
+        period = _constant(bound, what, scope)
+        amounts = _amounts(period)
+        if any(amount < 0 for amount in amounts):
+            scope.problems.fail("wrong-parameter", f"{what} must not be negative", bound.span)
+        if batch and amounts and amounts == [0] * len(amounts) and _is_constant(period):
+            scope.problems.fail("wrong-parameter", f"{what} must be above 0", bound.span)
+        return period
+    _need(t.is_numeric(bound.type), "a time period or a number of seconds", bound, what, scope, "such as 10 sec")
+    constant = _constant(bound, what, scope)
+    if isinstance(constant, x.Const) and (not isinstance(constant.value, (int, float)) or constant.value <= 0):
+        scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {_shown(constant)}", bound.span)
+    return seconds_period(constant, scope)
+
+
+def _amounts(period: x.BoundExpr) -> list[int | float]:
+    """The parts of a period that are known before it runs."""
+    parts = (period.months, period.millis) if isinstance(period, x.Period) else ()
+    return [p.value for p in parts if isinstance(p, x.Const) and isinstance(p.value, int | float)]
+
+
+def _is_constant(period: x.BoundExpr) -> bool:
+    return all(isinstance(part, x.Const) for part in x.children(period))
+
+
+def _reference(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
+    _need(bound.type in (t.INT, t.LONG), "int or long", bound, what, scope)
+    constant = _constant(bound, what, scope)
+    return x.Const(t.LONG, constant.value, span=bound.span) if isinstance(constant, x.Const) else constant
+
+
+def _flow_control(node: ast.Expr, row: WindowRow, scope: Scope) -> tuple[str, ...]:
+    value = node.value if isinstance(node, ast.Literal) else None
+    if not isinstance(value, str):
+        scope.problems.fail(
+            "wrong-parameter",
+            f"the flow control of `{row.name}` must be a string",
+            node.span,
+            f"write '{_bare_keyword(node)}'" if _bare_keyword(node) else f"such as '{FLOW_CONTROL[0]}'",
+        )
+    return tuple(_keyword(word.strip(), row.name, node.span, scope) for word in value.split(",") if word.strip())
+
+
+def _keyword(word: str, window: str, span: Span, scope: Scope) -> str:
+    if word.upper() not in FLOW_CONTROL:
+        hint = did_you_mean(word.upper(), FLOW_CONTROL) or f"there are {' and '.join(FLOW_CONTROL)}"
+        scope.problems.fail("wrong-parameter", f"`{window}` has no flow control `{word}`", span, hint)
+    return word.upper()
+
+
+# ---------------------------------------------------------------- read per event
+def _timestamp(bound: x.BoundExpr, what: str, clocked: bool, scope: Scope) -> x.BoundExpr:
+    """A long: any number for a window that only compares timestamps, a whole one beside the engine's clock."""
+    if clocked:
+        _need(t.is_integral(bound.type), "a whole number", bound, what, scope, _cast_hint(bound, "long"))
+    _need(t.is_numeric(bound.type), "a number", bound, what, scope, _cast_hint(bound, "long"))
+    return bound if t.is_integral(bound.type) else coerce(bound, t.LONG)
+
+
+def _cast_hint(bound: x.BoundExpr, type_: str) -> str | None:
+    return f"cast it: cast(…, {type_})" if bound.type == t.OBJECT or t.is_numeric(bound.type) else None
+
+
+def _criterion(node: ast.Expr, what: str, scope: Scope) -> tuple[x.BoundExpr, bool]:
+    operand, descending = (node.operand, node.descending) if isinstance(node, ast.SortKey) else (node, False)
+    bound = _value(operand, what, scope)
+    _need(_is_ordered(bound.type), "a value with an order", bound, what, scope)
+    return bound, descending
+
+
+def _is_ordered(type_: Type) -> bool:
+    return t.is_numeric(type_) or type_ in (*TEXT_TYPES, *UNTYPED, t.BOOLEAN, *t.DATES)
+
+
+def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.BoundExpr, tuple[AggregateCall, ...]]:
+    """A condition over the window: the event under evaluation, built-in names, aggregates of its own."""
+    own = replace(
+        scope, no_aggregates=None, no_row_functions=what, calls={}, aliases=_window_values(scope), unwindowed=False
+    )
+    refuse_order_and_star(node, what, scope)
+    bound = bind_expr(node, own)
+    if bound.type == ERROR:
+        raise AlreadyReported(what)
+    folded = fold_expr(bound)
+    wrong = any(part.type == ERROR for part in x.walk(bound))  # which is reported, and no null
+    if isinstance(folded, x.Const) and folded.value is None and not wrong:
+        scope.problems.fail("wrong-parameter", f"{what} is always null", node.span)
+    untyped = isinstance(bound, x.UserCall) and bound.type == t.OBJECT
+    _need(bound.type == t.BOOLEAN or untyped, "boolean", bound, what, scope, "compare it with something")
+    return bound, tuple(own.calls)
+
+
+def _window_values(scope: Scope) -> dict[str, x.BoundExpr]:
+    types: dict[str, Type] = {
+        "current_count": t.INT,
+        "expired_count": t.INT,
+        "oldest_timestamp": t.LONG,
+        "newest_timestamp": t.LONG,
+        "view_reference": t.OBJECT,
+    }
+    event_types: Sequence[str] = [s.event_type.name for s in scope.streams if s.event_type is not None]
+    event = t.event_of(event_types[0]) if event_types else ERROR
+    types.update({"oldest_event": event, "newest_event": event})
+    return {name: x.WindowValue(type_, name) for name, type_ in types.items()}

@@ -1,0 +1,133 @@
+"""Which types go together: comparison, common types of several values, conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cepbook.lang import types as t
+from cepbook.lang.bind.scope import ERROR
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.rewrite.expressions import fold_expr_node
+from cepbook.lang.types import Type
+
+TEXT_TYPES = (t.STRING, t.CHAR)
+UNTYPED = (ERROR, t.NULL, t.OBJECT)
+
+
+def comparable(left: Type, right: Type) -> bool:
+    """Whether ``left = right`` is defined."""
+    if left in UNTYPED or right in UNTYPED or left == right:
+        return True
+    if t.is_numeric(left) and t.is_numeric(right):
+        return True
+    if left.of is not None and right.of is not None:
+        return comparable(left.of, right.of)
+    return left.name == right.name and left.event is None
+
+
+def orderable(left: Type, right: Type) -> bool:
+    """Whether ``left < right`` is defined."""
+    both = [type_ for type_ in (left, right) if type_ not in UNTYPED]
+    return all(t.is_numeric(b) for b in both) or all(b in TEXT_TYPES for b in both)
+
+
+def common_type(types: Sequence[Type]) -> Type | None:
+    """The type that holds values of all of `types`; None when there is none."""
+    found: Type = t.NULL
+    for type_ in types:
+        if ERROR in (type_, found):
+            found = ERROR
+        elif type_ == t.NULL or type_ == found:
+            continue
+        elif found == t.NULL:
+            found = type_
+        elif t.is_numeric(found) and t.is_numeric(type_):
+            found = t.promote(found, type_)
+        elif found in TEXT_TYPES and type_ in TEXT_TYPES:
+            found = t.STRING
+        elif t.OBJECT in (found, type_):
+            found = t.OBJECT
+        elif found.fields is not None and type_.fields is not None:
+            joined = _common_struct(found.fields, type_.fields)
+            if joined is None:
+                return None
+            found = joined
+        else:
+            return None
+    return found
+
+
+_Fields = tuple[tuple[str, Type], ...]
+
+
+def _common_struct(some: _Fields, others: _Fields) -> Type | None:
+    """The type of structs with the same columns, in any order."""
+    columns = dict(others)
+    if [name for name, _ in some if name not in columns] or len(some) != len(others):
+        return None
+    joined = [(name, common_type((type_, columns[name]))) for name, type_ in some]
+    fields = tuple((name, type_) for name, type_ in joined if type_ is not None)
+    return t.struct_of(fields) if len(fields) == len(joined) else None
+
+
+def python_kind(type_: Type) -> str:
+    """Types of one kind have the same Python values."""
+    if t.is_integral(type_):
+        return "int"
+    if type_ in (t.FLOAT, t.DOUBLE):
+        return "float"
+    return "decimal" if type_ == t.BIGDECIMAL else str(type_)
+
+
+def coerce(e: x.BoundExpr, target: Type) -> x.BoundExpr:
+    """`e` as a value of numeric type `target`: converted where the Python value differs."""
+    if e.type == target or not t.is_numeric(target) or not t.is_numeric(e.type):
+        return e
+    if python_kind(e.type) == python_kind(target):
+        return replace(e, type=target) if isinstance(e, x.Const) else e
+    return fold_expr_node(x.Convert(target, e, span=e.span))
+
+
+def cast_hint(given: Type, wanted: Type) -> str | None:
+    """How a value becomes one of `wanted`: numbers and texts are cast into each other."""
+    castable = all(t.is_numeric(each) or each == t.STRING for each in (given, wanted))
+    return f"cast it: cast(…, {wanted})" if castable else None
+
+
+def assignable(source: Type, target: Type) -> bool:
+    """Whether a column of `source` fits a property of `target`: equal, or a number that widens."""
+    if source == target or source in (ERROR, t.NULL) or target in (ERROR, t.OBJECT):
+        return True
+    if t.is_numeric(source) and t.is_numeric(target):
+        return t.NUMERIC.index(source) <= t.NUMERIC.index(target) and not (
+            source == t.BIGINTEGER and target in (t.FLOAT, t.DOUBLE)
+        )
+    if source.of is not None and target.of is not None:
+        return assignable(source.of, target.of)
+    if source.name == "struct":
+        return target == t.MAP or target.event is not None
+    return source == t.CHAR and target == t.STRING
+
+
+def comparable_operands(left: x.BoundExpr, right: x.BoundExpr) -> tuple[x.BoundExpr, x.BoundExpr]:
+    """Both sides of a comparison as values that Python compares as Java does.
+
+    Both are bigdecimal when one is and the other is a floating number. A float beside a double is rounded to single
+    precision first (recorded: 1.1 as float is not 1.1 as double); events that go to the runtime past the workbench
+    hold what their sender put there.
+    """
+    floating = (t.FLOAT, t.DOUBLE)
+    if left.type == t.BIGDECIMAL and right.type in floating:
+        return left, coerce(right, t.BIGDECIMAL)
+    if right.type == t.BIGDECIMAL and left.type in floating:
+        return coerce(left, t.BIGDECIMAL), right
+    if {left.type, right.type} == set(floating):
+        return _single(left), _single(right)
+    return left, right
+
+
+def _single(e: x.BoundExpr) -> x.BoundExpr:
+    if e.type != t.FLOAT or isinstance(e, (x.Const, x.Arith, x.Convert, x.FunctionCall)):
+        return e
+    return x.FunctionCall(t.FLOAT, "single precision", (e,), span=e.span)

@@ -1,0 +1,308 @@
+"""Aggregate calls: their parameters, filters, criteria, local grouping.
+
+Esper reference, sections "Aggregation Functions" and "Specifying Grouping for Each Aggregation Function".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cepbook.lang import types as t
+from cepbook.lang.bind.arguments import ExpressionBinder, bind_whole_event, parameter_count_text
+from cepbook.lang.bind.coercion import TEXT_TYPES, UNTYPED, cast_hint, coerce
+from cepbook.lang.bind.expressions.lambdas import refuse_lambda_parameters
+from cepbook.lang.bind.expressions.time_period import seconds_period
+from cepbook.lang.bind.scope import (
+    DATA_WINDOW,
+    ERROR,
+    AlreadyReported,
+    Scope,
+    describe_type,
+    did_you_mean,
+    error_expression,
+)
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import AggregateCall
+from cepbook.lang.registry.aggregates import AggregateRow, aggregate_row
+from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import is_integral
+
+NAMED_PARAMETERS = ("filter", "group_by")
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The arguments of one aggregate call, sorted by what they are for."""
+
+    args: list[x.BoundExpr]
+    filter: x.BoundExpr | None = None
+    index: x.BoundExpr | None = None
+    star: bool = False
+    criteria: tuple[tuple[x.BoundExpr, bool], ...] = ()
+    group_by: tuple[x.BoundExpr, ...] | None = None
+
+    def all(self) -> list[x.BoundExpr]:
+        optional = [e for e in (self.filter, self.index) if e is not None]
+        return [*self.args, *optional, *(e for e, _ in self.criteria), *(self.group_by or ())]
+
+
+def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+    """Registers the call with the scope (equal calls share one) and gives a reference to it."""
+    if scope.rows is not None:
+        return scope.rows.folded(row, step, scope, bind)
+    found = aggregate_call(row, step, scope, bind)
+    if found is None:
+        return error_expression(step.span)
+    index = scope.calls.setdefault(found, len(scope.calls))
+    return x.AggregateRef(found.type, index, span=step.span)
+
+
+def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> AggregateCall | None:
+    """The call of an aggregate; None when something in it was reported. Raises Refused (reported)."""
+    if scope.no_aggregates is not None:
+        hint = None
+        if scope.no_aggregates == "the where-clause":
+            hint = "write the condition in having: it is tested after aggregation"
+        elif scope.no_subqueries == DATA_WINDOW:
+            hint = "conditions of #expr and #expr_batch have aggregates"
+        fact = f"aggregate `{row.name}` in {scope.no_aggregates}"
+        scope.problems.fail("aggregate-not-allowed", fact, step.span, hint)
+    parts = _arguments(row, step, scope, bind)
+    refuse_lambda_parameters(parts.all(), f"`{row.name}`", scope)
+    _check_window(row, parts, step, scope)
+    if not row.supported:
+        scope.problems.unsupported(f"the aggregate {row.name}", step.span)
+        raise AlreadyReported(row.name)
+    if any(part.type == ERROR for part in parts.all()):
+        return None
+    name = row.plain or row.name
+    type_ = row.result(parts.args[0].type if parts.args else None)
+    args = [coerce(arg, t.DOUBLE) for arg in parts.args] if row.computes else parts.args
+    if scope.module.only_functions and row.values == "numbers" and not row.computes:
+        args = [_not_too_small(arg, row) for arg in args]  # as in SQL: int and its kin are summed without a bound
+        type_ = row.result(args[0].type)
+    return AggregateCall(
+        name,
+        () if parts.star and row.counts else tuple(args),
+        type_,
+        step.distinct,
+        parts.filter,
+        row.ever or (scope.unwindowed and (row if row.plain is None else aggregate_row(row.plain)).ever_without_window),
+        parts.index,
+        parts.group_by,
+        parts.criteria,
+        span=step.span,
+    )
+
+
+def _not_too_small(value: x.BoundExpr, row: AggregateRow) -> x.BoundExpr:
+    """A whole number as one of the type that sums and means of longs have: Java's int overflows at 2 to the 31."""
+    wide = row.result(t.LONG)
+    return value if value.type == wide or not is_integral(value.type) else x.Convert(wide, value, span=value.span)
+
+
+def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> _Parts:
+    parts = _Parts([])
+    given = _without_star(row, step, parts, scope)
+    if step.distinct and not (row.distinct or parts.star):
+        scope.problems.fail("wrong-parameter", f"`{row.name}` takes no `distinct`", step.span)
+    _named(row, step, parts, scope, bind)
+    if row.sorts:
+        _criteria(row, given, step, parts, scope, bind)
+        return parts
+    for arg in given:
+        if isinstance(arg, ast.SortKey):
+            scope.problems.fail("wrong-parameter", f"`{row.name}` takes no sort order", arg.span)
+    values = [bind(arg, scope) for arg in given]
+    wanted = 0 if parts.star else row.arity
+    named = parts.filter is not None
+    required = wanted + (row.second == "index" or (row.second == "filter" and not named))
+    if len(values) < required:
+        scope.problems.fail(
+            "wrong-parameter",
+            f"`{row.name}` takes {parameter_count_text(required, required)}, found {len(values)}",
+            step.span,
+            f"write {row.name}(*) for whole events" if row.wildcard else None,
+        )
+    parts.args.extend(values[:wanted])
+    _extras(row, values[wanted:], parts, step, scope)
+    if row.second == "amount?":
+        _rate(parts, scope, named=named)
+    else:
+        _check_value(row, parts.args[:1], scope)
+    return parts
+
+
+def _without_star(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope) -> Sequence[ast.Expr]:
+    """The parameters behind ``*`` or ``alias.*``, which is a whole event."""
+    given = step.args or ()
+    stream: str | None = None
+    star = step.wildcard
+    if given and isinstance(given[0], ast.Star):
+        star, stream, given = True, given[0].stream, given[1:]
+    if star:
+        if not row.wildcard or step.distinct:
+            word = "distinct *" if step.distinct else "*"
+            scope.problems.fail("wrong-parameter", f"`{row.name}({word})` has no meaning", step.span)
+        parts.star = True
+        parts.args.append(bind_whole_event(scope, stream, step.span) if scope.streams else error_expression(step.span))
+    return given
+
+
+def _named(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope, bind: ExpressionBinder) -> None:
+    for name, values in step.named:
+        if name == "filter" and len(values) == 1:
+            parts.filter = _filter(bind(values[0], scope), scope)
+        elif name == "group_by":
+            inner = scope.without_aggregates("the group_by of an aggregate")
+            parts.group_by = tuple(bind(value, inner) for value in values)
+        elif name in NAMED_PARAMETERS:
+            scope.problems.fail("wrong-parameter", f"`{row.name}` takes no such `{name}:`", step.span)
+        else:
+            scope.problems.fail(
+                "wrong-parameter", f"no parameter `{name}:`", step.span, did_you_mean(name, NAMED_PARAMETERS)
+            )
+
+
+def _filter(bound: x.BoundExpr, scope: Scope) -> x.BoundExpr:
+    if bound.type not in (t.BOOLEAN, ERROR):
+        scope.problems.fail(
+            "type-mismatch",
+            f"the filter of an aggregate must be boolean, found {describe_type(bound.type)}",
+            bound.span,
+        )
+    return bound
+
+
+def _criteria(
+    row: AggregateRow,
+    given: Sequence[ast.Expr],
+    step: ast.NameStep,
+    parts: _Parts,
+    scope: Scope,
+    bind: ExpressionBinder,
+) -> None:
+    if not given:
+        scope.problems.fail(
+            "wrong-parameter", f"`{row.name}` takes {parameter_count_text(1, None)}, found 0", step.span
+        )
+    criteria: list[tuple[x.BoundExpr, bool]] = []
+    for node in given:
+        operand, descending = (node.operand, node.descending) if isinstance(node, ast.SortKey) else (node, False)
+        criteria.append((bind(operand, scope), descending))
+    parts.criteria = tuple(criteria)
+    _check_value(row, [e for e, _ in criteria], scope)
+    read = [part.stream for e, _ in criteria for part in x.walk(e) if isinstance(part, (x.Prop, x.EventOf))]
+    position = read[0] if read else 0
+    stream = scope.streams[position] if position < len(scope.streams) else None
+    if stream is None or stream.event_type is None:
+        parts.args.append(error_expression(step.span))
+    else:
+        parts.args.append(x.EventOf(t.event_of(stream.event_type.name), position, span=step.span))
+
+
+def _extras(row: AggregateRow, values: list[x.BoundExpr], parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
+    """What follows the value: an index, an amount, a filter."""
+    for position, value in enumerate(values):
+        if position == 0 and row.second in ("index", "index?") and value.type in (*_INDEXES, ERROR):
+            parts.index = _index(row, value, scope)
+        elif position == 0 and row.second == "index":
+            scope.problems.fail(
+                "type-mismatch",
+                f"the index of `{row.name}` must be an int, found {describe_type(value.type)}",
+                value.span,
+            )
+        elif position == 0 and row.second == "amount?" and value.type != t.BOOLEAN:
+            parts.args.append(value)
+        elif parts.filter is None and row.arity and len(values) <= 1 + (row.second in ("index", "index?", "amount?")):
+            parts.filter = _filter(value, scope)
+        else:
+            scope.problems.fail("wrong-parameter", f"too many parameters for `{row.name}`", step.span)
+
+
+_INDEXES = (t.BYTE, t.SHORT, t.INT)
+
+
+def _index(row: AggregateRow, value: x.BoundExpr, scope: Scope) -> x.BoundExpr:
+    """The index of first, last and nth, which belongs to no event; that of nth is a constant and not negative."""
+    value = fold_expr(value)
+    if row.second == "index" and not (isinstance(value, x.Const) and isinstance(value.value, int)):
+        scope.problems.fail("wrong-parameter", f"the index of `{row.name}` must be a constant", value.span)
+    if row.second == "index" and isinstance(value, x.Const) and isinstance(value.value, int) and value.value < 0:
+        scope.problems.fail("wrong-parameter", f"the index of `{row.name}` is negative", value.span)
+    if any(isinstance(part, (x.Prop, x.EventOf, x.AggregateRef)) for part in x.walk(value)):
+        scope.problems.fail(
+            "wrong-parameter", f"the index of `{row.name}` must not depend on events", value.span, "use a variable"
+        )
+    return value
+
+
+def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
+    """``rate(seconds)`` counts arrivals by engine time; ``rate(timestamp, amount)`` goes by those of the window.
+
+    A filter of the former counts only where it is `named` as such (recorded: ag_rate).
+    """
+    first, *rest = parts.args
+    if first.type == ERROR or any(amount.type == ERROR for amount in rest):
+        return
+    period = first if isinstance(first, x.Period) else None
+    if period is None and isinstance(fold_expr(first), x.Const):
+        if not t.is_numeric(first.type):
+            found = describe_type(first.type)
+            scope.problems.fail("type-mismatch", f"`rate` needs a number of seconds, found {found}", first.span)
+        period = seconds_period(fold_expr(first), scope)
+    if period is not None:
+        _check_interval(period, rest, scope)
+        parts.args = [x.CurrentTimestamp(t.LONG, span=first.span), period]
+        parts.filter = parts.filter if named else None
+        return
+    if not any(isinstance(part, (x.Prop, x.EventOf)) for part in x.walk(first)):
+        scope.problems.fail("wrong-parameter", "the interval of `rate` must be a constant", first.span)
+    if not t.is_integral(first.type):
+        found = describe_type(first.type)
+        scope.problems.fail("type-mismatch", f"`rate` needs a timestamp in milliseconds, found {found}", first.span)
+    for amount in rest:
+        if not t.is_numeric(amount.type):
+            scope.problems.fail(
+                "type-mismatch",
+                f"the amount of `rate` must be a number, found {describe_type(amount.type)}",
+                amount.span,
+            )
+    if scope.unwindowed:
+        scope.problems.fail(
+            "wrong-parameter",
+            "`rate` by timestamps needs a data window",
+            first.span,
+            "add one, such as #keepall, or give a number of seconds",
+        )
+
+
+def _check_interval(period: x.Period, rest: Sequence[x.BoundExpr], scope: Scope) -> None:
+    if rest:
+        scope.problems.fail("wrong-parameter", "`rate` of some seconds takes no amount", rest[0].span)
+    length = period.millis
+    if period.months is not None or not isinstance(length, x.Const) or not isinstance(length.value, int):
+        scope.problems.fail("wrong-parameter", "the interval of `rate` must be a constant", period.span)
+    if length.value <= 0:
+        scope.problems.fail("wrong-parameter", "the interval of `rate` must be above 0", period.span)
+
+
+def _check_value(row: AggregateRow, found: Sequence[x.BoundExpr], scope: Scope) -> None:
+    for value in found:
+        if row.values == "numbers" and value.type != ERROR and not t.is_numeric(value.type):
+            fact = f"`{row.name}` needs numbers, found {describe_type(value.type)}"
+            hint = None if scope.module.only_functions else cast_hint(value.type, t.DOUBLE)
+            scope.problems.fail("type-mismatch", fact, value.span, hint)
+        known = value.type in (*UNTYPED, *TEXT_TYPES, t.BOOLEAN, *t.DATES) or t.is_numeric(value.type)
+        if row.values in ("ordered", "plain") and not known:
+            fact = "cannot order values of" if row.values == "ordered" else "takes plain values, found"
+            scope.problems.fail("type-mismatch", f"`{row.name}` {fact} {describe_type(value.type)}", value.span)
+
+
+def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
+    indexed = parts.index is not None
+    if scope.unwindowed and (row.needs_window == "always" or (row.needs_window == "index" and indexed)):
+        shown = f"{row.name}(*)" if parts.star else f"{row.name} with an index" if indexed else row.name
+        scope.problems.fail("wrong-parameter", f"`{shown}` needs a data window", step.span, "add one, such as #keepall")

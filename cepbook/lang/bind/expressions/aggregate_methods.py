@@ -1,0 +1,123 @@
+"""Methods of aggregates that hold events: ``window(*).first()``, ``sorted(price).floorEvent(10)``.
+
+Esper reference, section "Access Aggregation Functions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cepbook.lang import types as t
+from cepbook.lang.bind.arguments import ExpressionBinder, parameter_count_text
+from cepbook.lang.bind.coercion import comparable
+from cepbook.lang.bind.scope import ERROR, Scope, describe_type, error_expression
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import AggregateCall
+from cepbook.lang.registry.aggregates import AGGREGATES, AggregateRow, aggregate_row
+from cepbook.lang.registry.functions import FUNCTIONS, FunctionRow
+from cepbook.lang.syntax import ast
+
+# Methods whose values other aggregates over the same events give
+EQUIVALENT_AGGREGATES = {
+    "window.first": "first",
+    "window.last": "last",
+    "window.countEvents": "count",
+    "window.listReference": "window",
+}
+
+
+def bind_aggregate_method(
+    found: x.AggregateRef, steps: Sequence[ast.NameStep], scope: Scope, bind: ExpressionBinder, known: int
+) -> tuple[x.BoundExpr, Sequence[ast.NameStep]]:
+    """The value of the aggregate `found`, just bound, and the steps that are still to be applied to it.
+
+    `known` calls were there before.
+    """
+    call = list(scope.calls)[found.index]
+    step, rest = steps[0], steps[1:]
+    if step.args is None:
+        _check_property(call, step, scope)
+        return found, steps
+    method = f"{call.name}.{step.name}"
+    row, other = FUNCTIONS.get(method), EQUIVALENT_AGGREGATES.get(method)
+    if (row is not None or other is not None) and found.index >= known:
+        scope.calls.pop(call)  # nobody else reads it
+    if other is not None:
+        _check_count(step, 0, scope)
+        return _registered(found, _over_the_same(call, AGGREGATES[other]), scope), rest
+    if row is None:
+        return found, steps
+    args = [bind(arg, scope) for arg in step.args]
+    if any(arg.type == ERROR for arg in args):
+        return error_expression(step.span), ()
+    _check_arguments(row, call, args, step, scope)
+    reference = _registered(found, replace(call, reference=True), scope)
+    type_ = row.result((call.type, _key_type(call)))
+    return x.FunctionCall(type_, row.name, (reference, *args), span=found.span.to(step.span)), rest
+
+
+def bind_column_method(
+    read: x.TableRead, call: AggregateCall, step: ast.NameStep, scope: Scope, bind: ExpressionBinder
+) -> x.BoundExpr | None:
+    """A method of a table's column that holds events, such as ``T.s.firstEvent()``; None where `step` is none."""
+    row = FUNCTIONS.get(f"{call.name}.{step.name}")
+    if row is None or step.args is None:
+        return None
+    args = [bind(arg, scope) for arg in step.args]
+    if any(arg.type == ERROR for arg in args):
+        return error_expression(step.span)
+    _check_arguments(row, call, args, step, scope)
+    type_ = row.result((call.type, _key_type(call)))
+    return x.FunctionCall(type_, row.name, (replace(read, held=True), *args), span=read.span.to(step.span))
+
+
+def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> None:
+    needs = aggregate_row(call.name).needs_window == "index"
+    if step.name and scope.unwindowed and needs and isinstance(call.args[0], x.EventOf):
+        scope.problems.fail(
+            "wrong-parameter",
+            f"a property of `{call.name}(*)` needs a data window",
+            step.span,
+            f"write {call.name}({step.name}), or add a window, such as #keepall",
+        )
+
+
+def _over_the_same(call: AggregateCall, row: AggregateRow) -> AggregateCall:
+    """The aggregate of `row` over the events of `call`."""
+    args = () if row.counts else call.args
+    return replace(call, name=row.name, args=args, type=row.result(args[0].type if args else None))
+
+
+def _registered(found: x.AggregateRef, call: AggregateCall, scope: Scope) -> x.AggregateRef:
+    index = scope.calls.setdefault(call, len(scope.calls))
+    return x.AggregateRef(call.type, index, span=found.span)
+
+
+def _key_type(call: AggregateCall) -> t.Type:
+    if not aggregate_row(call.name).sorts:
+        return call.args[0].type
+    return call.criteria[0][0].type if len(call.criteria) == 1 else t.array_of(t.OBJECT)
+
+
+def _check_count(step: ast.NameStep, wanted: int, scope: Scope) -> None:
+    given = len(step.args or ())
+    if given != wanted or step.wildcard or step.named or step.distinct:
+        fact = f"`{step.name}` takes {parameter_count_text(wanted, wanted)}, found {given}"
+        scope.problems.fail("wrong-parameter", fact, step.span)
+
+
+def _check_arguments(
+    row: FunctionRow, call: AggregateCall, args: Sequence[x.BoundExpr], step: ast.NameStep, scope: Scope
+) -> None:
+    kinds = row.parameters[1:]
+    _check_count(step, len(kinds), scope)
+    for number, (kind, arg) in enumerate(zip(kinds, args, strict=True), 1):
+        wanted = t.BOOLEAN if kind == "boolean" else _key_type(call)
+        fits = arg.type.of is not None if wanted.of is not None else comparable(wanted, arg.type)
+        if not fits or (kind == "boolean" and arg.type != wanted):
+            scope.problems.fail(
+                "type-mismatch",
+                f"parameter {number} of `{step.name}` must be {describe_type(wanted)}, found {describe_type(arg.type)}",
+                arg.span,
+            )

@@ -1,0 +1,225 @@
+"""Function and aggregate calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cepbook.lang import types as t
+from cepbook.lang.bind.arguments import ExpressionBinder, parameter_count_text
+from cepbook.lang.bind.coercion import TEXT_TYPES, coerce, common_type
+from cepbook.lang.bind.expressions.aggregate import bind_aggregate
+from cepbook.lang.bind.expressions.row_functions import ROW_FUNCTIONS, bind_row_function
+from cepbook.lang.bind.expressions.user_functions import bind_user_function
+from cepbook.lang.bind.expressions.variant import hidden_property, variant_of
+from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, describe_type, did_you_mean, error_expression
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.catalog import VARIANT_TYPE_NAME
+from cepbook.lang.plan.cycles import CYCLE_AGGREGATES
+from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.registry.functions import FUNCTIONS, JAVA_NAMES, FunctionRow
+from cepbook.lang.registry.functions.function_row import promoted
+from cepbook.lang.registry.methods import METHODS
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+# Calls that are bound where chains are, or in one clause only
+CONTEXTUAL_FUNCTIONS = ("current_evaluation_context", "current_timestamp", "transpose")
+
+# The functions and aggregates with a simple name, in any case of letters; a function from Python cannot replace them.
+BUILT_IN_FUNCTIONS = frozenset(
+    name
+    for name in (*FUNCTIONS, *AGGREGATES, *ROW_FUNCTIONS, *CONTEXTUAL_FUNCTIONS)
+    if "." not in name and " " not in name
+)
+
+# How hints name what a method is called on
+RECEIVER_EXAMPLES = {"string": "text", "array": "events", "map": "map", "sorted": "sorted(key)"}
+
+# Functions of match_recognize in the SQL standard that EPL has not, and what to do instead
+SQL_ALTERNATIVES = {
+    "classifier": "measures have a column for each variable: it is null where the variable took no row",
+    "if": "write case when … then … else … end",
+    "iif": "write case when … then … else … end",
+    "lag": "prev(1, x) is the value of the row before it, of its window; prior(1, x) that of the event before it",
+    "row_number": "count(*) without a window numbers the events",
+    "match_number": "count the matches: select count(*) … in a statement that reads them",
+}
+
+FUNCTION_SYNONYMS = {
+    "average": "avg",
+    "mean": "avg",
+    "ifnull": "coalesce",
+    "nvl": "coalesce",
+    "std": "stddev",
+    "power": "pow",
+    "ceiling": "ceil",
+    "upper": "touppercase",
+    "lower": "tolowercase",
+    "len": "length",
+    "now": "current_timestamp",
+}
+
+
+def bind_call(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+    """A call by simple name; raises Refused (reported) if there is no such function."""
+    lower = step.name.lower()
+    args = step.args or ()
+    row = AGGREGATES.get(lower)
+    if row is not None and not (lower in FUNCTIONS and len(args) > 1 and not step.wildcard):
+        return bind_aggregate(row, step, scope, bind)
+    if lower in ROW_FUNCTIONS:
+        return bind_row_function(lower, step, scope, bind)
+    if lower in _BOUND:
+        return _BOUND[lower](step, scope, bind)
+    if lower in FUNCTIONS and lower.isidentifier():  # not an operation that has a row
+        return bind_function(FUNCTIONS[lower], step, scope, bind)
+    if lower == "transpose":
+        fact = "`transpose` stands alone in the select-clause of insert into"
+        scope.problems.fail("wrong-parameter", fact, step.span, "insert into T select transpose(value) …")
+    function = scope.module.catalog.functions.get(step.name)
+    if function is not None:
+        return bind_user_function(step, function, scope, bind)
+    if step.name in scope.module.dropped:
+        return error_expression(step.span)
+    hint = _hint(FUNCTION_SYNONYMS.get(lower, lower), scope.module)
+    hint = SQL_ALTERNATIVES.get(lower, hint)
+    if step.name in scope.module.catalog.variables:
+        hint = f"it is a variable: write {step.name}"
+    scope.problems.fail("unknown-function", f"no function `{step.name}`", step.span, hint)
+
+
+def _hint(name: str, module: ModuleScope) -> str | None:
+    """What an unknown function called `name` was probably meant to be: also ``Math.abs``, ``text.length()``."""
+    registered = module.catalog.functions
+    for known in () if module.only_functions else (*FUNCTIONS, *METHODS):
+        owner, _, short = known.rpartition(".")
+        if owner and short.lower() == name:
+            receiver = RECEIVER_EXAMPLES.get(owner)
+            return f"it is a method: write {receiver}.{short}(…)" if receiver else f"did you mean `{known}`?"
+    own = [
+        n
+        for n in BUILT_IN_FUNCTIONS
+        if not module.only_functions or n in (*FUNCTIONS, *CYCLE_AGGREGATES, *CONTEXTUAL_FUNCTIONS)
+    ]
+    near = did_you_mean(name, [*own, *registered])
+    return near or "write one in Python and register it: `cep.register_function(name, function)`"
+
+
+def bind_function(
+    row: FunctionRow, step: ast.NameStep, scope: Scope, bind: ExpressionBinder, *, receiver: x.BoundExpr | None = None
+) -> x.BoundExpr:
+    """A call of a registered function; methods get their `receiver` as first argument."""
+    given = ([] if receiver is None else [receiver]) + [bind(arg, scope) for arg in step.args or ()]
+    if step.wildcard or step.distinct or step.named:
+        scope.problems.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
+    extra = 0 if receiver is None else 1
+    most = None if row.repeats else len(row.parameters)
+    if len(given) < row.minimum or (most is not None and len(given) > most):
+        scope.problems.fail(
+            "wrong-parameter",
+            f"`{step.name}` takes {parameter_count_text(row.minimum - extra, None if most is None else most - extra)},"
+            f" found {len(given) - extra}",
+            step.span,
+        )
+    if any(arg.type == ERROR for arg in given):
+        return error_expression(step.span)
+    for position, arg in enumerate(given):
+        kind = row.parameters[min(position, len(row.parameters) - 1)]
+        if not _fits(kind, arg.type):
+            scope.problems.fail(
+                "type-mismatch",
+                f"parameter {position + 1 - extra} of `{step.name}` must be a {kind}, found {describe_type(arg.type)}",
+                arg.span,
+            )
+    return _typed(row, given, step, scope)
+
+
+def _typed(row: FunctionRow, given: Sequence[x.BoundExpr], step: ast.NameStep, scope: Scope) -> x.BoundExpr:
+    args = tuple(given)
+    if row.nulls == "skipped":
+        type_ = common_type([arg.type for arg in args])
+        if type_ is None:
+            names = ", ".join(dict.fromkeys(describe_type(arg.type) for arg in args))
+            scope.problems.fail("type-mismatch", f"the values of `{row.name}` have no common type: {names}", step.span)
+        return x.FunctionCall(type_, row.name, tuple(coerce(arg, type_) for arg in args), span=step.span)
+    type_ = row.result(tuple(arg.type for arg in args))
+    if row.result is promoted:
+        args = tuple(coerce(arg, type_) for arg in args)
+    elif type_ == t.DOUBLE:
+        args = tuple(coerce(a, t.DOUBLE) if t.is_numeric(a.type) else a for a in args)
+    return x.FunctionCall(type_, row.name, args, span=step.span)
+
+
+def _fits(kind: str, type_: Type) -> bool:
+    if kind == "any":
+        return True
+    if kind == "number":
+        return t.is_numeric(type_)
+    if kind == "integer":
+        return type_ in (t.BYTE, t.SHORT, t.INT)
+    if kind == "boolean":
+        return type_ == t.BOOLEAN
+    return type_ in TEXT_TYPES
+
+
+def _one_argument(step: ast.NameStep, scope: Scope) -> ast.Expr:
+    if step.args is None or len(step.args) != 1 or step.wildcard or step.named:
+        scope.problems.fail("wrong-parameter", f"`{step.name}` takes 1 parameter", step.span)
+    return step.args[0]
+
+
+def _typeof(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+    arg = bind(_one_argument(step, scope), scope)
+    if arg.type == ERROR:
+        return arg
+    if variant_of(arg, scope) is not None:
+        return hidden_property(arg, t.STRING, VARIANT_TYPE_NAME)
+    if arg.type.event is not None:
+        return x.EventTypeName(t.STRING, arg, arg.type.event, span=step.span)
+    return x.FunctionCall(t.STRING, "typeof", (arg, x.Const(t.STRING, _java_name(arg.type))), span=step.span)
+
+
+def _java_name(type_: Type) -> str | None:
+    """None where only the value tells."""
+    if type_.of is not None:
+        return f"{_java_name(type_.of) or 'Object'}[]"
+    if type_.event is not None:
+        return type_.event
+    return JAVA_NAMES.get(type_.name)
+
+
+def _same_event(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+    """``event_identity_equals(a, b)`` of events, not of values that are equal."""
+    found = bind_function(FUNCTIONS["event_identity_equals"], step, scope, bind)
+    for arg in found.args if isinstance(found, x.FunctionCall) else ():
+        if arg.type.event is None:
+            fact = f"`{step.name}` compares events, found {describe_type(arg.type)}"
+            scope.problems.fail(
+                "type-mismatch", fact, arg.span, "name the streams, such as event_identity_equals(a, b)"
+            )
+    return found
+
+
+def _exists(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+    path = _one_argument(step, scope)
+    if not isinstance(path, ast.Chain):
+        scope.problems.fail("wrong-parameter", "`exists` takes a property", step.span)
+    bound = bind(path, scope)
+    if bound.type == ERROR:
+        return bound
+    if isinstance(bound, (x.Prop, x.ContextProp, x.EventOf)):
+        return x.Const(t.BOOLEAN, True, span=step.span)
+    if isinstance(bound, x.MemberAccess):
+        declared = bound.type != t.OBJECT
+        if declared:  # the property exists wherever its event does, even with a null value
+            return x.Is(t.BOOLEAN, bound.target, x.Const(t.NULL, None), True, span=step.span)
+        return x.FunctionCall(t.BOOLEAN, "exists", (bound.target, x.Const(t.STRING, bound.name)), span=step.span)
+    return x.Is(t.BOOLEAN, bound, x.Const(t.NULL, None), True, span=step.span)
+
+
+# Functions whose parameters are no plain values
+_BOUND: dict[str, Callable[[ast.NameStep, Scope, ExpressionBinder], x.BoundExpr]] = {
+    "typeof": _typeof,
+    "exists": _exists,
+    "event_identity_equals": _same_event,
+}

@@ -1,0 +1,494 @@
+"""What a dotted chain means: property path, stream, context property, function or method call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from cepbook.errors import nearest_or_known_names
+from cepbook.lang import types as t
+from cepbook.lang.bind.expressions import call
+from cepbook.lang.bind.expressions.aggregate_methods import bind_aggregate_method
+from cepbook.lang.bind.expressions.date_methods import bind_date_method, event_type_of
+from cepbook.lang.bind.expressions.declared_expressions import expand_declared
+from cepbook.lang.bind.expressions.method_call import bind_method, method_hint
+from cepbook.lang.bind.expressions.variant import find_variant_property, variant_property
+from cepbook.lang.bind.scope import (
+    CONTEXT_DECLARATION,
+    ERROR,
+    NO_FROM_CLAUSE,
+    PATTERN_MATCH_TYPE,
+    Scope,
+    ScopeStream,
+    builtin_type,
+    describe_type,
+    did_you_mean,
+    error_expression,
+)
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.catalog import ContextType, VariableType
+from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+Binder = Callable[[ast.Expr, Scope], x.BoundExpr]
+
+
+def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
+    """The value of a chain; raises Refused (reported) when a name in it is unknown."""
+    node = _dynamic(node)
+    first, *rest = _without_package(node.steps, scope)
+    found = expand_declared(first, rest, scope, bind)
+    if found is not None:
+        return apply_steps(_indexed(found, first, scope, bind), rest, scope, bind)
+    store = scope.module.catalog.stores.get(first.name) if first.args is None and not first.wildcard else None
+    if store is not None and store.kind == "table" and not _shadowed(first, scope) and scope.module.table is not None:
+        read, left = scope.module.table((first, *rest), store, scope, bind)
+        return apply_steps(read, left, scope, bind)
+    if first.args is not None or first.wildcard:
+        steps: Sequence[ast.NameStep] = rest
+        if first.name.lower() == "current_evaluation_context":
+            value, left = _of_evaluation(first, rest, scope)
+            return apply_steps(value, left, scope, bind)
+        known = len(scope.calls)
+        target = _first_call(first, scope, bind)
+        if rest and isinstance(target, x.AggregateRef):
+            target, steps = bind_aggregate_method(target, rest, scope, bind, known)
+        return apply_steps(target, steps, scope, bind)
+    if rest:
+        stream = _stream_named(first.name, scope)
+        if stream is not None and first.index is None:
+            return _of_stream(stream, node, scope, bind)
+        if first.name == "context" and _property(first, scope) is None:
+            return _context_property(node, scope, bind)
+        outer = _from_outside(node, scope, bind)
+        if outer is not None:
+            return outer
+        static = _static_call(first, rest[0], scope, bind)
+        if static is not None:
+            return apply_steps(static, rest[1:], scope, bind)
+    return apply_steps(_first_name(first, scope, bind, rest), rest, scope, bind)
+
+
+def _dynamic(node: ast.Chain) -> ast.Chain:
+    """What follows a dynamic property is dynamic, too (Esper reference, section "Dynamic Event Properties")."""
+    start = next((number for number, step in enumerate(node.steps) if step.optional), len(node.steps))
+    if all(step.optional for step in node.steps[start:]):
+        return node
+    steps = (*node.steps[: start + 1], *(replace(s, optional=True) for s in node.steps[start + 1 :]))
+    return replace(node, steps=steps)
+
+
+def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
+    """Whether a stream, one around a subquery, too, or a property has the name of a table."""
+    if _stream_named(step.name, scope) is not None or _property(replace(step, index=None), scope) is not None:
+        return True
+    around = None if scope.outside is None else scope.outside.scope
+    return around is not None and step.index is None and _stream_named(step.name, around) is not None
+
+
+def _from_outside(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr | None:
+    """In a subquery: ``alias.property`` of a stream around it, or of a tag of its pattern; None for other names.
+
+    Its own properties come first, and columns of streams around it are always written with the name of the stream.
+    """
+    outside, first = scope.outside, node.steps[0]
+    if outside is None or first.index is not None or _property(first, scope) is not None:
+        return None
+    around = outside.scope
+    if first.name in (around.params or ()) or first.name in around.locals:
+        return outside.parameter(bind_chain(node, around, bind))
+    if _stream_named(first.name, around) is None:
+        tag = _property(first, around) if len(node.steps) > 1 else None
+        if tag is None or (tag.type.event is None and (tag.type.of is None or tag.type.of.event is None)):
+            return None
+    return outside.parameter(bind_chain(node, around, bind))
+
+
+JAVA_CLASSES = frozenset(name.partition(".")[0] for name in FUNCTIONS if "." in name and name[0].isupper())
+# what EPL has in place of some well-known methods of Java
+JAVA_ALTERNATIVES = {
+    "System.currentTimeMillis": "the time of the engine is current_timestamp",
+    "System.nanoTime": "the time of the engine is current_timestamp",
+    "String.format": "join texts with ||, or register a Python function",
+}
+
+
+def _without_package(steps: Sequence[ast.NameStep], scope: Scope) -> Sequence[ast.NameStep]:
+    """``java.lang.Math.abs(x)`` is ``Math.abs(x)``, unless `java` is a name of the statement's own."""
+    names = [step.name for step in steps[:2] if step.args is None and step.index is None]
+    if len(steps) < 4 or names != ["java", "lang"]:
+        return steps
+    known = _stream_named("java", scope) is not None or _property(steps[0], scope) is not None
+    return steps if known else steps[2:]
+
+
+def _refuse_java_call(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope) -> None:
+    """Report ``String.format(…)`` and ``com.acme.Tools.f(…)``: a method of a class that EPL does not know here."""
+    steps = [first, *rest]
+    at = next((i for i, step in enumerate(steps) if step.args is not None), 0)
+    if at == 0 or not steps[at - 1].name[:1].isupper() or any(step.index is not None for step in steps[:at]):
+        return
+    names = [step.name for step in steps[: at + 1]]
+    same = next((name for name in FUNCTIONS if name[0].isupper() and name.partition(".")[2] == names[-1]), None)
+    hint = JAVA_ALTERNATIVES.get(".".join(names[-2:]))
+    if hint is None and same is not None:
+        hint = f"did you mean `{same}`?"
+    elif hint is None:
+        hint = f"of Java's classes there are {', '.join(sorted(JAVA_CLASSES))}; for others register a Python function"
+    shown = ".".join(names)
+    scope.problems.fail("unknown-function", f"no function `{shown}`", first.span.to(steps[at].span), hint)
+
+
+def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr | None:
+    """``Math.abs(x)``; None when `first` is no class."""
+    if method.args is None or first.name not in JAVA_CLASSES or first.index is not None:
+        return None
+    row = FUNCTIONS.get(f"{first.name}.{method.name}")
+    if row is not None:
+        return call.bind_function(row, method, scope, bind)
+    names = [name for name in FUNCTIONS if name.startswith(f"{first.name}.")]
+    shown = f"{first.name}.{method.name}"
+    hint = JAVA_ALTERNATIVES.get(shown) or did_you_mean(shown, names)
+    scope.problems.fail("unknown-function", f"no function `{shown}`", first.span.to(method.span), hint)
+
+
+def _stream_named(name: str, scope: Scope) -> int | None:
+    streams = scope.streams if scope.params is None else ()
+    return next((i for i, stream in enumerate(streams) if stream.is_called(name)), None)
+
+
+def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
+    """A call, or the mapped property ``m('key')``."""
+    found = _property(step, scope)
+    if found is not None and found.type == t.MAP and step.args is not None and len(step.args) == 1:
+        return _map_entry(found, step.args[0], scope, bind)
+    if found is None and step.optional and scope.streams and len(step.args or ()) == 1:
+        dynamic = _unknown(step, scope)
+        return x.IndexAccess(t.OBJECT, dynamic, bind(step.args[0], scope), span=step.span) if step.args else dynamic
+    if step.name.lower() == "current_timestamp":
+        if step.args:
+            scope.problems.fail("wrong-parameter", "`current_timestamp` takes no parameters", step.span)
+        return x.CurrentTimestamp(t.LONG, span=step.span)
+    variable = scope.module.catalog.variables.get(step.name)
+    called = step.name.lower() in call.BUILT_IN_FUNCTIONS or step.name in scope.module.catalog.functions
+    if variable is not None and step.args == () and not called:  # recorded: accepted_leniencies
+        return _indexed(_variable(variable, step, scope), step, scope, bind)
+    return _indexed(call.bind_call(step, scope, bind), step, scope, bind)
+
+
+def _map_entry(target: x.BoundExpr, key: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
+    bound = bind(key, scope)
+    if bound.type not in (t.STRING, t.CHAR, ERROR):
+        scope.problems.fail("type-mismatch", f"the key must be a string, found {describe_type(bound.type)}", key.span)
+    return x.IndexAccess(t.OBJECT, target, bound, span=target.span.to(key.span))
+
+
+def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
+    """A property of one of the streams by its simple name."""
+    found: x.BoundExpr | None = None
+    streams = sorted(enumerate(scope.streams), key=lambda each: each[1].behind)
+    for position, stream in streams if scope.params is None else ():
+        type_ = stream.event_type.properties.get(step.name) if stream.event_type is not None else None
+        if type_ is None or (stream.behind and found is not None):
+            continue
+        if found is not None:
+            scope.problems.fail(
+                "ambiguous-property", f"`{step.name}` is a property of several streams", step.span, "prefix the stream"
+            )
+        found = x.Prop(type_, position, step.name, span=step.span)
+    return found
+
+
+def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[ast.NameStep]) -> x.BoundExpr:
+    more = bool(rest)
+    alias = scope.aliases.get(step.name)
+    if alias is not None and (not more or isinstance(alias, x.WindowValue)):
+        return alias
+    found = _property(step, scope)
+    if found is not None:
+        return _indexed(found, step, scope, bind)
+    if not step.escaped and step.name.lower() == "current_timestamp":
+        return x.CurrentTimestamp(t.LONG, span=step.span)
+    position = _stream_named(step.name, scope)
+    if position is not None:
+        return _indexed(_event(position, scope.streams[position], step), step, scope, bind)
+    correlated = scope.correlated.get(step.name)
+    if correlated is not None:
+        return _indexed(replace(correlated, span=step.span), step, scope, bind)
+    inserted = find_variant_property(step, scope)
+    if inserted is not None:
+        return _indexed(inserted, step, scope, bind)
+    outer = _from_outside(ast.Chain((step,), span=step.span), scope, bind)
+    if outer is not None:
+        return outer
+    variable = scope.module.catalog.variables.get(step.name)
+    if variable is not None:
+        return _indexed(_variable(variable, step, scope), step, scope, bind)
+    if step.optional and scope.streams:
+        return _indexed(_unknown(step, scope), step, scope, bind)
+    if scope.open_ or step.name in scope.module.dropped or any(s.event_type is None for s in scope.streams):
+        return error_expression(step.span)
+    _refuse_java_call(step, rest, scope)
+    names = [
+        *scope.property_names(),
+        *(s.alias or s.name for s in scope.streams if more),
+        *scope.aliases,
+        *scope.correlated,
+    ]
+    if scope.params is not None:
+        others = did_you_mean(step.name, scope.params) or "a declared expression sees its parameters and variables only"
+        scope.problems.fail("unknown-property", f"no parameter `{step.name}`", step.span, others)
+    names += scope.module.catalog.variables
+    what = "property or stream" if more else "property"
+    hint = _inside(step.name, scope) or _qualified(step.name, scope) or did_you_mean(step.name, names)
+    if hint is None and scope.no_aggregates == NO_FROM_CLAUSE:
+        hint = "write from and an event type behind the select list"
+    if hint is None and more and scope.no_aggregates == CONTEXT_DECLARATION and scope.correlated:
+        hint = f"what begins a partition is called {' or '.join(f'`{one}`' for one in scope.correlated)}"
+    if hint is None and builtin_type(step.name) is not None:
+        hint = f"to convert a value write cast(value, {step.name})"
+    if hint is None and step.name.lower() == "context" and scope.context is not None:
+        hint = "name one of its properties, such as context.id"
+    if hint is None:
+        hint = nearest_or_known_names(step.name, _names_in(scope, streams=more))
+    scope.problems.fail("unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, hint)
+
+
+def _names_in(scope: Scope, *, streams: bool) -> list[str]:
+    """What a name may be that stands alone; with `streams` those before a property, where there are such."""
+    if streams and scope.event_names():
+        return scope.event_names()
+    return [*_plain(scope.property_names()), *scope.correlated] or list(scope.module.catalog.variables)
+
+
+def _plain(names: Iterable[str]) -> list[str]:
+    """Without those that an engine adds to rows for itself."""
+    return [name for name in names if name[:1] not in ("$", " ")]
+
+
+def _unknown(step: ast.NameStep, scope: Scope) -> x.BoundExpr:
+    """A dynamic property that the event type does not declare."""
+    target = x.EventOf(_event_type_of(scope.streams[0]), 0, span=step.span)
+    return x.MemberAccess(t.OBJECT, target, step.name, span=step.span)
+
+
+def _inside(name: str, scope: Scope) -> str | None:
+    """Where `name` is a property of events within the events, as of the tags of a pattern."""
+    for stream in scope.streams:
+        for outer, type_ in (stream.event_type.properties if stream.event_type is not None else {}).items():
+            if type_.event is not None and name in (_members(type_, scope) or ()):
+                return f"did you mean `{outer}.{name}`?"
+    return None
+
+
+def _qualified(name: str, scope: Scope) -> str | None:
+    """Where `name` is a property of a stream around a subquery."""
+    for stream in () if scope.outside is None else scope.outside.scope.streams:
+        if stream.event_type is not None and name in stream.event_type.properties:
+            prefix = stream.alias or stream.name
+            return f"write `{prefix}.{name}`: a subquery names the streams around it" if prefix else None
+    return None
+
+
+def check_variable_context(variable: VariableType, step: ast.NameStep, scope: Scope) -> None:
+    """Errors: Refused (reported) for a variable of a context outside of its statements."""
+    own = None if scope.context is None else scope.context.name
+    if variable.context not in (None, own) and not scope.unknown_context:
+        hint = f"it is seen in statements that begin with `context {variable.context}`"
+        fact = f"`{step.name}` is a variable of context `{variable.context}`"
+        scope.problems.fail("wrong-context", fact, step.span, hint)
+
+
+def _variable(variable: VariableType, step: ast.NameStep, scope: Scope) -> x.BoundExpr:
+    check_variable_context(variable, step, scope)
+    scope.module.need("variable", variable.name)
+    if variable.known:
+        return x.Const(variable.type, variable.value, span=step.span)
+    return x.VariableRead(variable.type, variable.name, span=step.span)
+
+
+def _where(scope: Scope) -> str:
+    found = (s.event_type for s in scope.streams if s.event_type is not None and s.event_type.properties)
+    names = [f"`{each.name}`" for each in found if each.name != PATTERN_MATCH_TYPE]
+    return f" in {' or '.join(names)}" if names else ""
+
+
+def _event_type_of(stream: ScopeStream) -> Type:
+    return t.event_of(stream.event_type.name) if stream.event_type is not None else ERROR
+
+
+def _event(position: int, stream: ScopeStream, step: ast.NameStep) -> x.BoundExpr:
+    return x.EventOf(_event_type_of(stream), position, span=step.span)
+
+
+def _of_stream(position: int, node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
+    """``alias.property…`` or a method of the event."""
+    stream, step = scope.streams[position], node.steps[1]
+    if stream.event_type is None:
+        return error_expression(node.span)
+    type_ = stream.event_type.properties.get(step.name)
+    span = node.steps[0].span.to(step.span)
+    if type_ is None:
+        own = scope.streams[position].event_type
+        outer = own.properties.get(node.steps[0].name) if own is not None else None
+        if outer is not None:  # a property called like the stream: its members
+            target: x.BoundExpr = x.Prop(outer, position, node.steps[0].name, span=node.steps[0].span)
+        else:
+            target = _event(position, stream, node.steps[0])
+        return apply_steps(target, node.steps[1:], scope, bind)
+    found: x.BoundExpr = x.Prop(type_, position, step.name, span=span)
+    if step.args is not None:
+        if type_ != t.MAP or len(step.args) != 1:
+            scope.problems.fail("unknown-function", f"`{step.name}` is a property, not a method", step.span)
+        found = _map_entry(found, step.args[0], scope, bind)
+    else:
+        found = _indexed(found, step, scope, bind)
+    return apply_steps(found, node.steps[2:], scope, bind)
+
+
+def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
+    if scope.unknown_context:
+        return error_expression(node.span)
+    if scope.context is None:
+        name = f"`context.{node.steps[1].name}`"
+        fact, hint = f"{name} outside of a context", "begin the statement with `context NAME`"
+        if scope.no_aggregates == CONTEXT_DECLARATION:
+            fact = f"{name} in a declaration: it sees what belongs to its own level only"
+            hint = "compare in the filters of statements"
+        scope.problems.fail("unknown-property", fact, node.span, hint)
+    step = node.steps[1]
+    type_ = scope.context.properties.get(step.name)
+    if type_ is None or step.args is not None:
+        scope.problems.fail(
+            "unknown-property",
+            f"no property `{step.name}` in context `{scope.context.name}`",
+            step.span,
+            _context_hint(step.name, scope.context),
+        )
+    found = x.ContextProp(type_, step.name, span=node.steps[0].span.to(step.span))
+    return apply_steps(_indexed(found, step, scope, bind), node.steps[2:], scope, bind)
+
+
+def _of_evaluation(
+    first: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope
+) -> tuple[x.BoundExpr, Sequence[ast.NameStep]]:
+    """``current_evaluation_context().getStatementName()`` and the like, which tell of the statement, and what is left
+    of the chain; without a method all of it, named as the properties that the methods get.
+    """
+    step = rest[0] if rest else first
+    span = first.span.to(step.span)
+    found: dict[str, x.BoundExpr] = {
+        "contextPartitionId": x.Const(t.INT, -1, span=span),
+        "runtimeURI": x.Const(t.STRING, "default", span=span),
+        "statementName": x.Const(t.STRING, scope.module.statement, span=span),
+        "statementUserObject": x.Const(t.OBJECT, None, span=span),
+    }
+    if scope.context is not None:
+        found["contextPartitionId"] = x.ContextProp(t.INT, "id", span=span)
+    if first.args:
+        scope.problems.fail("wrong-parameter", f"`{first.name}` takes no parameters", first.span)
+    if not rest:
+        type_ = t.struct_of(tuple((name, value.type) for name, value in found.items()))
+        return x.StructOf(type_, tuple(found.items()), span=span), ()
+    getters = {f"get{name[0].upper()}{name[1:]}": value for name, value in found.items()}
+    value = found.get(step.name) if step.args is None else getters.get(step.name)
+    if value is None:
+        hint = did_you_mean(step.name, getters) or f"it has {', '.join(getters)}"
+        scope.problems.fail("unknown-function", f"no method `{step.name}` of the evaluation context", step.span, hint)
+    if step.args:
+        scope.problems.fail("wrong-parameter", f"`{step.name}` takes no parameters", step.span)
+    return value, rest[1:]
+
+
+def _context_hint(name: str, context: ContextType) -> str:
+    of_level = next((level.name for level in context.levels if name in level.properties), None)
+    if of_level is not None:
+        return f"did you mean `context.{of_level}.{name}`?"
+    return did_you_mean(name, context.properties) or f"it has {', '.join(context.properties)}"
+
+
+def apply_steps(target: x.BoundExpr, steps: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.BoundExpr:
+    """`target` followed by members and methods."""
+    length: x.BoundExpr | None = None  # of the interval that an event with timestamps is
+    for step in steps:
+        if target.type == ERROR:
+            return target
+        if not step.name:
+            target = _indexed(target, step, scope, bind)
+        elif step.args is not None:
+            dated = bind_date_method(target, length, step, scope, bind)
+            target, length = dated if dated is not None else (_method(target, step, scope, bind), None)
+        else:
+            target = _indexed(_member(target, step, scope), step, scope, bind)
+    return target
+
+
+def _members(type_: Type, scope: Scope) -> Mapping[str, Type] | None:
+    """The known members of a type; None if it has none."""
+    if type_.event is not None:
+        found = event_type_of(type_, scope)
+        return found.properties if found is not None else None
+    return dict(type_.fields) if type_.fields is not None else None
+
+
+def _member(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> x.BoundExpr:
+    span = target.span.to(step.span)
+    inserted = variant_property(target, step, scope)
+    if inserted is not None:
+        return inserted
+    members = _members(target.type, scope)
+    if members is not None and step.name in members:
+        if isinstance(target, x.EventOf):
+            return x.Prop(members[step.name], target.stream, step.name, span=span)
+        return x.MemberAccess(members[step.name], target, step.name, span=span)
+    if target.type == t.MAP or step.optional:
+        return x.MemberAccess(t.OBJECT, target, step.name, span=span)
+    hint = nearest_or_known_names(step.name, _plain(members or ()))
+    if target.type.of is not None and step.name in (_members(target.type.of, scope) or ()):
+        hint = f"it is an array: take one of its events, such as [0].{step.name} or lastOf().{step.name}"
+    owner = _shown(target.type)
+    if isinstance(target, x.ContextProp) and target.type.event is None:
+        owner = f"`context.{target.name}`"
+    scope.problems.fail("unknown-property", f"no property `{step.name}` in {owner}", step.span, hint)
+
+
+def _shown(type_: Type) -> str:
+    return f"`{type_.event}`" if type_.event is not None else describe_type(type_)
+
+
+def _indexed(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
+    if step.index is None or target.type == ERROR:
+        return target
+    if isinstance(step.index, ast.Tuple_):
+        scope.problems.fail("not-supported-yet", "not supported yet: several indexes", step.index.span)
+    index = bind(step.index, scope)
+    if index.type == ERROR:
+        return index
+    span = target.span.to(step.index.span)
+    if (target.type == t.MAP and index.type == t.STRING) or (step.optional and target.type == t.OBJECT):
+        return x.IndexAccess(t.OBJECT, target, index, span=span)
+    if target.type.of is None:
+        scope.problems.fail("type-mismatch", f"`{step.name}` is {describe_type(target.type)}, not an array", step.span)
+    if index.type not in (t.INT, t.SHORT, t.BYTE):
+        scope.problems.fail(
+            "type-mismatch", f"an array index must be an int, found {describe_type(index.type)}", step.index.span
+        )
+    return x.IndexAccess(target.type.of, target, index, span=span)
+
+
+def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
+    members = _members(target.type, scope)
+    if members is not None and members.get(step.name) == t.MAP and step.args is not None and len(step.args) == 1:
+        return _map_entry(_member(target, step, scope), step.args[0], scope, bind)
+    row = FUNCTIONS.get(f"string.{step.name}") if target.type in (t.STRING, t.CHAR) else None
+    if row is not None:
+        return _indexed(call.bind_function(row, step, scope, bind, receiver=target), step, scope, bind)
+    found = bind_method(target, step, scope, bind)
+    if found is not None:
+        return _indexed(found, step, scope, bind)
+    texts = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
+    hint = did_you_mean(step.name, texts) if target.type == t.STRING else method_hint(target, step)
+    scope.problems.fail(
+        "unknown-function", f"no method `{step.name}` for {describe_type(target.type)}", step.span, hint
+    )

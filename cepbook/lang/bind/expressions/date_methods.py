@@ -1,0 +1,253 @@
+"""Date-time methods and relations of intervals (Esper reference, chapter "EPL Reference: Date-Time Methods").
+
+An event with a start timestamp stands for it: ``e.plus(1 day)`` is that of the timestamp. In relations it is the whole
+interval up to the end timestamp, and keeps its length when it is moved: ``e.plus(1 day).before(f)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cepbook.errors import Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.arguments import ExpressionBinder
+from cepbook.lang.bind.expressions.method_call import resolve_method_form
+from cepbook.lang.bind.scope import ERROR, Scope, describe_type, error_expression
+from cepbook.lang.java.dates.chronology import (
+    Chronology,
+    EpochChronology,
+    InstantChronology,
+    LocalChronology,
+    ZonedChronology,
+)
+from cepbook.lang.java.dates.date_pattern import LETTERS_EXPLAINED, DatePatternError, parse_date_pattern
+from cepbook.lang.java.dates.fields import FIELDS
+from cepbook.lang.java.dates.units import MONTHS, ORDER
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.registry.methods import MethodRow, methods_named
+from cepbook.lang.registry.methods.datetime import DISTANCE_RELATIONS, INTERVAL_RELATIONS
+from cepbook.lang.registry.methods.method_row import CallTypes, MethodParameter
+from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+_POINT = x.Const(t.LONG, 0)  # the length of a moment
+_ROUNDING = ("roundFloor", "roundCeiling", "roundHalf")
+
+
+def bind_date_method(
+    target: x.BoundExpr, length: x.BoundExpr | None, step: ast.NameStep, scope: Scope, bind: ExpressionBinder
+) -> tuple[x.BoundExpr, x.BoundExpr | None] | None:
+    """``target.step(…)`` and the length of the interval that it is; None where this is no such method.
+
+    `length` is that of `target` if it came from an event. Raises Refused (reported).
+    """
+    rows = [row for row in methods_named(step.name) if row.forms[0].receivers == ("date",)]
+    event = event_type_of(target.type, scope)
+    if not rows or not (event is not None or target.type in (t.LONG, *t.DATETIMES)):
+        return None
+    (row,) = rows
+    if event is not None:
+        target, length = _interval(target, event, scope)
+    if step.wildcard or step.distinct or step.named:
+        scope.problems.fail("wrong-parameter", f"`{row.short}` takes plain values only", step.span)
+    form = resolve_method_form(row, row.forms, step, scope)
+    relation = row.name in INTERVAL_RELATIONS
+    args: list[x.BoundExpr] = []
+    if relation:
+        args += [] if row.short == "between" else [length or _POINT]
+    else:
+        args.append(x.Const(t.CHRONOLOGY, chronology_of(target.type, scope)))
+    reader = _Reader(row, target, scope, bind)
+    for parameter, node in zip(form.parameters, step.args or (), strict=True):
+        args += reader.read(parameter, node)
+    if any(arg.type == ERROR for arg in args):
+        return error_expression(step.span), None
+    type_ = row.result(CallTypes(target.type, t.OBJECT, ()))
+    receiver = to_clock_time(target, scope) if relation else target
+    found = x.MethodCall(type_, row.name, receiver, tuple(args), span=target.span.to(step.span))
+    return found, length if row.result(CallTypes(target.type, t.OBJECT, ())) == target.type else None
+
+
+def event_type_of(type_: Type, scope: Scope) -> EventType | None:
+    """The event type of an event, in the catalog or of one of the streams."""
+    if type_.event is None:
+        return None
+    for stream in scope.streams:  # derived events are not in the catalog
+        if stream.event_type is not None and stream.event_type.name == type_.event:
+            return stream.event_type
+    return scope.module.catalog.event_types.get(type_.event)
+
+
+def chronology_of(type_: Type, scope: Scope) -> Chronology:
+    """How values of the type are read."""
+    options = scope.module.options
+    if type_ == t.LONG:
+        return EpochChronology(1_000_000 if options.microseconds else 1000, zone=options.time_zone)
+    if type_ == t.TIMESTAMP:
+        return InstantChronology(zone=options.time_zone)
+    if type_ == t.LOCALDATETIME:
+        return LocalChronology(iso=True, zone=options.time_zone)
+    return ZonedChronology(iso=type_ == t.ZONEDDATETIME, zone=options.time_zone)
+
+
+def to_clock_time(e: x.BoundExpr, scope: Scope) -> x.BoundExpr:
+    """`e` in units of the clock since 1970 UTC."""
+    if e.type == t.LONG:
+        return e
+    of = x.Const(t.CHRONOLOGY, chronology_of(e.type, scope))
+    found: x.BoundExpr = x.MethodCall(t.LONG, "datetime.toMillisec", e, (of,), span=e.span)
+    if scope.module.options.microseconds:
+        found = x.Arith(t.LONG, "*", found, x.Const(t.LONG, 1000), span=e.span)
+    return found
+
+
+def _interval(e: x.BoundExpr, type_: EventType, scope: Scope) -> tuple[x.BoundExpr, x.BoundExpr]:
+    """Start and length of the interval that an event is. Raises Refused (reported) for one without timestamps."""
+    if type_.time_property is None:
+        hint = f"create schema {type_.name}(…) starttimestamp NAME"
+        scope.problems.fail("wrong-parameter", f"`{type_.name}` has no start timestamp", e.span, hint)
+    for name in (type_.time_property, type_.end_time_property or type_.time_property):
+        of = type_.properties[name]
+        if of not in (t.LONG, *t.DATETIMES):  # of types from Python
+            fact = f"the timestamp `{name}` of `{type_.name}` is {describe_type(of)}, not a long or a date-time"
+            scope.problems.fail("type-mismatch", fact, e.span)
+    start = _member(e, type_, type_.time_property)
+    if type_.end_time_property is None:
+        return start, _POINT
+    end = _member(e, type_, type_.end_time_property)
+    return start, x.Arith(t.LONG, "-", to_clock_time(end, scope), to_clock_time(start, scope), span=e.span)
+
+
+def _member(e: x.BoundExpr, type_: EventType, name: str) -> x.BoundExpr:
+    of = type_.properties[name]
+    return (
+        x.Prop(of, e.stream, name, span=e.span)
+        if isinstance(e, x.EventOf)
+        else x.MemberAccess(of, e, name, span=e.span)
+    )
+
+
+class _Reader:
+    """Binds the arguments of one call; each becomes one argument of the row's function, or several."""
+
+    def __init__(self, row: MethodRow, target: x.BoundExpr, scope: Scope, bind: ExpressionBinder) -> None:
+        self.row, self.target, self.scope, self.bind = row, target, scope, bind
+
+    def read(self, parameter: MethodParameter, node: ast.Expr) -> Sequence[x.BoundExpr]:
+        """Raises Refused (reported)."""
+        if parameter.kind == "period" and isinstance(node, ast.TimePeriod):
+            return self._period(node)
+        bound = self.bind(node, self.scope)
+        if bound.type == ERROR:
+            return (bound,)
+        if parameter.kind == "field":
+            return (self._field(bound),)
+        if parameter.kind in ("moment", "interval"):
+            return self._moment(bound, parameter.kind == "interval")
+        if parameter.kind == "pattern":
+            check_date_pattern(bound, f"the pattern of `{self.row.short}`", self.target.type in _ISO, self.scope)
+            return (bound,)
+        if parameter.kind == "span":
+            return (self._span(bound),)
+        if parameter.kind == "period":
+            wanted = "a time period or milliseconds"
+            return x.Const(t.CHRONOLOGY, ("number",)), self._typed(bound, t.is_numeric(bound.type), parameter, wanted)
+        if parameter.kind == "whole":
+            return (self._typed(bound, t.is_integral(bound.type), parameter, "an int"),)
+        return (self._typed(bound, bound.type == t.BOOLEAN, parameter, "boolean"),)
+
+    def _typed(self, bound: x.BoundExpr, fits: bool, parameter: MethodParameter, wanted: str) -> x.BoundExpr:
+        if not fits and bound.type != t.NULL:
+            fact = f"the {parameter.name} of `{self.row.short}` must be {wanted}, found {describe_type(bound.type)}"
+            self.scope.problems.fail("type-mismatch", fact, bound.span)
+        return bound
+
+    def _field(self, bound: x.BoundExpr) -> x.BoundExpr:
+        known = "one of 'msec', 'sec', 'min', 'hour', 'day', 'week', 'month', 'year'"
+        if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
+            fact = f"the field of `{self.row.short}` must be a constant text"
+            self.scope.problems.fail("wrong-parameter", fact, bound.span, known)
+        found = FIELDS.get(bound.value.strip().lower())
+        if found is None:
+            self.scope.problems.fail("wrong-parameter", f"no field '{bound.value}' of dates", bound.span, known)
+        if found == "week" and self.row.short in _ROUNDING:
+            self.scope.problems.fail("wrong-parameter", f"`{self.row.short}` does not round to weeks", bound.span)
+        return x.Const(t.STRING, found, span=bound.span)
+
+    def _moment(self, bound: x.BoundExpr, whole: bool) -> Sequence[x.BoundExpr]:
+        event = event_type_of(bound.type, self.scope)
+        if event is not None:
+            start, length = _interval(bound, event, self.scope)
+            return (to_clock_time(start, self.scope), length) if whole else (to_clock_time(start, self.scope),)
+        if bound.type == t.NULL or bound.type in (t.LONG, *t.DATETIMES):
+            found = bound if bound.type == t.NULL else to_clock_time(bound, self.scope)
+            return (found, _POINT) if whole else (found,)
+        advice = "write 5L, or cast it: cast(…, long)" if bound.type in (t.INT, t.SHORT, t.BYTE) else None
+        fact = f"`{self.row.short}` needs a date-time or a long, found {describe_type(bound.type)}"
+        self.scope.problems.fail("type-mismatch", fact, bound.span, advice)
+
+    def _span(self, bound: x.BoundExpr) -> x.BoundExpr:
+        """A threshold in units of the clock; months are those after the start."""
+        if not t.is_numeric(bound.type) and bound.type != t.NULL:
+            fact = (
+                f"the threshold of `{self.row.short}` must be a time period or a number, found "
+                f"{describe_type(bound.type)}"
+            )
+            self.scope.problems.fail("type-mismatch", fact, bound.span, "such as 10 sec")
+        if not isinstance(bound, x.Period):
+            found = fold_expr(bound)
+        elif bound.months is None:
+            found = fold_expr(bound.millis) if bound.millis is not None else x.Const(t.LONG, 0, span=bound.span)
+        else:
+            start = to_clock_time(self.target, self.scope)
+            of = x.Const(t.CHRONOLOGY, chronology_of(t.LONG, self.scope))
+            moved = x.MethodCall(
+                t.LONG, "datetime.plus", start, (of, x.Const(t.CHRONOLOGY, ("month",)), bound.months), span=bound.span
+            )
+            found = x.Arith(t.LONG, "-", moved, start, span=bound.span)
+            if bound.millis is not None:
+                found = x.Arith(t.LONG, "+", found, bound.millis, span=bound.span)
+        negative = isinstance(found, x.Const) and isinstance(found.value, (int, float)) and found.value < 0
+        if negative and self.row.short in DISTANCE_RELATIONS:
+            fact = f"the threshold of `{self.row.short}` must not be negative"
+            self.scope.problems.fail("wrong-parameter", fact, bound.span)
+        return found
+
+    def _period(self, node: ast.TimePeriod) -> Sequence[x.BoundExpr]:
+        """The units of a time period and how many of each: they are added one after the other."""
+        units = tuple(unit for _, unit in node.parts)
+        positions = [ORDER.index(unit) for unit in units]
+        if positions != sorted(set(positions)):
+            fact = "units of a time period go from large to small, each once"
+            self.scope.problems.fail("wrong-parameter", fact, node.span)
+        amounts = [self.bind(amount, self.scope) for amount, _ in node.parts]
+        for amount, unit in zip(amounts, units, strict=True):
+            if amount.type == ERROR:
+                return (amount,)
+            if not t.is_numeric(amount.type) and amount.type != t.NULL:
+                fact = f"the number of {unit}s is {describe_type(amount.type)}"
+                self.scope.problems.fail("type-mismatch", fact, amount.span)
+            if unit in MONTHS and not t.is_integral(amount.type) and amount.type != t.NULL:
+                fact = "the number of years and months must be whole"
+                self.scope.problems.fail("type-mismatch", fact, amount.span)
+        return x.Const(t.CHRONOLOGY, units), *amounts
+
+
+_ISO = (t.LOCALDATETIME, t.ZONEDDATETIME, t.LOCALDATE, t.LOCALTIME)
+
+
+def check_date_pattern(bound: x.BoundExpr, what: str, iso: bool, scope: Scope) -> None:
+    """Reports a pattern of dates that is none."""
+    if bound.type not in (t.STRING, t.NULL):
+        scope.problems.fail("type-mismatch", f"{what} must be a string, found {describe_type(bound.type)}", bound.span)
+    if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
+        return
+    try:
+        parse_date_pattern(bound.value, iso)
+    except DatePatternError as error:
+        span = bound.span
+        if span.end - span.start == len(bound.value) + 2:  # a text without escapes: show the very letter
+            span = Span(span.start + 1 + error.at, span.start + 2 + error.at)
+        scope.problems.fail("wrong-parameter", f"{what} is no pattern of dates: {error}", span, LETTERS_EXPLAINED)

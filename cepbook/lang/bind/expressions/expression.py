@@ -1,0 +1,462 @@
+"""Binding of expressions: every name resolved, every operator typed (Esper reference, chapters Expressions, Operators).
+
+A part that is wrong is reported once and becomes an expression of type ERROR, which every operator accepts silently.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cepbook.errors import Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.coercion import (
+    TEXT_TYPES,
+    UNTYPED,
+    coerce,
+    common_type,
+    comparable,
+    comparable_operands,
+    orderable,
+)
+from cepbook.lang.bind.expressions import chain
+from cepbook.lang.bind.expressions.cast import bind_cast, bind_type_name
+from cepbook.lang.bind.expressions.new_array import bind_new_array
+from cepbook.lang.bind.expressions.time_period import bind_period
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, builtin_type, describe_type, error_expression
+from cepbook.lang.java.character_classes import UnknownCharacterClass, to_python_pattern
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.nodes import SubqueryForm
+from cepbook.lang.registry.methods import is_enumeration_method
+from cepbook.lang.rewrite.expressions import fold_expr_node
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+
+def bind_expr(node: ast.Expr, scope: Scope) -> x.BoundExpr:
+    """The bound form of `node`; of type ERROR when something in it was reported."""
+    rule = _RULES.get(type(node))
+    try:
+        if rule is None:
+            scope.problems.fail("wrong-parameter", f"{type(node).__name__.lower()} has no meaning here", node.span)
+        return rule(node, scope)
+    except AlreadyReported:
+        return error_expression(node.span)
+
+
+def bind_condition(node: ast.Expr, scope: Scope, where: str) -> x.BoundExpr:
+    """A boolean expression; `where` names the clause in the diagnostic."""
+    bound = bind_expr(node, scope)
+    if bound.type not in (t.BOOLEAN, ERROR) and not _untyped_call(bound):
+        fact = f"{where} must be boolean, found {describe_type(bound.type)}"
+        scope.problems.add("type-mismatch", fact, node.span, "write a comparison, such as x > 0")
+        return error_expression(node.span)
+    return bound
+
+
+def _untyped_call(e: x.BoundExpr) -> bool:
+    return isinstance(e, x.UserCall) and e.type == t.OBJECT
+
+
+def _literal(node: ast.Literal, scope: Scope) -> x.BoundExpr:
+    return x.Const(t.NULL if node.type == "null" else t.BY_NAME[node.type], node.value, span=node.span)
+
+
+def _parameter(node: ast.Parameter, scope: Scope) -> x.BoundExpr:
+    shown = f"`:{node.name}`" if isinstance(node.name, str) else "the parameter `?`"
+    scope.problems.fail("unknown-parameter", f"{shown} has no value", node.span, "give it one: parameters={…}")
+
+
+def _unary(node: ast.Unary, scope: Scope) -> x.BoundExpr:
+    operand = bind_expr(node.operand, scope)
+    if node.op == "not":
+        _need(operand, t.BOOLEAN, "`not`", scope)
+        return x.LogicalNot(t.BOOLEAN, operand, span=node.span)
+    if not _numeric(operand):
+        scope.problems.fail(
+            "type-mismatch", f"unary `{node.op}` is not defined for {describe_type(operand.type)}", node.span
+        )
+    if node.op == "+" or operand.type == ERROR:
+        return operand
+    type_ = t.INT if operand.type in (t.BYTE, t.SHORT) else operand.type
+    return fold_expr_node(x.Negate(type_, operand, span=node.span))
+
+
+def _need(operand: x.BoundExpr, type_: Type, what: str, scope: Scope) -> None:
+    if operand.type not in (type_, ERROR) and not _untyped_call(operand):
+        scope.problems.fail(
+            "type-mismatch", f"{what} needs {type_} operands, found {describe_type(operand.type)}", operand.span
+        )
+
+
+def _numeric(e: x.BoundExpr) -> bool:
+    return e.type == ERROR or t.is_numeric(e.type)
+
+
+def _binary(node: ast.Binary, scope: Scope) -> x.BoundExpr:
+    later = [node]
+    while isinstance(later[-1].left, ast.Binary):  # a loop, because a long sum is a deep tree
+        later.append(later[-1].left)
+    left = bind_expr(later[-1].left, scope)
+    for each in reversed(later):
+        try:
+            left = _operation(each, left, bind_expr(each.right, scope), scope)
+        except AlreadyReported:
+            left = error_expression(each.span)
+    return left
+
+
+def _operation(node: ast.Binary, left: x.BoundExpr, right: x.BoundExpr, scope: Scope) -> x.BoundExpr:
+    if node.op == "||":
+        return _concat(node, left, right, scope)
+    if ERROR in (left.type, right.type):
+        return error_expression(node.span)
+    type_ = _arithmetic_type(node.op, left.type, right.type, scope)
+    if type_ is None:
+        hint = "use || to join strings" if node.op == "+" and t.STRING in (left.type, right.type) else None
+        hint = "cast it: cast(…, double)" if t.OBJECT in (left.type, right.type) else hint
+        if node.op in "&|^" and t.is_integral(left.type) and t.is_integral(right.type):
+            hint = "both sides need the same type: cast one of them (a literal is long with an L behind it)"
+        hint = None if scope.module.only_functions else hint
+        scope.problems.fail(
+            "type-mismatch",
+            f"`{node.op}` is not defined for {describe_type(left.type)} and {describe_type(right.type)}",
+            node.span,
+            hint,
+        )
+    if type_ == t.BIGDECIMAL:
+        left, right = coerce(left, type_), coerce(right, type_)
+    return x.Arith(type_, node.op, left, right, span=node.span)
+
+
+def _arithmetic_type(op: str, left: Type, right: Type, scope: Scope) -> Type | None:
+    if op in "&|^":
+        if left == right == t.BOOLEAN:
+            return t.BOOLEAN
+        return left if left == right and t.is_integral(left) else None
+    if not (t.is_numeric(left) and t.is_numeric(right)):
+        return None
+    type_ = t.arithmetic_type(left, right)
+    if op != "/" or type_ == t.BIGDECIMAL:
+        return type_
+    if t.is_integral(type_):
+        return type_ if scope.module.options.integer_division else t.DOUBLE
+    return t.DOUBLE
+
+
+def _concat(node: ast.Binary, left: x.BoundExpr, right: x.BoundExpr, scope: Scope) -> x.BoundExpr:
+    for operand in (left, right):
+        if operand.type not in (*TEXT_TYPES, ERROR) and not _untyped_call(operand):
+            scope.problems.fail(
+                "type-mismatch",
+                f"`||` needs string operands, found {describe_type(operand.type)}",
+                operand.span,
+                "cast it: cast(…, string)",
+            )
+    parts: list[x.BoundExpr] = []
+    for operand in (left, right):
+        parts.extend(operand.operands if isinstance(operand, x.Concat) else (operand,))
+    return x.Concat(t.STRING, tuple(parts), span=node.span)
+
+
+def _logical(node: ast.Logical, scope: Scope) -> x.BoundExpr:
+    operands = tuple(bind_expr(o, scope) for o in node.operands)
+    for operand in operands:
+        _need(operand, t.BOOLEAN, f"`{node.op}`", scope)
+    return x.Logic(t.BOOLEAN, node.op, operands, span=node.span)
+
+
+def _compare(node: ast.Compare, scope: Scope) -> x.BoundExpr:
+    left, right = bind_expr(node.left, scope), bind_expr(node.right, scope)
+    _check_comparison(node.op, left, right, node.span, scope)
+    left, right = comparable_operands(left, right)
+    if node.op in ("is", "is not"):
+        return x.Is(t.BOOLEAN, left, right, node.op == "is not", span=node.span)
+    return x.ComparisonExpr(t.BOOLEAN, node.op, left, right, span=node.span)
+
+
+def _check_comparison(op: str, left: x.BoundExpr, right: x.BoundExpr, span: Span, scope: Scope) -> None:
+    relational = op in ("<", "<=", ">", ">=")
+    if not (comparable(left.type, right.type) and (not relational or orderable(left.type, right.type))):
+        fact = f"`{op}` does not compare {describe_type(left.type)} with {describe_type(right.type)}"
+        hint = None if scope.module.only_functions else _of_dates(left, right) or _of_dates(right, left)
+        scope.problems.fail("type-mismatch", fact, span, hint or _alike_hint(left.type, right.type, scope))
+
+
+def _of_dates(time: x.BoundExpr, text: x.BoundExpr) -> str | None:
+    """What to write where a time in ms is compared with a date that stands in quotes."""
+    if time.type != t.LONG or not isinstance(text, x.Const) or not isinstance(text.value, str):
+        return None
+    found = re.fullmatch(r"\d{4}-\d\d-\d\d(T\d.*| \d\d:\d\d(:\d\d)?)?", text.value)
+    if found is None:
+        return None
+    pattern = "iso" if "T" in text.value else "yyyy-MM-dd HH:mm:ss"[: len(text.value)]
+    return f"a time is a number of ms: cast('{text.value}', long, dateformat: '{pattern}')"
+
+
+def _alike_hint(left: Type, right: Type, scope: Scope) -> str | None:
+    """How values of two types come to be compared."""
+    if left == right or t.MAP in (left, right):
+        return None
+    if any(each.event is not None or each.of is not None or each.fields is not None for each in (left, right)):
+        return "values of one type are compared: name a property, or one of the values"
+    name = describe_type(right if left == t.STRING else left)
+    return "values of one type are compared" + ("" if scope.module.only_functions else f": cast(value, {name})")
+
+
+def _quantified(node: ast.QuantifiedCompare, scope: Scope) -> x.BoundExpr:
+    left = bind_expr(node.left, scope)
+    if isinstance(node.operands[0], ast.Subquery):
+        return _asked(node.operands[0].select, node.quantifier, left, node.op, node.span, scope)
+    options = tuple(bind_expr(o, scope) for o in node.operands)
+    for option in options:
+        element = x.Const(option.type.of, None) if option.type.of is not None and left.type.of is None else option
+        _check_comparison(node.op, left, element, option.span, scope)
+    orders = node.op not in ("=", "!=")
+    if orders and node.quantifier == "all" and any(isinstance(o, x.Const) and o.value is None for o in options):
+        return x.Const(t.BOOLEAN, None, span=node.span)
+    args = (x.Const(t.STRING, node.op, span=node.span), left, *options)
+    return x.FunctionCall(t.BOOLEAN, f"quantified {node.quantifier}", args, span=node.span)
+
+
+def _between(node: ast.Between, scope: Scope) -> x.BoundExpr:
+    operand, low, high = (bind_expr(e, scope) for e in (node.operand, node.low, node.high))
+    _check_range(operand, (low, high), node.span, scope)
+    return x.RangeTest(t.BOOLEAN, operand, low, high, True, True, False, node.negated, span=node.span)
+
+
+def _check_range(operand: x.BoundExpr, bounds: Sequence[x.BoundExpr], span: Span, scope: Scope) -> None:
+    for bound in bounds:
+        if not orderable(operand.type, bound.type):
+            scope.problems.fail(
+                "type-mismatch",
+                f"a range of {describe_type(bound.type)} does not apply to {describe_type(operand.type)}",
+                span,
+            )
+    if not orderable(bounds[0].type, bounds[1].type):
+        scope.problems.fail(
+            "type-mismatch",
+            f"a range cannot go from {describe_type(bounds[0].type)} to {describe_type(bounds[1].type)}",
+            span,
+        )
+
+
+def _in(node: ast.In, scope: Scope) -> x.BoundExpr:
+    operand = bind_expr(node.operand, scope)
+    options = tuple(bind_expr(o, scope) for o in node.operands)
+    if node.range_ is not None:
+        _check_range(operand, options, node.span, scope)
+        low, high = options
+        include_low, include_high = node.range_[0] == "[", node.range_[-1] == "]"
+        return x.RangeTest(
+            t.BOOLEAN, operand, low, high, include_low, include_high, False, node.negated, span=node.span
+        )
+    for option in options:
+        type_ = option.type.of if option.type.of is not None and operand.type.of is None else option.type
+        if not comparable(operand.type, type_):
+            fact = f"`in` does not compare {describe_type(operand.type)} with {describe_type(type_)}"
+            scope.problems.add("type-mismatch", fact, option.span, _alike_hint(operand.type, type_, scope))
+    return x.InList(t.BOOLEAN, operand, options, node.negated, span=node.span)
+
+
+def _like(node: ast.Like, scope: Scope) -> x.BoundExpr:
+    word = "regexp" if node.regexp else "like"
+    operand, pattern = bind_expr(node.operand, scope), bind_expr(node.pattern, scope)
+    escape = bind_expr(node.escape, scope) if node.escape is not None else None
+    if operand.type not in (*TEXT_TYPES, *UNTYPED) and not t.is_numeric(operand.type):
+        scope.problems.fail(
+            "type-mismatch", f"`{word}` needs a string or a number, found {describe_type(operand.type)}", operand.span
+        )
+    for text in (pattern, escape):
+        if text is escape and isinstance(text, x.Const) and text.value is None:
+            scope.problems.fail("wrong-parameter", f"the escape character of `{word}` is null", text.span)
+        if text is not None and text.type not in (*TEXT_TYPES, *UNTYPED):
+            scope.problems.fail(
+                "type-mismatch",
+                f"the pattern of `{word}` must be a string, found {describe_type(text.type)}",
+                text.span,
+            )
+    if node.regexp and isinstance(pattern, x.Const):
+        _check_regexp(str(pattern.value), pattern.span, scope)
+    if operand.type not in (*TEXT_TYPES, *UNTYPED):
+        operand = x.Convert(t.STRING, operand, span=operand.span)
+    return x.StringMatch(t.BOOLEAN, operand, pattern, escape, node.regexp, node.negated, span=node.span)
+
+
+def _check_regexp(pattern: str, span: Span, scope: Scope) -> None:
+    """Refuses a constant pattern here rather than at every event."""
+    try:
+        re.compile(to_python_pattern(pattern))
+    except UnknownCharacterClass as unknown:
+        scope.problems.unsupported(str(unknown), span)
+    except re.error as error:
+        scope.problems.add("wrong-parameter", f"`{pattern}` is not a regular expression: {error}", span)
+
+
+def _case(node: ast.Case, scope: Scope) -> x.BoundExpr:
+    branches: list[tuple[x.BoundExpr, x.BoundExpr]] = []
+    operand = bind_expr(node.operand, scope) if node.operand is not None else None
+    for when, then in node.branches:
+        if operand is None:
+            condition = bind_condition(when, scope, "the condition of `when`")
+        else:
+            value = bind_expr(when, scope)
+            _check_comparison("=", operand, value, when.span, scope)
+            condition = x.Is(t.BOOLEAN, *comparable_operands(operand, value), False, span=when.span)
+        branches.append((condition, bind_expr(then, scope)))
+    default = bind_expr(node.default, scope) if node.default is not None else _empty(branches, node.span)
+    results = [value for _, value in branches] + ([default] if default is not None else [])
+    type_ = common_type([r.type for r in results])
+    if type_ is None:
+        names = ", ".join(dict.fromkeys(describe_type(r.type) for r in results))
+        scope.problems.fail("type-mismatch", f"the results of `case` have no common type: {names}", node.span)
+    return x.CaseWhen(
+        type_,
+        tuple((condition, coerce(value, type_)) for condition, value in branches),
+        coerce(default, type_) if default is not None else None,
+        span=node.span,
+    )
+
+
+def _empty(branches: Sequence[tuple[x.BoundExpr, x.BoundExpr]], span: Span) -> x.BoundExpr | None:
+    """What ``case`` without else gives where its results are structs: one with null columns."""
+    fields = branches[0][1].type.fields
+    if fields is None:
+        return None
+    return x.StructOf(branches[0][1].type, tuple((n, x.Const(t.NULL, None)) for n, _ in fields), span=span)
+
+
+def _array(node: ast.ArrayLiteral, scope: Scope) -> x.BoundExpr:
+    elements = tuple(bind_expr(e, scope) for e in node.elements)
+    type_ = common_type([e.type for e in elements]) or t.OBJECT
+    if type_ == ERROR:
+        return error_expression(node.span)
+    return x.ArrayOf(t.array_of(type_), tuple(coerce(e, type_) for e in elements), span=node.span)
+
+
+def _struct(node: ast.NewStruct, scope: Scope) -> x.BoundExpr:
+    columns: dict[str, x.BoundExpr] = {}
+    for name, value in node.columns:
+        if name in columns:
+            scope.problems.fail("duplicate-name", f"column `{name}` occurs twice", node.span)
+        source = value if value is not None else ast.Chain((ast.NameStep(name, span=node.span),), span=node.span)
+        columns[name] = bind_expr(source, scope)
+    type_ = t.struct_of(tuple((name, value.type) for name, value in columns.items()))
+    return x.StructOf(type_, tuple(columns.items()), span=node.span)
+
+
+def _cast(node: ast.Cast, scope: Scope) -> x.BoundExpr:
+    return bind_cast(node, scope, bind_expr)
+
+
+# What of EPL's types a class or interface of Java stands for
+_JAVA_INTERFACES = {
+    "number": t.NUMERIC,
+    "charsequence": (t.STRING,),
+    "comparable": (*t.NUMERIC, *TEXT_TYPES, t.BOOLEAN, *t.DATES),
+}
+
+
+def _type_test(node: ast.TypeTest, scope: Scope) -> x.BoundExpr:
+    operand = bind_expr(node.operand, scope)
+    types: list[Type] = []
+    for name in node.type_names:
+        implementing = _JAVA_INTERFACES.get(name.lower().removeprefix("java.lang."))
+        if implementing is not None:
+            types.extend(implementing)
+        elif builtin_type(name) is not None or name in scope.module.catalog.event_types or "." not in name:
+            types.append(bind_type_name(name, scope, node.span))
+    if operand.type == t.OBJECT:
+        return x.InstanceOf(t.BOOLEAN, operand, tuple(types), span=node.span)
+    if operand.type in types or t.OBJECT in types or _subtype_test(operand.type, types, scope):
+        return x.Is(t.BOOLEAN, operand, x.Const(t.NULL, None), True, span=node.span)
+    return x.Const(t.BOOLEAN, False, span=node.span)
+
+
+def _subtype_test(type_: Type, types: Sequence[Type], scope: Scope) -> bool:
+    if type_.event is None:
+        return False
+    return any(o.event is not None and scope.module.catalog.is_a(type_.event, o.event) for o in types)
+
+
+def _period(node: ast.TimePeriod, scope: Scope) -> x.BoundExpr:
+    parts = tuple((bind_expr(amount, scope), unit) for amount, unit in node.parts)
+    return bind_period(parts, node.span, scope)
+
+
+def _chain(node: ast.Chain, scope: Scope) -> x.BoundExpr:
+    return chain.bind_chain(node, scope, bind_expr)
+
+
+def _member(node: ast.Member, scope: Scope) -> x.BoundExpr:
+    first = node.steps[0]
+    if isinstance(node.target, ast.Subquery) and first.args is not None and is_enumeration_method(first.name):
+        target = _asked(node.target.select, "list", None, "", node.target.span, scope)
+    else:
+        target = bind_expr(node.target, scope)
+    return chain.apply_steps(target, node.steps, scope, bind_expr)
+
+
+def _subquery(node: ast.Subquery, scope: Scope) -> x.BoundExpr:
+    return _asked(node.select, "exists" if node.exists else "value", None, "", node.span, scope)
+
+
+def _in_subquery(node: ast.InSubquery, scope: Scope) -> x.BoundExpr:
+    found = _asked(node.select, "any", bind_expr(node.operand, scope), "=", node.span, scope)
+    return x.LogicalNot(t.BOOLEAN, found, span=node.span) if node.negated else found
+
+
+def _asked(
+    node: ast.Select, form: SubqueryForm, left: x.BoundExpr | None, op: str, span: Span, scope: Scope
+) -> x.BoundExpr:
+    """A subquery, compared by `op` with `left` if there is one."""
+    bind = scope.module.subquery
+    assert bind is not None
+    found = bind(node, form, left, op, span, scope)
+    return error_expression(span) if left is not None and left.type == ERROR else found
+
+
+def _unsupported(what: str) -> Callable[[Any, Scope], x.BoundExpr]:
+    def refuse(node: ast.Expr, scope: Scope) -> x.BoundExpr:
+        scope.problems.unsupported(what, node.span)
+        raise AlreadyReported(what)
+
+    return refuse
+
+
+def _star(node: ast.Star, scope: Scope) -> x.BoundExpr:
+    scope.problems.fail("wrong-parameter", "`*` is not an expression", node.span)
+
+
+def _lambda(node: ast.Lambda, scope: Scope) -> x.BoundExpr:
+    hint = "methods of arrays take one, such as where(x => x.price > 10)"
+    scope.problems.fail("wrong-parameter", "a lambda stands here where a value is needed", node.span, hint)
+
+
+_RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.BoundExpr]] = {
+    ast.Literal: _literal,
+    ast.Parameter: _parameter,
+    ast.Chain: _chain,
+    ast.Member: _member,
+    ast.Unary: _unary,
+    ast.Binary: _binary,
+    ast.Logical: _logical,
+    ast.Compare: _compare,
+    ast.QuantifiedCompare: _quantified,
+    ast.Between: _between,
+    ast.In: _in,
+    ast.Like: _like,
+    ast.Case: _case,
+    ast.ArrayLiteral: _array,
+    ast.NewStruct: _struct,
+    ast.NewInstance: lambda node, scope: bind_new_array(node, scope, bind_expr),
+    ast.Cast: _cast,
+    ast.TypeTest: _type_test,
+    ast.Lambda: _lambda,
+    ast.TimePeriod: _period,
+    ast.Subquery: _subquery,
+    ast.InSubquery: _in_subquery,
+    ast.Star: _star,
+    ast.SortKey: _unsupported("sort orders as parameters"),
+}

@@ -1,0 +1,190 @@
+"""Calls of methods by the registry: which form is meant, its lambdas bound, its parameters checked.
+
+Esper reference, chapter "EPL Reference: Enumeration Methods". A lambda's parameters are names of their own, which hide
+those of lambdas around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cepbook.lang import types as t
+from cepbook.lang.bind.arguments import ExpressionBinder, parameter_count_text
+from cepbook.lang.bind.coercion import TEXT_TYPES, UNTYPED, assignable, coerce, comparable
+from cepbook.lang.bind.expressions.lambdas import bind_lambda
+from cepbook.lang.bind.scope import ERROR, Scope, describe_type, did_you_mean, error_expression
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.registry.methods import MethodRow, method_names_of, methods_named
+from cepbook.lang.registry.methods.method_row import (
+    CallTypes,
+    MethodParameter,
+    MethodSignature,
+    ReceiverKind,
+    ValueKind,
+)
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+_NAMES: dict[ValueKind, str] = {
+    "number": "a number",
+    "integer": "an int",
+    "ordered": "a value with an order",
+    "boolean": "boolean",
+    "collection": "an array",
+}
+_OWNERS: dict[ReceiverKind, str] = {
+    "events": "arrays",
+    "values": "arrays",
+    "map": "maps",
+    "date": "long and date-times",
+}
+
+
+def bind_method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr | None:
+    """``target.step(…)``; None when values of its type have no method of that name. Raises Refused (reported)."""
+    kinds = _kinds(target.type)
+    for row in methods_named(step.name):
+        forms = [form for form in row.forms if any(kind in form.receivers for kind in kinds)]
+        if forms:
+            return _bound(row, forms, target, step, scope, bind)
+    return None
+
+
+def method_hint(target: x.BoundExpr, step: ast.NameStep) -> str | None:
+    """What an unknown method was probably meant to be."""
+    owners = [_OWNERS[form.receivers[0]] for row in methods_named(step.name) for form in row.forms]
+    if owners:
+        castable = t.is_numeric(target.type) or target.type in (t.OBJECT, t.STRING)
+        cast = ": cast it" if castable and owners[0] == _OWNERS["date"] else ""
+        return f"it is a method of {owners[0]}{cast}"
+    return did_you_mean(step.name, method_names_of(_kinds(target.type)))
+
+
+def _kinds(type_: Type) -> tuple[ReceiverKind, ...]:
+    """What a value of the type is for methods."""
+    if type_.of is not None:
+        return ("events",) if type_.of.event is not None or type_.of.fields is not None else ("values",)
+    if type_ in (t.LONG, *t.DATETIMES):
+        return ("date",)
+    return ("map",) if type_ == t.MAP else ()
+
+
+def _bound(
+    row: MethodRow,
+    forms: Sequence[MethodSignature],
+    target: x.BoundExpr,
+    step: ast.NameStep,
+    scope: Scope,
+    bind: ExpressionBinder,
+) -> x.BoundExpr:
+    if step.wildcard or step.distinct or step.named:
+        scope.problems.fail("wrong-parameter", f"`{row.short}` takes plain values only", step.span)
+    element = target.type.of or t.OBJECT
+    form = resolve_method_form(row, forms, step, scope)
+    args: list[x.BoundExpr] = []
+    for parameter, node in zip(form.parameters, step.args or (), strict=True):
+        if isinstance(node, ast.Lambda):
+            bound = bind_lambda(node, parameter, row.short, element, args, scope, bind)
+        else:
+            bound = bind(node, scope)
+        if bound.type == ERROR:
+            return error_expression(step.span)
+        args.append(_checked(bound, parameter, row, element, args, scope))
+    if not _fits(form.elements, element):
+        wanted = "numbers" if form.elements == "number" else "values with an order"
+        hint = f"give it a lambda, such as {_shape(row)}"
+        fact = f"`{row.short}` without a lambda needs {wanted}, found {describe_type(element)}"
+        scope.problems.fail("type-mismatch", fact, step.span, hint)
+    type_ = row.result(CallTypes(target.type, element, tuple(arg.type for arg in args)))
+    return x.MethodCall(type_, row.name, target, tuple(args), span=target.span.to(step.span))
+
+
+# ---------------------------------------------------------------- which form
+def resolve_method_form(
+    row: MethodRow, forms: Sequence[MethodSignature], step: ast.NameStep, scope: Scope
+) -> MethodSignature:
+    """The form that has lambdas and values where they are written. Raises Refused (reported) for none."""
+    given = step.args or ()
+    for form in forms:
+        if len(form.parameters) == len(given) and all(map(_in_shape, form.parameters, given)):
+            return form
+    counts = [len(form.parameters) for form in forms]
+    if len(given) not in counts:
+        gaps = len(set(counts)) <= max(counts) - min(counts)
+        takes = parameter_count_text(min(counts), max(counts))
+        if gaps:
+            takes = f"{', '.join(map(str, counts[:-1]))} or {counts[-1]} parameters"
+        fact = f"`{row.short}` takes {takes}, found {len(given)}"
+        scope.problems.fail("wrong-parameter", fact, step.span, f"such as {_shape(row)}")
+    form = next(form for form in forms if len(form.parameters) == len(given))
+    at, node = next(
+        (i, arg) for i, (p, arg) in enumerate(zip(form.parameters, given, strict=True), 1) if not _in_shape(p, arg)
+    )
+    wanted = "a value" if isinstance(node, ast.Lambda) else "a lambda"
+    fact = f"parameter {at} of `{row.short}` must be {wanted}"
+    scope.problems.fail("wrong-parameter", fact, node.span, f"such as {_shape(row)}")
+
+
+def _in_shape(parameter: MethodParameter, node: ast.Expr) -> bool:
+    return (parameter.shape != "value") == isinstance(node, ast.Lambda)
+
+
+def _shape(row: MethodRow) -> str:
+    """The call in the row's example."""
+    return row.example[row.example.rindex(f".{row.short}(") + 1 :]
+
+
+# ---------------------------------------------------------------- parameters
+def _checked(
+    bound: x.BoundExpr,
+    parameter: MethodParameter,
+    row: MethodRow,
+    element: Type,
+    before: Sequence[x.BoundExpr],
+    scope: Scope,
+) -> x.BoundExpr:
+    """An argument that its parameter takes."""
+    what = f"the {parameter.name} of `{row.short}`"
+    span = bound.body.span if isinstance(bound, x.LambdaExpr) else bound.span
+    if parameter.shape == "fold":
+        return _next_result(bound, before[-1], what, scope)
+    if parameter.kind == "collection":
+        of_ = bound.type.of
+        if bound.type not in UNTYPED and (of_ is None or not comparable(of_, element)):
+            wanted = f"an array of {describe_type(element)}"
+            scope.problems.fail("type-mismatch", f"{what} must be {wanted}, found {describe_type(bound.type)}", span)
+        return bound
+    untyped = isinstance(bound, x.LambdaExpr) and isinstance(bound.body, x.UserCall) and bound.type == t.OBJECT
+    if not _fits(parameter.kind, bound.type) and not untyped:
+        wanted = _NAMES[parameter.kind]
+        scope.problems.fail("type-mismatch", f"{what} must be {wanted}, found {describe_type(bound.type)}", span)
+    return bound
+
+
+def _next_result(bound: x.BoundExpr, start_value: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
+    """The lambda of aggregate, whose result is of the type of the start value."""
+    assert isinstance(bound, x.LambdaExpr)
+    start = start_value.type
+    if start == t.NULL:
+        scope.problems.fail(
+            "type-mismatch", "the start value of `aggregate` has no type", start_value.span, "such as cast(null, int)"
+        )
+    if not assignable(bound.type, start):
+        hint = "begin with 0.0" if t.is_numeric(start) and t.is_numeric(bound.type) else None
+        fact = f"{what} must be {describe_type(start)}, as the start value is, found {describe_type(bound.type)}"
+        scope.problems.fail("type-mismatch", fact, bound.body.span, hint)
+    return replace(bound, type=start, body=coerce(bound.body, start))
+
+
+def _fits(kind: ValueKind, type_: Type) -> bool:
+    match kind:
+        case "number":
+            return t.is_numeric(type_)
+        case "integer":
+            return type_ in (t.BYTE, t.SHORT, t.INT)
+        case "boolean":
+            return type_ == t.BOOLEAN
+        case "ordered":
+            return t.is_numeric(type_) or type_ in (*TEXT_TYPES, *UNTYPED, t.BOOLEAN, *t.DATES)
+    return True

@@ -1,0 +1,71 @@
+"""``new int[3]``, ``new string[] {'a', 'b'}``: arrays of a type that is named.
+
+Esper reference, chapter "Expressions", section "The 'new' Operator".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cepbook.lang import types as t
+from cepbook.lang.bind.arguments import ExpressionBinder
+from cepbook.lang.bind.coercion import assignable, coerce
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type, error_expression, resolve_type
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+# What elements of Java's plain types are at first; all others are null
+_AT_FIRST: dict[str, object] = {**dict.fromkeys(t.BITS, 0), "float": 0.0, "double": 0.0}
+_AT_FIRST["boolean"] = False
+
+
+def bind_new_array(node: ast.NewInstance, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+    """An array. Raises Refused (reported) for objects of Java's classes."""
+    if not node.array:
+        hint = "register a Python function that makes what you need"
+        scope.problems.unsupported(f"`new {node.type_name}(…)`", node.span, hint)
+        raise AlreadyReported(node.type_name)
+    of = resolve_type(node.type_name, scope.module, node.span)
+    if of == ERROR:
+        raise AlreadyReported(node.type_name)
+    made = of
+    for _ in node.dimensions:
+        made = t.array_of(made)
+    sizes = [size for size in node.dimensions if size is not None]
+    if not sizes:
+        return _filled(node.args, made, node, scope, bind)
+    args: list[x.BoundExpr] = [
+        x.Const(of, _AT_FIRST.get(node.type_name) if len(sizes) == len(node.dimensions) else None)
+    ]
+    for size in sizes:
+        bound = bind(size, scope)
+        if bound.type not in (t.BYTE, t.SHORT, t.INT, ERROR):
+            fact = f"the size of an array must be an int, found {describe_type(bound.type)}"
+            scope.problems.fail("type-mismatch", fact, size.span)
+        args.append(bound)
+    if any(arg.type == ERROR for arg in args):
+        return error_expression(node.span)
+    return x.FunctionCall(made, "new array", tuple(args), span=node.span)
+
+
+def _filled(
+    elements: Sequence[ast.Expr], made: Type, node: ast.Expr, scope: Scope, bind: ExpressionBinder
+) -> x.BoundExpr:
+    assert made.of is not None
+    found: list[x.BoundExpr] = []
+    for element in elements:
+        if made.of.of is not None and isinstance(element, ast.ArrayLiteral):
+            bound = _filled(element.elements, made.of, element, scope, bind)
+        else:
+            bound = bind(element, scope)
+        if bound.type == ERROR:
+            return error_expression(node.span)
+        if not assignable(bound.type, made.of):
+            fact = (
+                f"an element of {describe_type(made)} must be {describe_type(made.of)}, found "
+                f"{describe_type(bound.type)}"
+            )
+            scope.problems.fail("type-mismatch", fact, element.span)
+        found.append(coerce(bound, made.of))
+    return x.ArrayOf(made, tuple(found), span=node.span)

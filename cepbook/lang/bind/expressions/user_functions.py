@@ -1,0 +1,126 @@
+"""Calls of what comes from Python: functions, aggregates that are classes, aggregates that are functions of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cepbook.lang import types as t
+from cepbook.lang.bind.arguments import ExpressionBinder, bind_whole_event, parameter_count_text
+from cepbook.lang.bind.coercion import assignable, coerce
+from cepbook.lang.bind.expressions.aggregate import aggregate_call
+from cepbook.lang.bind.scope import ERROR, Scope, describe_type, error_expression
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.catalog import FunctionType
+from cepbook.lang.plan.nodes import AggregateCall, WindowSpec
+from cepbook.lang.registry.aggregates import AGGREGATES, USER_AGGREGATE
+from cepbook.lang.registry.windows import USER_WINDOW as WINDOW
+from cepbook.lang.registry.windows import USER_WINDOW_WITH_CLOCK
+from cepbook.lang.syntax import ast
+
+
+def bind_user_function(step: ast.NameStep, function: FunctionType, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+    """A call of what is registered under the name of `step`. Raises Refused (reported)."""
+    scope.module.need("function", step.name)
+    if function.kind == "window":
+        scope.problems.fail("wrong-parameter", f"`{step.name}` is a data window", step.span, f"write #{step.name}(…)")
+    if function.kind != "function":
+        return _aggregate(step, function, scope, bind)
+    if step.named or step.distinct:
+        scope.problems.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
+    args = [_value(arg, scope, bind) for arg in step.args or ()]
+    if step.wildcard and scope.streams:
+        args.insert(0, bind_whole_event(scope, None, step.span))
+    if any(arg.type == ERROR for arg in args):
+        return error_expression(step.span)
+    required = tuple(not nullable for nullable in function.nullable)[: len(args)]
+    return x.UserCall(function.returns, step.name, _checked(step, function, args, scope), required, span=step.span)
+
+
+def _value(arg: ast.Expr, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+    return bind_whole_event(scope, arg.stream, arg.span) if isinstance(arg, ast.Star) else bind(arg, scope)
+
+
+def _checked(
+    step: ast.NameStep, function: FunctionType, args: Sequence[x.BoundExpr], scope: Scope, *, arrays: bool = False
+) -> tuple[x.BoundExpr, ...]:
+    """The arguments as values of the types of the parameters; with `arrays` of their elements' types."""
+    parameters = function.parameters
+    if parameters is None:
+        return tuple(args)
+    most = len(parameters)
+    least = most - function.optional
+    if not least <= len(args) <= most:
+        fact = f"`{step.name}` takes {parameter_count_text(least, most)}, found {len(args)}"
+        scope.problems.fail("wrong-parameter", fact, step.span)
+    made: list[x.BoundExpr] = []
+    for number, (arg, parameter) in enumerate(zip(args, parameters, strict=False), 1):
+        wanted = (parameter.of or t.OBJECT) if arrays else parameter
+        if not assignable(arg.type, wanted):
+            fact = (
+                f"parameter {number} of `{step.name}` must be {describe_type(wanted)}, found {describe_type(arg.type)}"
+            )
+            scope.problems.fail("type-mismatch", fact, arg.span)
+        made.append(coerce(arg, wanted))
+    return tuple(made)
+
+
+def bind_user_window(
+    node: ast.Window, function: FunctionType, values: Sequence[x.BoundExpr], scope: Scope
+) -> WindowSpec:
+    """A data window from Python over the bound `values`. Raises Refused (reported)."""
+    scope.module.need("function", node.name)
+    parameters = function.parameters or ()
+    elements = tuple(each.of if each.of is not None else each for each in parameters)
+    step = ast.NameStep(node.name, span=node.span)
+    args = _checked(step, replace(function, parameters=elements), values, scope)
+    letters = ("v" if each.of is None else "l" for each in parameters)
+    shape = "".join(s.upper() if loose else s for s, loose in zip(letters, function.nullable, strict=True))
+    code = x.UserClass(t.OBJECT, node.name, len(args), shape)
+    row = USER_WINDOW_WITH_CLOCK if function.clocked else WINDOW
+    return WindowSpec(row.name, (*args, code), span=node.span)
+
+
+# ---------------------------------------------------------------- aggregates
+def _aggregate(step: ast.NameStep, function: FunctionType, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
+    """An aggregate: with a filter that leaves out events with a null that it does not take."""
+    count = len(function.parameters or ())
+    collects = function.kind == "collector"
+    row = replace(
+        USER_AGGREGATE,
+        name=step.name,
+        arity=count,
+        distinct=count == 1 and not collects,
+        needs_window="always" if collects else "",
+    )
+    call = aggregate_call(row, step, scope, bind)
+    if call is None:
+        return error_expression(step.span)
+    given = _checked(step, function, call.args, scope, arrays=collects)
+    condition = _without_nulls(given, function, call.filter, step)
+    if collects:
+        calls = [replace(call, name="window", args=(arg,), filter=condition) for arg in given]
+        lists = tuple(_reference(each, AGGREGATES["window"].result(each.args[0].type), scope) for each in calls)
+        return x.UserCall(function.returns, step.name, lists, (True,) * count, span=step.span)
+    value: x.BoundExpr = x.Const(t.BOOLEAN, True, span=step.span)
+    if count:
+        value = given[0] if count == 1 else x.ArrayOf(t.array_of(t.OBJECT), given, span=step.span)
+    args = (value, x.UserClass(t.OBJECT, step.name, count))
+    return _reference(replace(call, name=USER_AGGREGATE.name, args=args, filter=condition), function.returns, scope)
+
+
+def _reference(call: AggregateCall, type_: t.Type, scope: Scope) -> x.AggregateRef:
+    call = replace(call, type=type_)
+    return x.AggregateRef(type_, scope.calls.setdefault(call, len(scope.calls)), span=call.span)
+
+
+def _without_nulls(
+    args: Sequence[x.BoundExpr], function: FunctionType, condition: x.BoundExpr | None, step: ast.NameStep
+) -> x.BoundExpr | None:
+    null = x.Const(t.NULL, None)
+    known = zip(args, function.nullable, strict=True)
+    tests: list[x.BoundExpr] = [
+        x.Is(t.BOOLEAN, arg, null, True, span=arg.span) for arg, nullable in known if not nullable
+    ]
+    tests = [*([] if condition is None else [condition]), *tests]
+    return tests[0] if len(tests) == 1 else x.Logic(t.BOOLEAN, "and", tuple(tests), span=step.span) if tests else None

@@ -1,0 +1,174 @@
+"""Fire-and-forget queries: which statements are one (Esper reference, section "Fire-and-Forget Queries")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from cepbook.errors import BindError, Diagnostic, Span
+from cepbook.lang.bind import Options, StatementRule, bind
+from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.insert_into import bind_insert, check_distinct_columns
+from cepbook.lang.bind.clauses.select_list import bind_select_list
+from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
+from cepbook.lang.bind.scope import ModuleScope, Scope, resolve_context
+from cepbook.lang.bind.statements.on_merge import ABSENT_ROW, TargetStore, bind_changes, bind_target
+from cepbook.lang.bind.statements.select import bind_select
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.catalog import Catalog, EventType
+from cepbook.lang.syntax import ast
+
+
+def bind_query(module: ast.Module, catalog: Catalog, source: str, options: Options = Options()) -> nodes.ModulePlan:
+    """The plan of the one query of `module`. Raises BindError with all diagnostics."""
+    found = list(_problems(module, catalog))
+    if found:
+        raise BindError(tuple(found), source)
+    return bind(ast.Module(module.statements, span=module.span), catalog, source, (), options, _RULES)
+
+
+def _problems(module: ast.Module, catalog: Catalog) -> list[Diagnostic]:
+    if len(module.statements) != 1:
+        return [_problem("a query is one statement", module.span)]
+    (query,) = module.statements
+    if isinstance(query, (ast.FafUpdate, ast.FafDelete, ast.FafInsert)):
+        return []
+    if not isinstance(query, ast.Select):
+        return [_problem("a query is a select, an update, a delete, or an insert", query.span)]
+    found = []
+    for given, what in (
+        (query.output, "an output clause"),
+        (query.into_table, "into table"),
+        (query.match_recognize, "match_recognize"),
+        (query.selector not in (None, "istream"), "a stream selector"),
+    ):
+        if given:
+            found.append(_problem(f"a query runs once and cannot have {what}", query.span))
+    if not query.sources and query.insert_into is None:
+        found.append(_problem("a query needs a from-clause that names a named window or table", query.span))
+    for each in query.sources:
+        found += _of_source(each, catalog)
+    return found
+
+
+def _of_source(source: ast.StreamSource, catalog: Catalog) -> list[Diagnostic]:
+    stream = source.stream
+    if not isinstance(stream, ast.FilterStream):
+        return [_problem("a query reads named windows and tables, not patterns", stream.span)]
+    if stream.type_name not in catalog.event_types:
+        return []  # the binder tells
+    if stream.type_name not in catalog.stores:
+        fact = f"`{stream.type_name}` is an event type, and events are not kept"
+        return [_problem(fact, stream.span, "query a named window or a table")]
+    if source.windows:
+        return [_problem("a query reads the rows that are held now and takes no data window", source.windows[0].span)]
+    return []
+
+
+def _select(node: ast.Select, name: str, heading: StatementHeading, module: ModuleScope) -> nodes.StatementPlan | None:
+    if node.sources or node.insert_into is None:
+        if node.insert_into is not None:
+            _target(node.insert_into.target, None, node, module)
+        if not _check_contexts(node, module):
+            return None
+        return bind_select(node, name, heading, module)
+    columns, _ = bind_select_list(node.items, Scope(module, no_aggregates="an insert without a from-clause"))
+    return _insert_rows(node.insert_into, (columns,), node, name, heading, module)
+
+
+def _check_contexts(node: ast.Select, module: ModuleScope) -> bool:
+    """Whether what a query with a context reads is of that context, or of none: else the problem is reported."""
+    for source in node.sources if node.context is not None else ():
+        name = source.stream.type_name if isinstance(source.stream, ast.FilterStream) else ""
+        store = module.catalog.stores.get(name)
+        if store is not None and store.context not in (None, node.context):
+            fact, hint = f"`{name}` is in context `{store.context}`", f"write `context {store.context}`"
+            module.problems.add("wrong-context", fact, module.word(name, source.stream.span), hint)
+            return False
+    return True
+
+
+def _values(
+    node: ast.FafInsert, name: str, heading: StatementHeading, module: ModuleScope
+) -> nodes.StatementPlan | None:
+    """``values`` are those of the listed columns, of the first ones without a list."""
+    if _target(node.target, None, node, module) is None:
+        return None
+    check_distinct_columns(node.columns, node.span, module)
+    into = ast.InsertInto(node.target, None, node.columns, span=node.span)
+    known = module.catalog.event_types.get(node.target)
+    names = node.columns or tuple(known.properties if known is not None else ())
+    rows = []
+    scope = Scope(module, no_aggregates="values")
+    for values in node.rows:
+        if len(values) > len(names) or (node.columns and len(values) < len(names)):
+            fact = f"number of columns: {len(names)} to be set, {len(values)} values"
+            module.problems.add("wrong-parameter", fact, values[0].span.to(values[-1].span))
+            return None
+        found = [bind_expr(value, scope) for value in values]
+        rows.append(tuple(nodes.OutputColumn(n, e, span=e.span) for n, e in zip(names, found, strict=False)))
+    return _insert_rows(replace(into, columns=()), rows, node, name, heading, module)
+
+
+def _insert_rows(
+    into: ast.InsertInto,
+    rows: Sequence[tuple[nodes.OutputColumn, ...]],
+    node: ast.Statement,
+    name: str,
+    heading: StatementHeading,
+    module: ModuleScope,
+) -> nodes.StatementPlan | None:
+    target = _target(into.target, None, node, module)
+    if target is None:
+        return None
+    fitted = tuple(bind_insert(into, (row, False), None, module)[1][0] for row in rows)
+    text = module.text(node.span)
+    return nodes.InsertRows(
+        name, False, text, heading.annotations, target.store, fitted, target.event_type, span=node.span
+    )
+
+
+def _change(
+    node: ast.FafUpdate | ast.FafDelete, name: str, heading: StatementHeading, module: ModuleScope
+) -> nodes.StatementPlan | None:
+    """``update`` and ``delete`` act on the rows as an on-trigger does that nothing but the query sets off."""
+    target = _target(node.target, node.alias, node, module)
+    if target is None:
+        return None
+    context, _ = resolve_context(node.context, node.span, module)
+    scope = Scope(module, (target.stream, ABSENT_ROW), context, no_aggregates="a query", no_row_functions="a query")
+    predicate = None if node.where is None else bind_condition(node.where, scope, "the where-clause")
+    action = nodes.MergeActionPlan("delete", None, span=node.span)
+    if isinstance(node, ast.FafUpdate):
+        changes = bind_changes(node.assignments, target, scope)
+        action = nodes.MergeActionPlan("update", None, changes=changes, span=node.span)
+    return nodes.MergeStatement(
+        name=name,
+        named=False,
+        epl=module.text(node.span),
+        annotations=heading.annotations,
+        kind="update" if isinstance(node, ast.FafUpdate) else "delete",
+        source=nodes.SourceNode(nodes.NO_EVENTS, None, None, span=node.span),
+        target=target.store,
+        predicate=predicate,
+        branches=(nodes.MergeBranchPlan(True, None, (action,), span=node.span),),
+        context=node.context,
+        output_type=EventType(f"<{name}>", target.event_type.properties),
+        span=node.span,
+    )
+
+
+def _target(name: str, alias: str | None, node: ast.Statement, module: ModuleScope) -> TargetStore | None:
+    return bind_target(name, alias, node.span, node, module, anywhere=True)
+
+
+_RULES: Mapping[type[ast.Statement], StatementRule] = {
+    ast.Select: _select,
+    ast.FafInsert: _values,
+    ast.FafUpdate: _change,
+    ast.FafDelete: _change,
+}
+
+
+def _problem(fact: str, span: Span, hint: str | None = None) -> Diagnostic:
+    return Diagnostic("wrong-query", fact, span, hint)

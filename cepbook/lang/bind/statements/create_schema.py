@@ -1,0 +1,119 @@
+"""``create schema`` (Esper reference, chapter Event Representations)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cepbook.errors import Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.expressions.variant import bind_variant
+from cepbook.lang.bind.scope import ERROR, ModuleScope, nearest_or_known_names, resolve_type
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+
+def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
+    """The declared event type, entered into the module's catalog."""
+    if node.name in module.catalog.event_types:
+        module.problems.add(
+            "duplicate-name", f"event type `{node.name}` exists already", module.word(node.name, node.span)
+        )
+    if node.representation == "variant":
+        found_type = bind_variant(node, module)
+        module.catalog.event_types[node.name] = found_type
+        module.provides["event type", node.name] = None
+        return found_type
+    if node.alias_of:
+        module.dropped.add(node.name)
+        module.problems.unsupported(
+            "event types from classes", node.span, "list the properties: create schema X(a int)"
+        )
+    properties: dict[str, Type] = {}
+    supertypes: list[str] = []
+    times: list[str | None] = [None, None]
+    for name in node.copyfrom:
+        found = module.event_type(name, node.span)
+        if found is not None:
+            _merge(properties, found.properties, node.span, module)
+            times = [times[0] or found.time_property, times[1] or found.end_time_property]
+    for name in node.inherits:
+        found = module.event_type(name, node.span)
+        if found is not None:
+            _merge(properties, found.properties, node.span, module)
+            supertypes.extend(s for s in (name, *found.supertypes) if s not in supertypes)
+            for former, own in zip(times, (found.time_property, found.end_time_property), strict=True):
+                if former is not None and own is not None and former != own:
+                    fact = f"both `{former}` and `{own}` are inherited as the timestamp"
+                    module.problems.add("duplicate-name", fact, node.span)
+            times = [times[0] or found.time_property, times[1] or found.end_time_property]
+    bind_schema_columns(node.columns, properties, module)
+    start = _time_property(node.start_timestamp, properties, node.span, module) or times[0]
+    end = _time_property(node.end_timestamp, properties, node.span, module) or times[1]
+    if end is not None and start is None and node.start_timestamp is None:
+        hint = "write starttimestamp NAME, too"
+        module.problems.add("wrong-parameter", "an end timestamp without a start timestamp", node.span, hint)
+    elif end is not None and start is not None:
+        kinds = [properties.get(name, ERROR) for name in (start, end)]
+        if kinds[0] != kinds[1] and ERROR not in kinds:
+            fact = f"the end timestamp `{end}` is {kinds[1]}, the start timestamp `{start}` {kinds[0]}"
+            module.problems.add("type-mismatch", fact, module.word(end, node.span))
+    found_type = EventType(node.name, properties, tuple(supertypes), start, end)
+    if node.name not in module.dropped:
+        module.catalog.event_types[node.name] = found_type
+    module.provides["event type", node.name] = None
+    return found_type
+
+
+def _merge(properties: dict[str, Type], more: Mapping[str, Type], span: Span, module: ModuleScope) -> None:
+    for name, type_ in more.items():
+        if properties.get(name, type_) != type_:
+            module.problems.add("duplicate-name", f"property `{name}` is both {properties[name]} and {type_}", span)
+        properties[name] = type_
+
+
+def bind_schema_columns(columns: Sequence[ast.ColumnDef], properties: dict[str, Type], module: ModuleScope) -> None:
+    """Names and types of declared columns into `properties`, which may hold inherited ones."""
+    own: set[str] = set()
+    for column in columns:
+        if column.aggregate is not None or column.primary_key:
+            module.problems.add(
+                "wrong-parameter", f"`{column.name}` is a column of a table, not a property", column.span
+            )
+            continue
+        if column.annotations:
+            module.problems.unsupported("annotations of properties", column.span)
+        if column.type_args:
+            module.problems.unsupported("type parameters", column.span)
+        type_ = resolve_type(column.type_name, module, column.span, of=column.name)
+        for _ in range(column.dimensions):
+            type_ = type_ if type_ == ERROR else t.array_of(type_)
+        inherited = properties.get(column.name)
+        if column.name in own or (inherited is not None and ERROR not in (inherited, type_) and inherited != type_):
+            was = f" (inherited as {inherited})" if column.name not in own else ""
+            module.problems.add("duplicate-name", f"property `{column.name}` occurs twice{was}", column.span)
+        own.add(column.name)
+        properties[column.name] = type_
+
+
+def _time_property(name: str | None, properties: dict[str, Type], span: Span, module: ModuleScope) -> str | None:
+    if name is None:
+        return None
+    type_ = properties.get(name)
+    if type_ is None:
+        hint = nearest_or_known_names(name, properties)
+        module.problems.add("unknown-property", f"no property `{name}`", module.word(name, span), hint)
+        return None
+    elif type_ not in (t.LONG, *t.DATETIMES, ERROR):
+        fact = f"the timestamp `{name}` must be a long or a date-time, found {type_}"
+        module.problems.add("type-mismatch", fact, module.word(name, span))
+    return name
+
+
+def conjunction(conditions: Sequence[x.BoundExpr]) -> x.BoundExpr | None:
+    """All of `conditions`; None for none."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    span = conditions[0].span.to(conditions[-1].span)
+    return x.Logic(t.BOOLEAN, "and", tuple(conditions), span=span)

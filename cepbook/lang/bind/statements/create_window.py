@@ -1,0 +1,215 @@
+"""``create window``, ``create index`` (Esper reference, chapter Named Windows and Tables)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cepbook.lang import types as t
+from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window, has_groupwin
+from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
+from cepbook.lang.bind.hints import window_reclaim
+from cepbook.lang.bind.scope import (
+    ERROR,
+    AlreadyReported,
+    ModuleScope,
+    Scope,
+    ScopeStream,
+    check_context_lists_types,
+    nearest_or_known_names,
+    resolve_context,
+)
+from cepbook.lang.bind.statements.create_schema import bind_schema_columns
+from cepbook.lang.bind.statements.on_merge import TargetStore, bind_target
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.catalog import EventType, IndexType, StoreType
+from cepbook.lang.registry.windows import WINDOWS
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.unparser import unparse
+from cepbook.lang.types import Type
+
+
+def bind_create_window(
+    node: ast.CreateWindow, name: str, heading: StatementHeading, module: ModuleScope
+) -> nodes.CreateWindowStatement | None:
+    """The statement, its named window entered into the module's catalog; None when the report says why not."""
+    for declaration in node.expressions:
+        module.problems.unsupported("expression declarations", declaration.span)
+    context, unknown_context = resolve_context(node.context, node.span, module)
+    known = check_name_is_free(node.name, node, module)
+    filled = _fill_source(node, module)
+    columns = _columns(node, module)
+    if columns is None:
+        module.dropped.add(node.name)
+        return None
+    base = module.catalog.event_types.get(node.as_type or "")
+    times = (None, None) if base is None else (base.time_property, base.end_time_property)
+    properties = {column.name: column.value.type for column in columns} if node.as_type else _declared(node, module)
+    start, end = (each if each in properties else None for each in times)
+    event_type = EventType(node.name, properties, (), start, end)
+    scope = Scope(module, (ScopeStream(None, event_type, node.name),), context, True, unknown_context=unknown_context)
+    windows = _windows(node, scope)
+    base_store = module.catalog.stores.get(node.as_type or "")
+    divided = node.as_type if base_store is None else base_store.partitioned_as
+    if context is not None and divided is not None:  # else an insert would be for the windows of all partitions
+        check_context_lists_types(context, [divided], module.word(node.as_type or "", node.span), module)
+    collects = any(WINDOWS[each.name].batch for each in windows or ())
+    store = StoreType(node.name, "window", node.context, divided, collects=collects)
+    if known:
+        module.catalog.event_types[node.name] = event_type
+        module.catalog.stores[node.name] = store
+        module.provides["event type", node.name] = None
+    fill = None if filled is None or not node.insert else nodes.InitialFill(filled.name, _which(node, module), columns)
+    if not windows or (node.insert and filled is None):  # which was reported
+        return None
+    source_node = nodes.SourceNode(node.name, None, None, span=node.span)
+    rows = nodes.Windowed(source_node, windows, _union(node, windows), span=windows[0].span.to(windows[-1].span))
+    return nodes.CreateWindowStatement(
+        name=name,
+        named=heading.name is not None,
+        epl=module.text(node.span),
+        annotations=heading.annotations,
+        root=nodes.Projection(rows, (), True, span=node.span),
+        selector="irstream",
+        kind="unaggregated",
+        context=node.context,
+        insert=None,
+        output_type=event_type,
+        priority=heading.priority,
+        store=store,
+        fill=fill,
+        span=node.span,
+    )
+
+
+def check_name_is_free(name: str, node: ast.SyntaxNode, module: ModuleScope) -> bool:
+    """Whether no event type, named window or table is called `name` yet; else reported."""
+    if name not in module.catalog.event_types:
+        return True
+    kind = kind_of_name(name, module)
+    module.problems.add("duplicate-name", f"{kind} `{name}` exists already", module.word(name, node.span))
+    return False
+
+
+def kind_of_name(name: str, module: ModuleScope) -> str:
+    """The word for what is called `name`."""
+    store = module.catalog.stores.get(name)
+    if store is None:
+        return "event type"
+    return "named window" if store.kind == "window" else "table"
+
+
+def _union(node: ast.CreateWindow, windows: tuple[nodes.WindowSpec, ...]) -> bool:
+    return node.retain == "union" and len(windows) > 1
+
+
+def _windows(node: ast.CreateWindow, scope: Scope) -> tuple[nodes.WindowSpec, ...] | None:
+    """The data windows, of which there must be one that keeps rows; None: reported."""
+    grouped = has_groupwin(node.windows)
+    reclaim = window_reclaim(node.annotations, scope.module) if grouped else None
+    stream = ast.FilterStream(node.name, span=node.span)
+    source = ast.StreamSource(stream, node.windows, None, False, node.retain, span=node.span)
+    before = len(scope.problems.found)
+    found = bind_windows(source, reclaim, scope)
+    if len(scope.problems.found) > before:
+        return None
+    if has_derived_window(node.windows) or not found.holding:
+        at = node.windows[0].span if node.windows else scope.module.word(node.name, node.span)
+        fact = f"named window `{node.name}` has no data window that keeps its rows"
+        scope.problems.add("wrong-parameter", fact, at, f"such as {node.name}#keepall")
+        return None
+    return found.below
+
+
+def _fill_source(node: ast.CreateWindow, module: ModuleScope) -> StoreType | None:
+    """The named window whose rows ``insert`` copies."""
+    found = module.catalog.stores.get(node.as_type or "")
+    if node.insert and (found is None or found.kind != "window"):
+        if node.as_type not in module.dropped:
+            fact = f"`insert` copies the rows of a named window, and `{node.as_type}` is none"
+            module.problems.add("wrong-parameter", fact, module.word("insert", node.span))
+        return None
+    return found
+
+
+def _which(node: ast.CreateWindow, module: ModuleScope) -> x.BoundExpr | None:
+    """The condition of ``insert where``, over the rows that are copied."""
+    if node.insert_where is None or node.as_type is None:
+        return None
+    scope = Scope(module, (ScopeStream(None, module.catalog.event_types[node.as_type], node.as_type),))
+    return bind_condition(node.insert_where, scope.without_aggregates("the where-clause"), "the where-clause")
+
+
+def _declared(node: ast.CreateWindow, module: ModuleScope) -> dict[str, Type]:
+    properties: dict[str, Type] = {}
+    bind_schema_columns(node.columns, properties, module)
+    return properties
+
+
+def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[nodes.OutputColumn, ...] | None:
+    """The columns that ``as [select …] Type`` gives, as expressions over that type; None: reported."""
+    if node.as_type is None:
+        return ()
+    base = module.event_type(node.as_type, node.span)
+    if base is None:
+        return None
+    scope = Scope(module, (ScopeStream(None, base, base.name),)).without_aggregates("the columns of a named window")
+    items = node.select if node.select is not None else (ast.SelectItem(None, wildcard=True, span=node.span),)
+    found: dict[str, nodes.OutputColumn] = {}
+    for item in items:
+        if item.expr is None:
+            for name, type_ in base.properties.items():
+                found[name] = nodes.OutputColumn(name, x.Prop(type_, 0, name, span=item.span), span=item.span)
+            continue
+        try:
+            value = bind_expr(item.expr, scope)
+        except AlreadyReported:
+            return None
+        if value.type == ERROR:
+            return None
+        column = item.alias or unparse(item.expr, frozenset())
+        if column in found:
+            module.problems.add("duplicate-name", f"column `{column}` occurs twice", item.span)
+        value = replace(value, type=t.OBJECT) if value.type == t.NULL else value
+        found[column] = nodes.OutputColumn(column, value, span=item.span)
+    return tuple(found.values())
+
+
+# ---------------------------------------------------------------- create index
+def bind_create_index(
+    node: ast.CreateIndex, name: str, heading: StatementHeading, module: ModuleScope
+) -> nodes.CreateIndexStatement | None:
+    """``create [unique] index I on W (a hash, b btree)``; None when the report says why not."""
+    target = bind_target(node.target, None, node.span, node, module, anywhere=True)
+    if target is None:
+        return None
+    columns = tuple(_index_column(key, kind, target, module) for key, kind in node.columns)
+    index = IndexType(node.name, node.target, tuple(c for c in columns if c is not None), node.unique)
+    if index.full_name in module.catalog.indexes:
+        fact = f"an index `{node.name}` of `{node.target}` exists already"
+        module.problems.add("duplicate-name", fact, module.word(node.name, node.span))
+    if None in columns:
+        return None
+    module.catalog.indexes[index.full_name] = index
+    module.provides["index", index.full_name] = None
+    text = module.text(node.span)
+    return nodes.CreateIndexStatement(name, heading.name is not None, text, heading.annotations, index, span=node.span)
+
+
+def _index_column(key: ast.Expr, kind: str, target: TargetStore, module: ModuleScope) -> tuple[str, str] | None:
+    plain = isinstance(key, ast.Chain) and len(key.steps) == 1 and key.steps[0].args is None
+    if kind not in ("hash", "btree"):
+        module.problems.unsupported(f"an index of kind `{kind}`", key.span, "there are hash, for equality, and btree")
+        return None
+    if not plain:
+        module.problems.add("wrong-parameter", "an index is on columns", key.span)
+        return None
+    assert isinstance(key, ast.Chain)
+    name = key.steps[0].name
+    if name not in target.event_type.properties:
+        hint = nearest_or_known_names(name, target.event_type.properties)
+        fact = f"no column `{name}` in `{target.store.name}`"
+        module.problems.add("unknown-property", fact, key.span, hint)
+        return None
+    return name, kind

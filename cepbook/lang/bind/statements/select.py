@@ -1,0 +1,334 @@
+"""The select statement: from its clauses to a chain of plan nodes and its query kind.
+
+Query kinds: Esper reference, chapter Basic Concepts, "Output of statements by kind".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from cepbook.errors import NO_SPAN, Span
+from cepbook.lang import types as t
+from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.contained_events import bind_contained_stream
+from cepbook.lang.bind.clauses.filter import bind_filter, check_index_types
+from cepbook.lang.bind.clauses.group_by import QueryShape, bind_group_by, resolve_query_kind
+from cepbook.lang.bind.clauses.insert_into import bind_insert, row_type
+from cepbook.lang.bind.clauses.join import bind_join
+from cepbook.lang.bind.clauses.output_rate import bind_output_rate
+from cepbook.lang.bind.clauses.pattern import bind_pattern
+from cepbook.lang.bind.clauses.recognize import bind_match_recognize
+from cepbook.lang.bind.clauses.select_list import bind_select_list
+from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window, has_groupwin
+from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
+from cepbook.lang.bind.hints import buffers_every_row, check_hints, group_reclaim, window_reclaim
+from cepbook.lang.bind.reading import resolve_store
+from cepbook.lang.bind.scope import (
+    ERROR,
+    NO_FROM_CLAUSE,
+    ModuleScope,
+    Scope,
+    ScopeStream,
+    check_context_lists_stream,
+    describe_type,
+    did_you_mean,
+    resolve_context,
+)
+from cepbook.lang.bind.statements.create_schema import conjunction
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.plan.pattern import Pattern
+from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.syntax import ast
+
+
+def bind_select(
+    node: ast.Select, name: str, heading: StatementHeading, module: ModuleScope
+) -> nodes.SelectStatement | None:
+    """The statement; None when the report says why not."""
+    _refuse_clauses(node, module)
+    told = len(module.problems.found)
+    scope, patterns = _scope(node, module)
+    stream = _bind_from(node, patterns, scope)
+    where = _where(node, scope)
+    if node.match_recognize is not None:
+        stream, where = bind_match_recognize(node.match_recognize, node, stream, where, scope), None
+    group_by = bind_group_by(node.group_by, scope)
+    check_hints(node, bool(group_by.levels), module)
+    into = None if node.insert_into is None else node.insert_into.target
+    columns, wildcard = bind_select_list(node.items, scope, into)
+    having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
+    order_by = _order_by(node, scope, columns)
+    _name_columns(node, module, told)
+    limit, offset = _limit(node, module)
+    selector = _selector(node, module)
+    rate = bind_output_rate(node.output, scope) if node.output is not None else None
+    event_type = scope.streams[0].event_type if len(scope.streams) == 1 else None
+    if rate is not None and buffers_every_row(node.annotations):
+        rate = replace(rate, every_row=True)
+    written = QueryShape("unaggregated", group_by.keys, columns, wildcard, having, order_by, group_by.levels)
+    reclaim = group_reclaim(node.annotations, module) if node.group_by is not None else None
+    found = resolve_query_kind(written, scope, node.span, gathered=node.output is not None or any(patterns))
+    insert: nodes.Insert | None = None
+    columns = found.columns
+    if node.insert_into is not None:
+        insert, (columns, wildcard), output = bind_insert(node.insert_into, (columns, wildcard), event_type, module)
+    else:
+        output = EventType(f"<{name}>", row_type(columns, event_type if wildcard else None))
+    if stream is None:
+        return None
+    rows = _aggregated(_selected(stream, where), found, reclaim, scope)
+    root = nodes.Projection(
+        nodes.Having(rows, found.having, span=found.having.span) if found.having is not None else rows,
+        columns,
+        wildcard,
+        node.distinct,
+        found.order_by,
+        limit,
+        offset,
+        span=node.span,
+    )
+    return nodes.SelectStatement(
+        name=name,
+        named=heading.name is not None,
+        epl=module.text(node.span),
+        annotations=heading.annotations,
+        root=root,
+        selector=selector,
+        kind=found.kind,
+        context=node.context,
+        insert=insert,
+        output_type=output,
+        priority=heading.priority,
+        drop=heading.drop,
+        output=rate,
+        parcels=None if node.delivery is None else _parcels(node.delivery, output, module),
+        span=node.span,
+    )
+
+
+def _name_columns(node: ast.Select, module: ModuleScope, since: int) -> None:
+    """What is written behind a name that only the select-list gives, as SQL allows it, is told there."""
+    given = {item.alias: item.expr.span for item in node.items if item.alias is not None and item.expr is not None}
+    for place, found in enumerate(module.problems.found[since:], since):
+        name = module.text(found.span).strip("`")
+        own = given.get(name)  # what is called so does not read itself
+        if found.code == "unknown-property" and own is not None and not own.start <= found.span.start < own.end:
+            hint = f"`{name}` is what the select-list calls a column: write its expression here"
+            module.problems.found[place] = replace(found, hint=hint)
+
+
+def _parcels(node: ast.Delivery, output: EventType, module: ModuleScope) -> tuple[x.BoundExpr, ...]:
+    """The for-clause, whose expressions read the columns of the rows that are delivered."""
+    kind = node.kind.lower()
+    if kind not in ("grouped_delivery", "discrete_delivery"):
+        hint = did_you_mean(kind, ("grouped_delivery", "discrete_delivery"))
+        module.problems.add("wrong-parameter", f"no delivery `{node.kind}`", node.span, hint)
+    elif kind == "discrete_delivery" and node.keys:
+        module.problems.add("wrong-parameter", "discrete_delivery takes no expressions", node.keys[0].span)
+    elif kind == "grouped_delivery" and not node.keys:
+        hint = "name the columns by which it is grouped: grouped_delivery(symbol)"
+        module.problems.add("wrong-parameter", "grouped_delivery without expressions", node.span, hint)
+    place = "the for-clause"
+    scope = Scope(module, (ScopeStream(None, output, output.name),), no_aggregates=place, no_row_functions=place)
+    scope.no_subqueries = place
+    return tuple(fold_expr(bind_expr(each, scope)) for each in node.keys)
+
+
+# What there is in place of streams that EPL gets from elsewhere
+_INSTEAD = {
+    "method": "register a Python function that returns a list of rows: from E[select … from f(x)@type(Row)]",
+    "sql": "read the rows into a named window or a table, or register a Python function that asks for them",
+}
+
+
+def _refuse_clauses(node: ast.Select, module: ModuleScope) -> None:
+    """Everything that is parsed and not executed yet."""
+    problems = module.problems
+    if not node.sources:
+        _check_sourceless(node, module)
+    for source in node.sources:
+        if isinstance(source.stream, ast.ExternalStream):
+            problems.unsupported(f"{source.stream.kind} streams", source.stream.span, _INSTEAD[source.stream.kind])
+        elif (
+            isinstance(source.stream, ast.FilterStream)
+            and source.stream.contained
+            and has_derived_window(source.windows)
+        ):
+            problems.unsupported("a derived-value window over contained events", source.windows[-1].span)
+
+
+def _check_sourceless(node: ast.Select, module: ModuleScope) -> None:
+    """Without a from-clause a statement tells of its context's partitions: there are no events.
+
+    Without a context it delivers nothing, and shows one row (recorded: select_without_from).
+    """
+    for item in node.items:
+        if item.expr is None:
+            hint = "write from and an event type behind the select list"
+            module.problems.add("wrong-parameter", "`*` without a from-clause selects nothing", item.span, hint)
+    last = node.items[-1]
+    if last.alias in module.catalog.event_types and isinstance(last.expr, ast.Chain):
+        hint = f"write from before the event type: from {last.alias}"
+        end = Span(node.span.end, node.span.end)
+        module.problems.add("syntax", "the statement has no from", end, hint)
+    if node.group_by is not None:
+        module.problems.add("invalid-group-by", "group by without a from-clause", node.group_by.span)
+
+
+def _scope(node: ast.Select, module: ModuleScope) -> tuple[Scope, tuple[Pattern | None, ...]]:
+    """The scope of the clauses, and the patterns among the streams, by position."""
+    context, unknown_context = resolve_context(node.context, node.span, module)
+    open_ = False
+    streams: list[ScopeStream] = []
+    patterns: list[Pattern | None] = []
+    for source in node.sources:
+        event_type: EventType | None = None
+        pattern: Pattern | None = None
+        name = ""
+        if isinstance(source.stream, ast.FilterStream):
+            name = source.stream.type_name
+            event_type = module.event_type(name, source.stream.span)
+            if source.stream.contained or has_derived_window(source.windows):
+                event_type = None
+        elif isinstance(source.stream, ast.PatternStream):
+            own = Scope(module, (), context, unknown_context=unknown_context)
+            pattern = bind_pattern(source.stream.pattern, source.stream.annotations, own)
+            event_type = None if has_derived_window(source.windows) else pattern.match_type
+        patterns.append(pattern)
+        open_ = open_ or event_type is None
+        streams.append(ScopeStream(source.alias, event_type, name))
+    unwindowed = len(node.sources) == 1 and not node.sources[0].windows and streams[0].name not in module.catalog.stores
+    scope = Scope(module, tuple(streams), context, unwindowed, open_=open_, unknown_context=unknown_context)
+    if node.sources:
+        check_context_lists_stream(context, node, node.sources[0].stream.span, module)
+    else:
+        scope.no_aggregates = NO_FROM_CLAUSE
+    return scope, tuple(patterns)
+
+
+def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope) -> nodes.FromNode | None:
+    """The streams with their windows; `scope` then sees their events, too. None: refused."""
+    if not node.sources:
+        return nodes.SourceNode(nodes.NO_EVENTS, None, None, span=node.span)
+    found: list[nodes.StreamNode] = []
+    grouped = any(has_groupwin(source.windows) for source in node.sources)
+    reclaim = window_reclaim(node.annotations, scope.module) if grouped else None
+    for position, source in enumerate(node.sources):
+        pattern = patterns[position]
+        arriving = _arriving(source, scope.streams[position], pattern, scope)
+        own = replace(scope.without_aggregates("a filter"), streams=(arriving,), no_row_functions="a filter")
+        own.open_ = own.streams[0].event_type is None
+        filters: list[x.BoundExpr] = []
+        if isinstance(source.stream, ast.FilterStream):
+            filters = [bind_filter(f, own) for f in source.stream.filters]
+        outer = own.streams[0].event_type
+        contained: tuple[nodes.ContainedSelection, ...] = ()
+        if isinstance(source.stream, ast.FilterStream) and source.stream.contained and not own.open_:
+            own, contained = bind_contained_stream(source.stream.contained, own)
+        windows = bind_windows(source, reclaim, own)
+        store = None if pattern is not None else resolve_store(source, scope.module)
+        event_type = own.streams[0].event_type
+        if event_type is not None and not own.open_:
+            at = source.stream.span
+            name = event_type.name if outer is None else outer.name
+            read = nodes.SourceNode(name, conjunction(filters), source.alias, pattern, store, contained, span=at)
+            found.append(windows.over(read))
+            scope.data_windows, scope.no_row_functions = windows.holding, None
+            if windows.event_type is not None or contained:
+                shown = list(scope.streams)
+                shown[position] = replace(shown[position], event_type=windows.event_type or event_type)
+                scope.streams = tuple(shown)
+                scope.open_ = any(s.event_type is None for s in shown)
+    if len(found) < len(node.sources):
+        return None
+    return found[0] if len(found) == 1 else bind_join(node, found, scope)
+
+
+def _arriving(source: ast.StreamSource, stream: ScopeStream, pattern: Pattern | None, scope: Scope) -> ScopeStream:
+    """The stream as filters and windows see it: before a derived-value window or contained-event selection."""
+    if pattern is not None:
+        return replace(stream, event_type=pattern.match_type)
+    if stream.event_type is not None or not isinstance(source.stream, ast.FilterStream):
+        return stream
+    return replace(stream, event_type=scope.module.catalog.event_types.get(source.stream.type_name))
+
+
+def _where(node: ast.Select, scope: Scope) -> x.BoundExpr | None:
+    if node.where is None:
+        return None
+    found = bind_condition(node.where, scope.without_aggregates("the where-clause"), "the where-clause")
+    if scope.unwindowed and isinstance(node.sources[0].stream, ast.FilterStream):
+        check_index_types(found, scope)
+    return found
+
+
+# ---------------------------------------------------------------- order and limits
+def _order_by(
+    node: ast.Select, scope: Scope, columns: Sequence[nodes.OutputColumn]
+) -> tuple[tuple[x.BoundExpr, bool], ...]:
+    """The keys. Their aggregates are those of the select-clause, also inside of other expressions."""
+    aliases = {column.name: column.value for column in columns}
+    own = replace(scope, aliases=aliases, no_subqueries="order by")
+    found = tuple((bind_expr(item.expr, own), item.descending) for item in node.order_by)
+    selected = _aggregates(column.value for column in columns)
+    for item, (value, _) in zip(node.order_by, found, strict=True):
+        if not _aggregates([value]) <= selected:
+            fact = "order by an aggregate that is not selected"
+            scope.problems.add("no-order", fact, item.expr.span, "select it, too")
+        if not t.is_ordered(value.type):
+            hint = "name one of its properties" if value.type.of is None else None
+            fact = f"rows cannot be ordered by a value of type {value.type}"
+            scope.problems.add("no-order", fact, item.expr.span, hint)
+    return found
+
+
+def _aggregates(values: Iterable[x.BoundExpr]) -> set[int]:
+    """The numbers of the aggregate calls that the values read."""
+    return {part.index for value in values for part in x.walk(value) if isinstance(part, x.AggregateRef)}
+
+
+def _limit(node: ast.Select, module: ModuleScope) -> tuple[x.BoundExpr | None, x.BoundExpr | None]:
+    if node.limit is None:
+        return None, None
+    return _row_count(node.limit.limit, "limit", module), _row_count(node.limit.offset, "offset", module)
+
+
+def _row_count(node: ast.Expr | None, what: str, module: ModuleScope) -> x.BoundExpr | None:
+    """A number, maybe negative, or a variable, which is read at every delivery."""
+    if node is None:
+        return None
+    bound = bind_expr(node, Scope(module, no_aggregates=f"the {what}"))
+    if bound.type == ERROR:
+        return None
+    if not isinstance(bound, (x.Const, x.VariableRead)) or bound.type not in (t.INT, t.LONG, t.SHORT, t.BYTE):
+        shown = "an expression" if not isinstance(bound, (x.Const, x.VariableRead)) else describe_type(bound.type)
+        module.problems.add("wrong-parameter", f"the {what} must be an int, found {shown}", node.span)
+        return None
+    return bound
+
+
+def _selector(node: ast.Select, module: ModuleScope) -> nodes.Selector:
+    match node.selector:
+        case "rstream":
+            return "rstream"
+        case "irstream":
+            return "irstream"
+        case "istream":
+            return "istream"
+    return module.options.default_selector
+
+
+# ---------------------------------------------------------------- plan nodes
+def _selected(rows: nodes.FromNode, where: x.BoundExpr | None) -> nodes.SelectionNode:
+    return nodes.Selection(rows, where, span=where.span) if where is not None else rows
+
+
+def _aggregated(
+    rows: nodes.SelectionNode, found: QueryShape, reclaim: tuple[x.BoundExpr, x.BoundExpr] | None, scope: Scope
+) -> nodes.AggregationNode:
+    if found.kind == "unaggregated":
+        return rows
+    return nodes.Aggregation(rows, found.keys, tuple(scope.calls), found.kind, found.levels, reclaim, span=NO_SPAN)

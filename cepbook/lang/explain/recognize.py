@@ -1,0 +1,90 @@
+"""match_recognize as text: its clauses, its regular expression, its conditions.
+
+::
+
+    recognize (A B* C) to next row
+      by symbol
+      A where price > 10
+      C where price < A.price
+      first = A.price
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan import row_pattern as r
+from cepbook.lang.plan.relational import CURRENT_ROW, MATCHED_ROWS
+from cepbook.lang.rewrite.expressions import rebuild_expr
+from cepbook.lang.types import INT
+
+Show = Callable[[x.BoundExpr], str]
+
+
+def show_recognize(node: nodes.Recognition, show: Show) -> list[str]:
+    """The clauses, one per line."""
+
+    def named(e: x.BoundExpr) -> str:
+        return show(rebuild_expr(e, _matched))
+
+    names = [variable.name for variable in node.variables]
+    words = [f"recognize ({show_row_pattern(node.pattern, names)}) {node.skip}", *["all matches"] * node.all_matches]
+    lines = [", ".join(words)]
+    if node.keys:
+        lines.append(f"  by {', '.join(map(show, node.keys))}")
+    if node.predicate is not None:
+        lines.append(f"  rows where {show(node.predicate)}")
+    if node.interval is not None:
+        lines.append(f"  told of {show(node.interval)} after the first row{' or when it ends' * node.or_terminated}")
+    lines += [f"  {v.name} where {named(v.condition)}" for v in node.variables if v.condition is not None]
+    return lines + [f"  {c.name}: {c.value.type} = {named(c.value)}" for c in node.measures]
+
+
+def show_row_variable(variable: nodes.RowDefinition, show: Show) -> str:
+    """``B where price > A.price``: what a match waits for."""
+    if variable.condition is None:
+        return variable.name
+    return f"{variable.name} where {show(rebuild_expr(variable.condition, _matched))}"
+
+
+def _matched(e: x.BoundExpr) -> x.BoundExpr:
+    """Variables are written by their names, and rows before the tested one with ``prev``."""
+    if isinstance(e, x.Prior):
+        return x.Prev(e.type, "prev", x.Const(INT, e.index), e.value)
+    if isinstance(e, x.Prop) and e.stream == MATCHED_ROWS:
+        return replace(e, stream=CURRENT_ROW, name=e.name.removesuffix("[]"))
+    return e
+
+
+def show_row_pattern(pattern: r.RowRegex, names: Sequence[str]) -> str:
+    """``A (B | C)* D{2,}``"""
+    match pattern:
+        case r.RowVariable():
+            return names[pattern.number]
+        case r.RowSequence():
+            return " ".join(_grouped(each, names, r.RowAlternation) for each in pattern.operands)
+        case r.RowAlternation():
+            return " | ".join(show_row_pattern(each, names) for each in pattern.operands)
+        case r.RowPermutation():
+            return f"match_recognize_permute({', '.join(show_row_pattern(each, names) for each in pattern.operands)})"
+        case r.RowRepeat():
+            inner = _grouped(pattern.operand, names, (r.RowAlternation, r.RowSequence, r.RowRepeat))
+            return f"{inner}{_quantifier(pattern)}{'?' * pattern.reluctant}"
+    raise TypeError(f"no rule for {type(pattern).__name__}")
+
+
+def _grouped(pattern: r.RowRegex, names: Sequence[str], kinds: type | tuple[type, ...]) -> str:
+    shown = show_row_pattern(pattern, names)
+    return f"({shown})" if isinstance(pattern, kinds) else shown
+
+
+def _quantifier(pattern: r.RowRepeat) -> str:
+    low, high = pattern.low, pattern.high
+    if (low, high) in ((0, None), (1, None), (0, 1)):
+        return {(0, None): "*", (1, None): "+", (0, 1): "?"}[low, high]
+    if low == high:
+        return f"{{{low}}}"
+    return f"{{{low or ''},{'' if high is None else high}}}"

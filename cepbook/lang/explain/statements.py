@@ -1,0 +1,529 @@
+"""Plans as text: a tree of nodes, outermost first, with the type of every column.
+
+::
+
+    select statement `out` (unaggregated, istream)
+      project
+        symbol: string = symbol
+        window length(5)
+          from Tick
+            filter price > 10
+      gives <out>(symbol string)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from cepbook.lang.explain.cycles import show_partitions
+from cepbook.lang.explain.pattern import show_context, show_crontab, show_keyed, show_pattern
+from cepbook.lang.explain.recognize import show_recognize
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.registry.aggregates import aggregate_row
+from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.syntax.unparser import unparse
+
+
+def show_plan(module: nodes.ModulePlan) -> str:
+    """All statements of `module`, then what it requires and provides."""
+    parts = [show_statement(s) for s in module.statements]
+    for title, names in (("requires", module.requires), ("provides", module.provides)):
+        if names:
+            parts.append(f"{title} " + ", ".join(f"{kind} {name}" for kind, name in names))
+    return "\n\n".join(parts)
+
+
+def show_statement(statement: nodes.StatementPlan) -> str:
+    """One statement."""
+    with display_names(streams=stream_names(statement)):
+        shown = list(_statement(statement))
+    return "\n".join([*shown, *_subqueries(statement)])
+
+
+def show_subquery(subquery: nodes.SubqueryPlan) -> str:
+    """What a subquery gives: ``value``, ``exists``, ``= any``."""
+    return f"{subquery.op} {subquery.form}".strip()
+
+
+def _subqueries(statement: nodes.StatementPlan) -> list[str]:
+    lines: list[str] = []
+    for number, each in enumerate(statement.subqueries):
+        lines += [f"  subquery {number} ({show_subquery(each)}, {each.kind})", *_node(each.root, "    ", [])]
+    return lines
+
+
+def _statement(statement: nodes.StatementPlan) -> list[str]:
+    if isinstance(statement, nodes.SelectStatement):
+        return _select(statement)
+    if isinstance(statement, nodes.CycleStatement):
+        lines = [f"running query `{statement.name}`", *(f"  {line}" for line in show_partitions(statement, show_expr))]
+        return [*lines, *_select(statement.select)[1:]]
+    if isinstance(statement, nodes.CreateSchemaStatement):
+        lines = [f"create schema `{statement.name}`", f"  {_event_type(statement.event_type)}"]
+        if statement.event_type.supertypes:
+            lines.append(f"  inherits {', '.join(statement.event_type.supertypes)}")
+        return lines
+    if isinstance(statement, nodes.CreateContextStatement):
+        head = f"create context `{statement.context.name}` ({statement.context.kind})"
+        return [head, *(f"  {show_keyed(stream, show_expr)}" for stream in statement.spec.streams)]
+    if isinstance(statement, nodes.CreateContextTreeStatement):
+        head = f"create context `{statement.context.name}` ({statement.context.kind})"
+        return [head, *(f"  {line}" for line in show_context(statement.spec, show_expr))]
+    if isinstance(statement, nodes.CreateExpressionStatement):
+        found = statement.expression
+        what = "alias" if found.alias else "expression"
+        params = "" if found.alias else f"({', '.join(found.params)})"
+        return [f"create {what} `{statement.name}`", f"  {found.name}{params} = {unparse(found.body)}"]
+    if isinstance(statement, nodes.CreateVariableStatement):
+        kind = "constant" if statement.variable.constant else "variable"
+        value = "" if statement.initial is None else f" = {show_expr(statement.initial)}"
+        head = f"create {kind} `{statement.name}`"
+        inside = [] if statement.context is None else [f"  in context {statement.context}"]
+        return [head, *inside, f"  {statement.variable.name}: {statement.variable.type}{value}"]
+    if isinstance(statement, nodes.CreateTableStatement):
+        keys = f" by {', '.join(statement.store.keys)}" if statement.store.keys else ""
+        return [f"create table `{statement.name}`{keys}", f"  {_event_type(statement.output_type)}"]
+    if isinstance(statement, nodes.CreateIndexStatement):
+        index = statement.index
+        columns = ", ".join(f"{name} {kind}" for name, kind in index.columns)
+        return [f"create {'unique ' * index.unique}index `{statement.name}`", f"  of {index.store}({columns})"]
+    if isinstance(statement, nodes.OnSetStatement):
+        return _on_set(statement)
+    if isinstance(statement, nodes.SplitStatement):
+        return _split(statement)
+    if isinstance(statement, nodes.UpdateStatement):
+        return _update(statement)
+    if isinstance(statement, nodes.MergeStatement):
+        return _merge(statement)
+    return [f"statement `{statement.name}`"]
+
+
+def _on_set(statement: nodes.OnSetStatement) -> list[str]:
+    lines = [f"on set statement `{statement.name}` ({statement.selector})"]
+    if statement.context is not None:
+        lines.append(f"  in context {statement.context}")
+    lines += [f"  {_assignment(each)}" for each in statement.assignments]
+    return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
+
+
+def _split(statement: nodes.SplitStatement) -> list[str]:
+    to = "every branch" if statement.output_all else "the first branch"
+    lines = [f"split statement `{statement.name}` (to {to} that takes it)"]
+    if statement.context is not None:
+        lines.append(f"  in context {statement.context}")
+    for branch in statement.branches:
+        created = ", created here" if branch.insert.creates else ""
+        lines.append(f"  into {_event_type(branch.output_type)}{created}")
+        if branch.predicate is not None:
+            lines.append(f"    where {show_expr(branch.predicate)}")
+        lines += ["    *"] * branch.wildcard
+        lines += [f"    {c.name}: {c.value.type} = {show_expr(c.value)}" for c in branch.columns]
+    return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
+
+
+def _merge(statement: nodes.MergeStatement) -> list[str]:
+    lines = [f"on {statement.kind} statement `{statement.name}` (of {statement.target.kind} {statement.target.name})"]
+    if statement.context is not None:
+        lines.append(f"  in context {statement.context}")
+    if statement.predicate is not None:
+        lines.append(f"  where {show_expr(statement.predicate)}")
+    lines += [f"  {line}" for branch in statement.branches for line in show_branch(branch)]
+    return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
+
+
+def show_branch(branch: nodes.MergeBranchPlan) -> list[str]:
+    """A branch of a merge, and below it its actions."""
+    found = {True: "when matched", False: "when not matched", None: "always"}[branch.matched]
+    head = found if branch.condition is None else f"{found} and {show_expr(branch.condition)}"
+    return [head, *(f"  {_action(action)}" for action in branch.actions)]
+
+
+def _action(action: nodes.MergeActionPlan) -> str:
+    where = "" if action.predicate is None else f" where {show_expr(action.predicate)}"
+    if action.kind == "update":
+        return f"update {', '.join(map(show_change, action.changes))}{where}"
+    if action.kind == "delete":
+        return f"delete{where}"
+    into = "" if action.insert is None else f" into {action.insert.target}"
+    columns = ", ".join(f"{c.name} = {show_expr(c.value)}" for c in action.columns)
+    return f"insert{into} {columns}{where}"
+
+
+def _update(statement: nodes.UpdateStatement) -> list[str]:
+    drops = ", dropped" if statement.drop else ""
+    lines = [f"update statement `{statement.name}` (of {statement.source.event_type}{drops})"]
+    if statement.predicate is not None:
+        lines.append(f"  where {show_expr(statement.predicate)}")
+    lines += [f"  {show_change(change)}" for change in statement.changes]
+    return [*lines, *[f"  priority {statement.priority}"] * bool(statement.priority)]
+
+
+def show_change(change: nodes.PropertyAssignment) -> str:
+    if change.reset:
+        return f"{change.name} begins anew"
+    return f"{change.name}{_path(change.path)} = {show_expr(change.value)}"
+
+
+def _event_type(event_type: EventType) -> str:
+    return f"{event_type.name}({', '.join(f'{n} {t}' for n, t in event_type.shown.items())})"
+
+
+def _select(statement: nodes.SelectStatement) -> list[str]:
+    if isinstance(statement, nodes.CreateWindowStatement):
+        return _create_window(statement)
+    lines = [f"select statement `{statement.name}` ({statement.kind}, {statement.selector})"]
+    if statement.context is not None:
+        lines.append(f"  in context {statement.context}")
+    lines.extend(_node(statement.root, "  ", []))
+    if statement.output is not None:
+        lines.extend(show_output(statement.output))
+    gives = f"  gives {_event_type(statement.output_type)}"
+    if statement.insert is not None:
+        creates = ", created here" if statement.insert.creates else ""
+        gives += f" inserted by {statement.insert.selector}{creates}"
+    lines.append(gives)
+    if statement.parcels is not None:
+        grouped = f"together what agrees in {', '.join(map(show_expr, statement.parcels))}"
+        lines.append(f"  delivers {grouped if statement.parcels else 'each row by itself'}")
+    if statement.priority:
+        lines.append(f"  priority {statement.priority}")
+    return lines
+
+
+def _create_window(statement: nodes.CreateWindowStatement) -> list[str]:
+    lines = [f"create window `{statement.name}`", f"  {_event_type(statement.output_type)}"]
+    if statement.context is not None:
+        lines.append(f"  in context {statement.context}")
+    lines += [f"  window {show_window(window)}" for window in statement.windows]
+    if statement.fill is not None:
+        where = "" if statement.fill.where is None else f" where {show_expr(statement.fill.where)}"
+        lines.append(f"  begins with the rows of {statement.fill.store}{where}")
+    return lines
+
+
+def _assignment(assignment: nodes.VariableAssignment) -> str:
+    return f"{assignment.variable}{_path(assignment.path)} = {show_expr(assignment.value)}"
+
+
+def _path(path: Sequence[x.BoundExpr]) -> str:
+    """The part of a property or variable that is assigned."""
+    properties = ((e, isinstance(e, x.Const) and isinstance(e.value, str)) for e in path)
+    return "".join(f".{show_expr(e)}".replace("'", "") if name else f"[{show_expr(e)}]" for e, name in properties)
+
+
+def show_output(output: nodes.OutputClause) -> list[str]:
+    """The clause, and below it its assignments."""
+    words = ["  output"]
+    if output.after is not None:
+        words.append(f"after {_amount(output.after)}")
+    words += [output.which] if output.which is not None else []
+    if output.rate is not None:
+        words.append(f"every {_amount(output.rate)}")
+    if output.crontab is not None:
+        words.append(f"at {show_crontab(output.crontab, show_expr)}")
+    if output.when is not None:
+        words.append(f"when {show_expr(output.when)}")
+    lines = [" ".join(words), *(f"    then {_assignment(a)}" for a in output.then_set)]
+    if output.and_terminated:
+        condition = "" if output.terminated_when is None else f" and {show_expr(output.terminated_when)}"
+        lines.append(f"    when terminated{condition}")
+        lines += [f"      then {_assignment(a)}" for a in output.terminated_then]
+    return lines
+
+
+def _amount(amount: x.BoundExpr) -> str:
+    return show_expr(amount) if isinstance(amount, x.Period) else f"{show_expr(amount)} events"
+
+
+def _node(node: nodes.RowNode, indent: str, calls: list[str]) -> list[str]:
+    match node:
+        case nodes.Projection():
+            return _project(node, indent)
+        case nodes.Having():
+            return [f"{indent}having {show_expr(node.predicate, calls)}", *_node(node.input, indent + "  ", calls)]
+        case nodes.Aggregation():
+            keys = f" by {', '.join(show_expr(k) for k in node.keys)}" if node.keys else ""
+            lines = [f"{indent}aggregate{keys}"]
+            lines += [f"{indent}  {show_call(c)}: {c.type}{' (ever)' if c.ever else ''}" for c in node.calls]
+            if node.reclaim is not None:
+                age, every = map(show_expr, node.reclaim)
+                lines.append(f"{indent}  groups untouched for {age} are forgotten, looked for every {every}")
+            return lines + _node(node.input, indent + "  ", calls)
+        case nodes.Selection():
+            return [f"{indent}where {show_expr(node.predicate)}", *_node(node.input, indent + "  ", calls)]
+        case nodes.Windowed():
+            windows = " ".join(show_window(w) for w in node.windows)
+            kind = "union of windows" if node.union else "window"
+            return [f"{indent}{kind} {windows}", *_node(node.input, indent + "  ", calls)]
+        case nodes.Derivation():
+            args = ", ".join([*map(show_expr, node.args), *(f"{c.name} = {show_expr(c.value)}" for c in node.extra)])
+            keys = f" by {', '.join(c.name for c in node.keys)}" if node.keys else ""
+            return [f"{indent}derive {node.name}({args}){keys}", *_node(node.input, indent + "  ", calls)]
+        case nodes.Recognition():
+            lines = [f"{indent}{line}" for line in show_recognize(node, show_expr)]
+            return lines + _node(node.input, indent + "  ", calls)
+        case nodes.StreamJoin():
+            lines = [f"{indent}join"]
+            for number, each in enumerate(node.inputs):
+                lines += _joined(number, each, indent + "  ")
+            return lines
+        case nodes.SourceNode():
+            alias = f" as {node.alias}" if node.alias is not None else ""
+            if node.pattern is not None:
+                head, *tree = show_pattern(node.pattern, show_expr)
+                return [f"{indent}from {head}{alias}", *(f"{indent}{line}" for line in tree)]
+            lines = [f"{indent}from {node.event_type or 'the partitions of the context'}{alias}"]
+            with display_names(streams=()):
+                lines += [] if node.filter is None else [f"{indent}  filter {show_expr(node.filter)}"]
+                return [*lines, *(f"{indent}  {show_contained(each)}" for each in node.contained)]
+
+
+def show_contained(node: nodes.ContainedSelection) -> str:
+    """``items: id = [1].id, * where price > 5``: streams are numbered from the contained event outwards."""
+    shown = ["*"] * node.wildcard + [f"{c.name} = {show_expr(c.value)}" for c in node.columns]
+    where = "" if node.where is None else f" where {show_expr(node.where)}"
+    return f"contained {show_expr(node.path)}: {', '.join(shown)}{where}"
+
+
+def _joined(number: int, node: nodes.JoinInput, indent: str) -> list[str]:
+    words = [f"stream {number}"]
+    words += [node.kind] if number else []
+    words += [f"on {show_expr(node.on)}"] if node.on is not None else []
+    words += ["unidirectional"] if node.unidirectional else []
+    with display_names(streams=()):
+        return [f"{indent}{' '.join(words)}", *_node(node.stream, indent + "  ", [])]
+
+
+def _project(node: nodes.Projection, indent: str) -> list[str]:
+    below = node.input.input if isinstance(node.input, nodes.Having) else node.input
+    calls = [show_call(c) for c in below.calls] if isinstance(below, nodes.Aggregation) else []
+    lines = [f"{indent}project{' distinct' if node.distinct else ''}"]
+    if node.wildcard:
+        lines.append(f"{indent}  *")
+    lines += [f"{indent}  {c.name}: {c.value.type} = {show_expr(c.value, calls)}" for c in node.columns]
+    if node.order_by:
+        order = ", ".join(f"{show_expr(e, calls)}{' desc' if down else ''}" for e, down in node.order_by)
+        lines.append(f"{indent}  order by {order}")
+    for word, count in (("limit", node.limit), ("offset", node.offset)):
+        if count is not None:
+            lines.append(f"{indent}  {word} {show_expr(count)}")
+    return lines + _node(node.input, indent + "  ", calls)
+
+
+def show_window(window: nodes.WindowSpec) -> str:
+    calls = [show_call(c) for c in window.calls]
+    order = [f"{show_expr(e)}{' desc' if down else ''}" for e, down in window.criteria]
+    return f"{window.name}({', '.join([*(show_expr(a, calls) for a in window.args), *order, *window.options])})"
+
+
+def show_call(call: nodes.AggregateCall) -> str:
+    """``sum(distinct price, filter: volume > 1, group_by: (symbol))``"""
+    words = [show_expr(a) for a in call.args] or (["*"] if aggregate_row(call.name).counts else [])
+    if call.criteria:
+        words = [f"{show_expr(e)}{' desc' if down else ''}" for e, down in call.criteria]
+    if call.index is not None:
+        words.append(show_expr(call.index))
+    if call.filter is not None:
+        words.append(f"filter: {show_expr(call.filter)}")
+    if call.group_by is not None:
+        words.append(f"group_by: ({', '.join(show_expr(key) for key in call.group_by)})")
+    return f"{call.name}({'distinct ' if call.distinct else ''}{', '.join(words)})"
+
+
+# ---------------------------------------------------------------- names and units
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    streams: tuple[str, ...] = ()  # what the streams are called; a number stands in place of an empty name
+    second: int = 1000  # units of the clock in a second
+
+
+_PLAIN = _Reading()
+_READING: ContextVar[_Reading] = ContextVar("reading", default=_PLAIN)
+
+
+@contextmanager
+def display_names(*, streams: Sequence[str] | None = None, second: int | None = None) -> Iterator[None]:
+    """Within, expressions are shown with these names of streams, and periods in a clock of this resolution."""
+    now = _READING.get()
+    streams = now.streams if streams is None else tuple(streams)
+    token = _READING.set(_Reading(streams, now.second if second is None else second))
+    try:
+        yield
+    finally:
+        _READING.reset(token)
+
+
+def stream_names(statement: nodes.StatementPlan) -> tuple[str, ...]:
+    """What the streams of a statement are called where it has several: by their aliases or types, if these differ."""
+    if isinstance(statement, nodes.MergeStatement):
+        event = statement.source.alias or statement.source.event_type
+        target = statement.target.name
+        return (target, event if event != target else "", "initial") if event else (target,)
+    sources = statement.sources if isinstance(statement, nodes.SelectStatement) else ()
+    return source_names(sources)
+
+
+def source_names(sources: Sequence[nodes.SourceNode]) -> tuple[str, ...]:
+    """The same, of the sources of a join."""
+    names = [source.alias or source.event_type for source in sources]
+    return tuple(name if names.count(name) == 1 else "" for name in names) if len(names) > 1 else ()
+
+
+# ---------------------------------------------------------------- expressions
+def show_expr(e: x.BoundExpr, calls: list[str] | None = None) -> str:
+    """One expression; `calls` are the texts of the aggregate calls that it may refer to."""
+    rule = _EXPRESSIONS.get(type(e))
+    return type(e).__name__ if rule is None else rule(e, lambda inner: show_expr(inner, calls), calls or [])
+
+
+_Show = Callable[[x.BoundExpr], str]
+
+
+def _const(e: Any, show: _Show, calls: list[str]) -> str:
+    if isinstance(e.value, bool):
+        return str(e.value).lower()
+    if isinstance(e.value, str):
+        return "'" + e.value.replace("'", "\\'") + "'"
+    return "null" if e.value is None else str(e.value)
+
+
+def _prop(e: Any, show: _Show, calls: list[str]) -> str:
+    streams = _READING.get().streams
+    known = streams[e.stream] if 0 <= e.stream < len(streams) else ""
+    return f"{known}.{e.name}" if known else str(e.name) if e.stream == 0 else f"[{e.stream}].{e.name}"
+
+
+def _event(e: Any, show: _Show, calls: list[str]) -> str:
+    streams = _READING.get().streams
+    known = streams[e.stream] if 0 <= e.stream < len(streams) else ""
+    return known or ("event" if e.stream == 0 else f"event {e.stream}")
+
+
+def _aggregate(e: Any, show: _Show, calls: list[str]) -> str:
+    return calls[e.index] if e.index < len(calls) else f"aggregate {e.index}"
+
+
+def _prev(e: x.Prev, show: _Show) -> str:
+    name = "prev" if e.kind == "prev" else f"prev{e.kind}"
+    return f"{name}({', '.join(show(part) for part in (e.index, e.value) if part is not None)})"
+
+
+def _infix(e: x.BoundExpr, show: _Show, op: str, *operands: x.BoundExpr) -> str:
+    """Operands that have operators themselves get parentheses."""
+    return f" {op} ".join(f"({show(o)})" if isinstance(o, _COMPOUND) else show(o) for o in operands)
+
+
+_COMPOUND = (x.Arith, x.Logic, x.ComparisonExpr, x.Is, x.LogicalNot, x.RangeTest, x.InList, x.StringMatch, x.Concat)
+
+
+def _between(e: Any, show: _Show, calls: list[str]) -> str:
+    word = "not in" if e.negated else "in"
+    brackets = ("[" if e.include_low else "(", "]" if e.include_high else ")")
+    return f"{show(e.operand)} {word} {brackets[0]}{show(e.low)}:{show(e.high)}{brackets[1]}"
+
+
+def _in_list(e: Any, show: _Show, calls: list[str]) -> str:
+    return f"{show(e.operand)} {'not in' if e.negated else 'in'} ({', '.join(show(o) for o in e.options)})"
+
+
+def _like(e: Any, show: _Show, calls: list[str]) -> str:
+    word = ("not " if e.negated else "") + ("regexp" if e.regexp else "like")
+    escape = f" escape {show(e.escape)}" if e.escape is not None else ""
+    return f"{show(e.operand)} {word} {show(e.pattern)}{escape}"
+
+
+def _case(e: Any, show: _Show, calls: list[str]) -> str:
+    branches = " ".join(f"when {show(c)} then {show(v)}" for c, v in e.branches)
+    default = f" else {show(e.default)}" if e.default is not None else ""
+    return f"case {branches}{default} end"
+
+
+def _call(e: Any, show: _Show, calls: list[str]) -> str:
+    row = FUNCTIONS.get(e.name)
+    args = [show(a) for a in e.args[: len(e.args) - (0 if row is None else row.implicit_arguments)]]
+    owner, _, method = e.name.partition(".")
+    if owner in ("string", "array") and row is not None:
+        return f"{args[0]}.{method}({', '.join(args[1:])})"
+    return f"{e.name}({', '.join(args)})"
+
+
+def _period(e: Any, show: _Show, calls: list[str]) -> str:
+    parts = []
+    if e.months is not None:
+        parts.append(_counted(e.months, ((12, "year"), (1, "month"))) or f"{show(e.months)} months")
+    if e.millis is not None:
+        second = _READING.get().second
+        small = [(second // 1000, "msec")] + [(1, "microsecond")] * (second > 1000)
+        units = [(86_400 * second, "day"), (3600 * second, "hour"), (60 * second, "min"), (second, "sec"), *small]
+        shown = _counted(e.millis, units)
+        parts.append(shown or f"{show(e.millis)} {'ms' if second == 1000 else 'us'}")
+    return " ".join(parts)
+
+
+def _counted(e: x.BoundExpr, units: Sequence[tuple[int, str]]) -> str | None:
+    """A constant number of the last unit in as large units as it can be given; None for others."""
+    if not isinstance(e, x.Const) or not isinstance(e.value, int) or e.value < 1:
+        return None
+    left, words = e.value, []
+    for size, unit in units:
+        count, left = divmod(left, size)
+        many = "s" if count > 1 and unit in ("day", "hour", "year", "month", "microsecond") else ""
+        words += [f"{count} {unit}{many}"] * bool(count)
+    return " ".join(words)
+
+
+_EXPRESSIONS: dict[type[x.BoundExpr], Callable[[Any, _Show, list[str]], str]] = {
+    x.Const: _const,
+    x.Prop: _prop,
+    x.MemberAccess: lambda e, show, calls: f"{show(e.target)}.{e.name}",
+    x.IndexAccess: lambda e, show, calls: f"{show(e.target)}[{show(e.index)}]",
+    x.EventOf: _event,
+    x.EventTypeName: lambda e, show, calls: f"typeof({show(e.event)})",
+    x.ContextProp: lambda e, show, calls: f"context.{e.name}",
+    x.CurrentTimestamp: lambda e, show, calls: "current_timestamp",
+    x.VariableRead: lambda e, show, calls: str(e.name),
+    x.Prev: lambda e, show, calls: _prev(e, show),
+    x.Prior: lambda e, show, calls: f"prior({e.index}, {show(e.value)})",
+    x.InsertStream: lambda e, show, calls: "istream()",
+    x.Grouping: lambda e, show, calls: f"grouping({', '.join(f'key {k}' for k in e.keys)})",
+    x.WindowValue: lambda e, show, calls: str(e.name),
+    x.OutputCounter: lambda e, show, calls: str(e.name),
+    x.AggregateRef: _aggregate,
+    x.KeyRef: lambda e, show, calls: f"key {e.index}",
+    x.SharedExpr: lambda e, show, calls: show(e.operand),
+    x.MeasureAggregate: lambda e, show, calls: (
+        f"{e.name}({'distinct ' if e.distinct else ''}{show(e.value)} of {show(e.rows)})"
+    ),
+    x.SubqueryRef: lambda e, show, calls: f"subquery {e.index}({', '.join(map(show, e.args))})",
+    x.SubqueryParameter: lambda e, show, calls: f"parameter {e.index}",
+    x.Arith: lambda e, show, calls: _infix(e, show, e.op, e.left, e.right),
+    x.Negate: lambda e, show, calls: f"-({show(e.operand)})",
+    x.Concat: lambda e, show, calls: _infix(e, show, "||", *e.operands),
+    x.ComparisonExpr: lambda e, show, calls: _infix(e, show, e.op, e.left, e.right),
+    x.Is: lambda e, show, calls: _infix(e, show, "is not" if e.negated else "is", e.left, e.right),
+    x.Logic: lambda e, show, calls: _infix(e, show, e.op, *e.operands),
+    x.LogicalNot: lambda e, show, calls: f"not ({show(e.operand)})",
+    x.RangeTest: _between,
+    x.InList: _in_list,
+    x.StringMatch: _like,
+    x.CaseWhen: _case,
+    x.FunctionCall: _call,
+    x.UserCall: _call,
+    x.UserClass: lambda e, show, calls: str(e.name),
+    x.MethodCall: lambda e, show, calls: (
+        f"{show(e.receiver)}.{e.name.partition('.')[2]}({', '.join(map(show, e.args))})"
+    ),
+    x.LambdaExpr: lambda e, show, calls: f"({', '.join(f'{role}{e.level}' for role in e.roles)}) => {show(e.body)}",
+    x.LambdaParameter: lambda e, show, calls: f"{e.role}{e.level}",
+    x.Convert: lambda e, show, calls: f"cast({show(e.operand)}, {e.type})",
+    x.ArrayOf: lambda e, show, calls: f"{{{', '.join(show(o) for o in e.elements)}}}",
+    x.StructOf: lambda e, show, calls: f"new {{{', '.join(f'{n} = {show(v)}' for n, v in e.columns)}}}",
+    x.InstanceOf: lambda e, show, calls: f"instanceof({show(e.operand)}, {', '.join(str(t) for t in e.types)})",
+    x.Period: _period,
+}

@@ -1,0 +1,119 @@
+"""Character classes of Java's regular expressions that Python's do not have: ``\\p{Alpha}``, ``\\p{Lu}``, ``\\P{L}``.
+
+The names of POSIX stand for ASCII, the others for categories of Unicode, with ``Is`` or without
+(`java.util.regex.Pattern`, section "Summary of regular-expression constructs").
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import groupby
+
+CodePointRanges = tuple[tuple[int, int], ...]  # code points, from and to, in order
+
+_POSIX = {
+    "Lower": "az",
+    "Upper": "AZ",
+    "ASCII": "\x00\x7f",
+    "Alpha": "AZaz",
+    "Digit": "09",
+    "Alnum": "09AZaz",
+    "Punct": "!/:@[`{~",
+    "Graph": "!~",
+    "Print": " ~",
+    "Blank": "\t\t  ",
+    "Cntrl": "\x00\x1f\x7f\x7f",
+    "XDigit": "09AFaf",
+    "Space": "\t\r  ",
+}
+_BINARY = {"IsAlphabetic": "L", "IsLetter": "L", "IsUppercase": "Lu", "IsLowercase": "Ll", "IsDigit": "Nd"}
+_BINARY |= {"IsPunctuation": "P", "IsWhite_Space": "Z"}
+_CATEGORIES = frozenset(
+    "L M N P S Z C Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co Cn".split()
+)
+_PART = re.compile(r"\\([pP])(?:\{(\w+)\}|(\w))|\\.|\[\^?\]?|\]|&&|.", re.DOTALL)
+
+
+class UnknownCharacterClass(ValueError):
+    """A class that there is not, or what has no counterpart; `part` is its text."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__(f"`{part}` in a regular expression")
+        self.part = part
+
+
+@lru_cache(maxsize=512)
+def to_python_pattern(pattern: str) -> str:
+    """`pattern` as Python has it. Errors: Unknown."""
+    if "\\p" not in pattern and "\\P" not in pattern and "&&" not in pattern:
+        return pattern
+    return "".join(_parts(pattern))
+
+
+def _parts(pattern: str) -> Iterator[str]:
+    within = False
+    for found in _PART.finditer(pattern):
+        part, (kind, name, letter) = found[0], found.groups()
+        if kind is not None:
+            shown = _shown(_class(name or letter, kind == "P", part))
+            yield shown if within else f"[{shown}]"
+            continue
+        if within and part == "&&":
+            raise UnknownCharacterClass(part)
+        if part.startswith("[") and not within:
+            within = True
+        elif part == "]":
+            within = False
+        yield part
+
+
+def _class(name: str, negated: bool, part: str) -> CodePointRanges:
+    if name in _POSIX:
+        ends = [ord(each) for each in _POSIX[name]]
+        ranges: CodePointRanges = tuple(zip(ends[::2], ends[1::2], strict=True))
+    else:
+        category = _BINARY.get(name, name.removeprefix("Is"))
+        if category not in _CATEGORIES:
+            raise UnknownCharacterClass(part)
+        ranges = _of_category(category)
+    return tuple(_others(ranges)) if negated else ranges
+
+
+@lru_cache(maxsize=32)
+def _of_category(category: str) -> CodePointRanges:
+    ranges: list[tuple[int, int]] = []
+    for found, low, high in _runs():
+        if found.startswith(category):
+            low = ranges.pop()[0] if ranges and ranges[-1][1] == low - 1 else low
+            ranges.append((low, high))
+    return tuple(ranges)
+
+
+@lru_cache(maxsize=1)
+def _runs() -> tuple[tuple[str, int, int], ...]:
+    """All characters, as runs of one category: (category, first, last)."""
+    found: list[tuple[str, int, int]] = []
+    low = 0
+    for category, run in groupby(map(unicodedata.category, map(chr, range(sys.maxunicode + 1)))):
+        high = low + sum(1 for _ in run)
+        found.append((category, low, high - 1))
+        low = high
+    return tuple(found)
+
+
+def _others(ranges: CodePointRanges) -> Iterator[tuple[int, int]]:
+    at = 0
+    for low, high in ranges:
+        if low > at:
+            yield at, low - 1
+        at = high + 1
+    if at <= sys.maxunicode:
+        yield at, sys.maxunicode
+
+
+def _shown(ranges: CodePointRanges) -> str:
+    return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)

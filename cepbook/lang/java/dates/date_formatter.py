@@ -1,0 +1,235 @@
+"""Dates as texts, by the patterns of `pattern`, in English."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any
+
+from cepbook.lang.java.date_text import DAYS, MONTHS, local_text
+from cepbook.lang.java.dates.chronology import Chronology
+from cepbook.lang.java.dates.civil import date_of, days_of, us_week, weekday
+from cepbook.lang.java.dates.date_pattern import OptionalSection, PatternElements, PatternLetter, parse_date_pattern
+
+
+@dataclass(frozen=True, slots=True)
+class WallClockFields:
+    """What calendar and clock show; `nanos` since midnight, the `zone` (None: without) is `ahead` of UTC by seconds."""
+
+    days: int
+    nanos: int
+    zone: tzinfo | None
+    ahead: int
+    iso: bool
+
+    @property
+    def date(self) -> tuple[int, int, int]:
+        return date_of(self.days, self.iso)
+
+    @property
+    def hour(self) -> int:
+        return self.nanos // 3_600_000_000_000
+
+
+def format_date(value: Any, of: Chronology, pattern: str | None = None) -> str:
+    """`value` in the form of `pattern`; without one in Java's short form, or as ISO 8601 for `java.time`.
+
+    Errors: PatternError; ValueError where the value lacks what the pattern asks for.
+    """
+    if pattern is None:
+        if of.iso:
+            return _iso(value)
+        pattern = "M/d/yy, h:mm a"
+    days, rest = of.wall(value)
+    zone, ahead = of.zone_at(value)
+    shown = WallClockFields(days, rest * (1_000_000_000 // of.second), zone, ahead, of.iso)
+    return _text(parse_date_pattern(pattern, of.iso), shown)
+
+
+def _iso(value: datetime) -> str:
+    """As ISO 8601, with seconds always."""
+    text = local_text(value)
+    return text[:16] + ":00" + text[16:] if text[16:17] != ":" else text
+
+
+def _text(parts: PatternElements, shown: WallClockFields) -> str:
+    found = ""
+    for part in parts:
+        if isinstance(part, str):
+            found += part
+        elif isinstance(part, PatternLetter):
+            found += _LETTERS[part.letter](shown, part.count)
+        else:
+            found += _optional(part, shown)
+    return found
+
+
+def _optional(part: OptionalSection, shown: WallClockFields) -> str:
+    try:
+        return _text(part.parts, shown)
+    except ValueError:
+        return ""
+
+
+def _number(value: int, count: int) -> str:
+    return f"-{-value:0{count}}" if value < 0 else f"{value:0{count}}"
+
+
+def _year(year: int, count: int, iso: bool) -> str:
+    if count == 2:
+        return f"{year % 100:02}"
+    text = _number(year, count)
+    return f"+{text}" if iso and count > 3 and year > 0 and len(text) > count else text
+
+
+def _name(names: list[str], index: int, count: int) -> str:
+    return names[index][: {4: None, 5: 1}.get(count, 3)]
+
+
+def _era(shown: WallClockFields, count: int) -> str:
+    ours = shown.date[0] > 0
+    if shown.iso and count > 3:
+        return ("A" if ours else "B") if count == 5 else "Anno Domini" if ours else "Before Christ"
+    return "AD" if ours else "BC"
+
+
+def _of_era(year: int) -> int:
+    return year if year > 0 else 1 - year
+
+
+def _month(shown: WallClockFields, count: int) -> str:
+    month = shown.date[1]
+    return _number(month, count) if count < 3 else _name(MONTHS, month - 1, count if shown.iso else min(count, 4))
+
+
+def _day_name(shown: WallClockFields, count: int) -> str:
+    return _name(DAYS, weekday(shown.days), count if shown.iso else min(count, 4))
+
+
+def _us_weekday(shown: WallClockFields, count: int) -> str:
+    return _number((weekday(shown.days) + 1) % 7 + 1, count) if count < 3 else _day_name(shown, count)
+
+
+def _u(shown: WallClockFields, count: int) -> str:
+    if shown.iso:
+        return _year(shown.date[0], count, True)
+    return _number(weekday(shown.days) + 1, count)
+
+
+def _quarter(shown: WallClockFields, count: int) -> str:
+    quarter = (shown.date[1] + 2) // 3
+    if count < 3:
+        return _number(quarter, count)
+    return f"Q{quarter}" if count == 3 else f"{quarter}{('st', 'nd', 'rd', 'th')[quarter - 1]} quarter"
+
+
+def _week_of_month(shown: WallClockFields, count: int) -> str:
+    year, month, day = shown.date
+    first = days_of(year, month, 1, shown.iso)
+    return _number((day - 1 + (first + 4) % 7) // 7 + 1, count)
+
+
+def _fraction(shown: WallClockFields, count: int) -> str:
+    if shown.iso:
+        return f"{shown.nanos % 1_000_000_000:09}".ljust(count, "0")[:count]
+    return _number(shown.nanos // 1_000_000 % 1000, count)
+
+
+def _hour(low: int, size: int) -> Callable[[WallClockFields, int], str]:
+    return lambda shown, count: _number((shown.hour - low) % size + low, count)
+
+
+def _part(unit: int, size: int) -> Callable[[WallClockFields, int], str]:
+    return lambda shown, count: _number(shown.nanos // unit % size, count)
+
+
+def _ahead(shown: WallClockFields, colon: bool, short: bool = False) -> str:
+    if shown.zone is None:
+        raise ValueError("a local date-time has no time zone to show")
+    minutes = abs(shown.ahead) // 60
+    text = f"{'-' if shown.ahead < 0 else '+'}{minutes // 60:02}"
+    return text if short and not minutes % 60 else f"{text}{':' if colon else ''}{minutes % 60:02}"
+
+
+def _offset(zero: str) -> Callable[[WallClockFields, int], str]:
+    def text(shown: WallClockFields, count: int) -> str:
+        if shown.zone is not None and not shown.ahead and zero:
+            return zero
+        if count == 1 and not shown.iso:
+            return _ahead(shown, False)[:3]
+        return _ahead(shown, count in (3, 5), count == 1)
+
+    return text
+
+
+def _gmt(shown: WallClockFields, count: int) -> str:
+    """``GMT-05:00``, in its short form ``GMT-5``."""
+    long = _ahead(shown, True)
+    if not shown.ahead:
+        return "GMT"
+    short = long[0] + long[1:].removeprefix("0").removesuffix(":00")
+    return f"GMT{long if count == 4 else short}"
+
+
+def _big_z(shown: WallClockFields, count: int) -> str:
+    if shown.iso and count == 4:
+        return _gmt(shown, 4)
+    if shown.iso and count == 5:
+        return _offset("Z")(shown, 5)
+    return _ahead(shown, False)
+
+
+def _zone_id(shown: WallClockFields, count: int) -> str:
+    ahead = _ahead(shown, True)
+    return str(getattr(shown.zone, "key", None) or ("Z" if not shown.ahead else ahead))
+
+
+def _zone_name(shown: WallClockFields, count: int) -> str:
+    ahead = _ahead(shown, True)
+    assert shown.zone is not None
+    seconds = shown.days * 86_400 + shown.nanos // 1_000_000_000 - shown.ahead
+    try:
+        name = datetime.fromtimestamp(seconds, shown.zone).tzname()
+    except (ValueError, OverflowError, OSError):
+        name = None
+    if name == "UTC":
+        return "Coordinated Universal Time" if count > 3 else "UTC"
+    return name if name is not None and name.isalpha() else f"GMT{ahead}"
+
+
+_LETTERS: dict[str, Callable[[WallClockFields, int], str]] = {
+    "G": _era,
+    "y": lambda shown, count: _year(_of_era(shown.date[0]), count, shown.iso),
+    "Y": lambda shown, count: _year(us_week(shown.days, shown.date[0])[0], count, shown.iso),
+    "u": _u,
+    "M": _month,
+    "L": _month,
+    "w": lambda shown, count: _number(us_week(shown.days, shown.date[0])[1], count),
+    "W": _week_of_month,
+    "D": lambda shown, count: _number(shown.days - days_of(shown.date[0], 1, 1, shown.iso) + 1, count),
+    "d": lambda shown, count: _number(shown.date[2], count),
+    "F": lambda shown, count: _number((shown.date[2] - 1) // 7 + 1, count),
+    "E": _day_name,
+    "e": _us_weekday,
+    "c": _us_weekday,
+    "Q": _quarter,
+    "q": _quarter,
+    "a": lambda shown, count: "AM" if shown.hour < 12 else "PM",
+    "H": _hour(0, 24),
+    "k": _hour(1, 24),
+    "K": _hour(0, 12),
+    "h": _hour(1, 12),
+    "m": _part(60_000_000_000, 60),
+    "s": _part(1_000_000_000, 60),
+    "S": _fraction,
+    "A": _part(1_000_000, 86_400_000),
+    "n": _part(1, 1_000_000_000),
+    "N": _part(1, 86_400_000_000_000),
+    "V": _zone_id,
+    "z": _zone_name,
+    "O": _gmt,
+    "X": _offset("Z"),
+    "x": _offset(""),
+    "Z": _big_z,
+}

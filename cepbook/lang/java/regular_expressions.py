@@ -1,0 +1,267 @@
+"""Regular expressions that end: `regexp` and `like` on whatever text with whatever pattern.
+
+Python's matcher tries one way after the other, which for patterns such as ``(a+)+b`` takes longer than anybody lives.
+What a pattern may cost on a text is bounded from its parts beforehand. Where that is too much, an automaton follows all
+ways at once (Thompson, "Regular Expression Search Algorithm", 1968): its time is that of the text times the pattern. It
+cannot do what is no regular expression, back references and looking around; these end in an error there.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from re import _parser
+from typing import Any
+
+from cepbook.lang.java.character_classes import to_python_pattern
+
+MAX_BACKTRACKING_STEPS = 5_000_000  # that Python's matcher may take
+MAX_TEXT_LENGTH = 10_000_000  # text that Python's matcher is given
+MAX_STATES = 20_000  # that an automaton may have
+
+PositionTest = Callable[[str, int], bool]  # of a text at a position
+Nodes = Iterable[tuple[Any, Any]]
+
+
+class PatternTooExpensive(ValueError):
+    """A text that the pattern cannot be tried on in reasonable time."""
+
+
+class RegularExpression:
+    """One pattern; `flags` as of `re.compile`. Errors: re.error."""
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self._pattern = re.compile(pattern, flags)
+        self._parsed = _parser.parse(pattern, flags)
+        self._ways, self._open, self._bits = _cost(self._parsed)
+        self._longest = bisect_right(range(MAX_TEXT_LENGTH), MAX_BACKTRACKING_STEPS, key=self._steps) - 1
+        self._automaton: _Automaton | None = None
+
+    def matches(self, text: str) -> bool:
+        """Whether all of `text` matches. Errors: TooLong."""
+        if len(text) <= self._longest:
+            return self._pattern.fullmatch(text) is not None
+        return self._ready().accepts(text)
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether there are texts for which `matches` raises."""
+        if self._longest == MAX_TEXT_LENGTH - 1:
+            return False
+        try:
+            self._ready()
+        except PatternTooExpensive:
+            return True
+        return False
+
+    def _ready(self) -> _Automaton:
+        if self._automaton is None:
+            self._automaton = _Automaton(self._parsed, self._pattern)
+        return self._automaton
+
+    def _steps(self, length: int) -> int:
+        """At least as many as `re` takes."""
+        exponent = math.log2(self._ways) + max(self._open, 1) * math.log2(length + 1) + self._bits * length
+        return MAX_BACKTRACKING_STEPS + 1 if exponent > 64 else int(2**exponent)
+
+
+@lru_cache(maxsize=512)
+def compile_regular_expression(pattern: str, flags: int = 0) -> RegularExpression:
+    """The pattern, made ready once; with the character classes of Java. Errors: re.error, `classes.Unknown`."""
+    return RegularExpression(to_python_pattern(pattern), flags)
+
+
+# ------------------------------------------------------------------ what it may cost
+_REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
+
+
+def _cost(nodes: Nodes) -> tuple[int, int, float]:
+    """In how many ways alternatives can be taken, and how many repetitions are open.
+
+    Third, with such within repetitions: by how many bits the ways grow with each character of a text.
+    """
+    ways, open_, bits = 1, 0, 0.0
+    for op, argument in nodes:
+        inner = [_cost(part) for part in _parts(str(op), argument)]
+        if str(op) in _REPEATS:
+            ((some, within, deeper),) = inner
+            low, high = argument[0], argument[1]
+            if high > 1 and (some > 1 or within or deeper):
+                bits += deeper + 1 + within + math.log2(some)
+                some, within = 1, 0
+            if high > 1000:
+                open_ += 1
+            elif high > low:
+                ways *= int(high) - int(low) + 1
+            inner = [(some, within, deeper)]
+        ways *= sum(w for w, _, _ in inner) if str(op) == "BRANCH" else math.prod(w for w, _, _ in inner)
+        open_ += sum(o for _, o, _ in inner)
+        bits += sum(b for _, _, b in inner)
+        ways = min(ways, MAX_BACKTRACKING_STEPS + 1)
+    return ways, open_, bits
+
+
+def _parts(op: str, argument: Any) -> list[Nodes]:
+    """The patterns within a node."""
+    if op == "BRANCH":
+        return list(argument[1])
+    if op in _REPEATS:
+        return [argument[2]]
+    if op == "SUBPATTERN":
+        return [argument[3]]
+    if op in ("ASSERT", "ASSERT_NOT"):
+        return [argument[1]]
+    if op == "ATOMIC_GROUP":
+        return [argument]
+    if op == "GROUPREF_EXISTS":
+        return [part for part in argument[1:] if part is not None]
+    return []
+
+
+# ------------------------------------------------------------------ the automaton
+class _Automaton:
+    """States are numbers. From each leads a move over a character that passes a test, or free ways (some have one)."""
+
+    def __init__(self, parsed: Any, pattern: re.Pattern[str]) -> None:
+        self._moves: list[tuple[PositionTest, int] | None] = []
+        self._free: list[list[tuple[int, PositionTest | None]]] = []
+        self._pattern = pattern
+        self._start = self._state()
+        self._end = self._sequence(parsed, self._start, pattern.flags)
+
+    def accepts(self, text: str) -> bool:
+        present = self._spread([self._start], text, 0)
+        for at in range(len(text)):
+            reached = {move[1] for move in self._moving(present) if move[0](text, at)}
+            if not reached:
+                return False
+            present = self._spread(reached, text, at + 1)
+        return self._end in present
+
+    def _moving(self, states: Iterable[int]) -> Iterator[tuple[PositionTest, int]]:
+        return (move for move in map(self._moves.__getitem__, states) if move is not None)
+
+    def _spread(self, states: Iterable[int], text: str, at: int) -> set[int]:
+        """`states` and those that free ways lead to."""
+        found = set(states)
+        open_ = list(found)
+        while open_:
+            for state, test in self._free[open_.pop()]:
+                if state not in found and (test is None or test(text, at)):
+                    found.add(state)
+                    open_.append(state)
+        return found
+
+    def _state(self) -> int:
+        if len(self._free) >= MAX_STATES:
+            raise PatternTooExpensive(f"the regular expression '{self._pattern.pattern}' is too large")
+        self._moves.append(None)
+        self._free.append([])
+        return len(self._free) - 1
+
+    def _sequence(self, nodes: Nodes, state: int, flags: int) -> int:
+        """Adds `nodes` behind `state`; the state behind them."""
+        for op, argument in nodes:
+            state = self._node(str(op), argument, state, flags)
+        return state
+
+    def _node(self, op: str, argument: Any, state: int, flags: int) -> int:
+        if op == "BRANCH":
+            end = self._state()
+            for part in argument[1]:
+                begin = self._state()
+                self._free[state].append((begin, None))
+                self._free[self._sequence(part, begin, flags)].append((end, None))
+            return end
+        if op in ("MAX_REPEAT", "MIN_REPEAT"):
+            low, high, part = argument
+            return self._repeat(low, high, part, state, flags)
+        if op == "SUBPATTERN":
+            _, added, removed, part = argument
+            return self._sequence(part, state, (flags | added) & ~removed)
+        if op == "AT":
+            following = self._state()
+            self._free[state].append((following, _position(str(argument), flags)))
+            return following
+        test = _character(op, argument, flags)
+        if test is None:
+            message = f"the regular expression '{self._pattern.pattern}' would take too long on a text of this length"
+            raise PatternTooExpensive(message)
+        following = self._state()
+        self._moves[state] = (test, following)
+        return self._fresh(following)
+
+    def _fresh(self, state: int) -> int:
+        """A state behind `state` that nothing leads from yet."""
+        found = self._state()
+        self._free[state].append((found, None))
+        return found
+
+    def _repeat(self, low: int, high: Any, part: Any, state: int, flags: int) -> int:
+        state = self._fresh(state)
+        for _ in range(low):
+            state = self._fresh(self._sequence(part, state, flags))
+        end = self._state()
+        self._free[state].append((end, None))
+        if str(high) == "MAXREPEAT":
+            self._free[self._sequence(part, self._fresh(state), flags)].append((state, None))
+            return self._fresh(end)
+        for _ in range(int(high) - low):
+            state = self._fresh(self._sequence(part, state, flags))
+            self._free[state].append((end, None))
+        return self._fresh(end)
+
+
+def _character(op: str, argument: Any, flags: int) -> PositionTest | None:
+    """The test of one character; None for what an automaton cannot do."""
+    found = _accepts(op, argument, flags)
+    return None if found is None else lambda text, at: found(text[at])
+
+
+def _accepts(op: str, argument: Any, flags: int) -> Callable[[str], bool] | None:
+    if op == "ANY":
+        return (lambda c: True) if flags & re.DOTALL else (lambda c: c != "\n")
+    if op == "LITERAL":
+        return _between(argument, argument, flags)
+    if op == "NOT_LITERAL":
+        same = _between(argument, argument, flags)
+        return lambda c: not same(c)
+    if op == "RANGE":
+        return _between(argument[0], argument[1], flags)
+    if op == "CATEGORY":
+        return _category(str(argument), flags)
+    if op != "IN":
+        return None
+    negated = bool(argument) and str(argument[0][0]) == "NEGATE"
+    tests = [_accepts(str(inner), value, flags) for inner, value in argument[negated:]]
+    if None in tests:
+        return None
+    return lambda c: any(test is not None and test(c) for test in tests) != negated
+
+
+def _between(low: int, high: int, flags: int) -> Callable[[str], bool]:
+    if not flags & re.IGNORECASE:
+        return lambda c: low <= ord(c) <= high
+    one = re.compile(f"[\\U{low:08x}-\\U{high:08x}]", flags & (re.ASCII | re.IGNORECASE))
+    return lambda c: one.match(c) is not None
+
+
+def _category(name: str, flags: int) -> Callable[[str], bool]:
+    """``\\d``, ``\\s``, ``\\w`` and their opposites, as `re` has them."""
+    letter = {"DIGIT": "d", "SPACE": "s", "WORD": "w"}[name.rpartition("_")[2]]
+    one = re.compile(f"\\{letter.upper() if '_NOT_' in name else letter}", flags & re.ASCII)
+    return lambda c: one.match(c) is not None
+
+
+def _position(name: str, flags: int) -> PositionTest:
+    """``^``, ``$``, ``\\b`` and the like."""
+    lines = "(?m)" if flags & re.MULTILINE else ""
+    text = {
+        "AT_BEGINNING": "^", "AT_BEGINNING_STRING": r"\A", "AT_BOUNDARY": r"\b", "AT_NON_BOUNDARY": r"\B",
+        "AT_END": "$", "AT_END_STRING": r"\Z",
+    }[name]  # fmt: skip
+    pattern = re.compile(lines + text, flags & re.ASCII)
+    return lambda text, at: pattern.match(text, at) is not None

@@ -1,0 +1,170 @@
+"""What a module may refer to: event types, contexts, registered functions. The binder reads it, the runtime owns it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+from cepbook.lang.plan.expressions import BoundExpr
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+# What an event of a variant stream keeps under names that EPL cannot write: the name of its type, and the event
+VARIANT_TYPE_NAME, VARIANT_EVENT = " type", " event"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class EventType:
+    """An event type. `properties` lists name -> type in declaration order, inherited ones first.
+
+    `supertypes` names *all* types that it is a subtype of, nearest first. `time_property` is the property that
+    ``replay`` takes the event time from when none is given (``starttimestamp`` of create schema),
+    `end_time_property` that of ``endtimestamp``. `variant` are the types that a variant stream takes, none: any.
+    """
+
+    name: str
+    properties: Mapping[str, Type]
+    supertypes: tuple[str, ...] = ()
+    time_property: str | None = None
+    end_time_property: str | None = None
+    variant: tuple[str, ...] | None = None
+
+    @property
+    def shown(self) -> Mapping[str, Type]:
+        """The properties that have names in EPL."""
+        return self.properties if self.variant is None else {n: t for n, t in self.properties.items() if n[0] != " "}
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name} {of}" for name, of in self.shown.items())
+        parents = f" inherits {', '.join(self.supertypes)}" if self.supertypes else ""
+        return f"<event type {self.name}({columns}){parents}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextType:
+    """A context by name: its kind (``keyed`` …), built-in properties, and the event types whose events it partitions.
+
+    `kind`: keyed, hash, category, nonoverlapping, overlapping, nested. `keys` holds, per listed event type of a keyed
+    one, the key expressions (over stream 0) in the order of ``key1`` … ``keyN``. `levels` are the contexts of a nested
+    one, outermost first, which are in no catalog; each is a built-in property of the name of the level, a struct of its
+    properties.
+    """
+
+    name: str
+    kind: str
+    properties: Mapping[str, Type]
+    event_types: tuple[str, ...]
+    keys: Mapping[str, tuple[BoundExpr, ...]] = field(default_factory=dict)
+    levels: tuple[ContextType, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VariableType:
+    """A variable by name. `constant` ones never change; where their `value` is `known` the binder puts it in place.
+
+    A constant whose value must be computed when it is created (``= computeHash('a')``) is not `known`.
+    """
+
+    name: str
+    type: Type
+    constant: bool = False
+    value: object = None
+    known: bool = False
+    context: str | None = None  # whose partitions have a value each
+
+
+@dataclass(frozen=True, slots=True)
+class StoreType:
+    """A named window or a table by name; its columns are the properties of the event type of the same name.
+
+    `partitioned_as` names the event type whose partitions the rows of a window under a context belong to: the one that
+    it was created ``as``. A window that `collects` keeps batches, whose rows others see when these are released. Of a
+    table there are the names of the primary `keys`; the aggregation columns have the `plan.AggregateCall` in `calls`
+    and their syntax in `texts`.
+    """
+
+    name: str
+    kind: Literal["window", "table"]
+    context: str | None = None
+    partitioned_as: str | None = None
+    keys: tuple[str, ...] = ()
+    calls: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
+    texts: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
+    collects: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionType:
+    """Something from Python that EPL calls by name: the type of its result, and those of its `parameters`.
+
+    Without `parameters` it takes any number of any values; the last `optional` ones may be left out. A parameter that
+    is not `nullable` never gets null: the call is null then, and an aggregate passes over the event. An ``aggregate``
+    is a class whose objects take in values one by one, a ``collector`` a function of arrays: the values of all events.
+    A ``window`` is a function of such arrays that tells which events stay; one that is `clocked` may ask to be called
+    at a time.
+    """
+
+    returns: Type
+    parameters: tuple[Type, ...] | None = None
+    nullable: tuple[bool, ...] = ()
+    kind: Literal["function", "aggregate", "collector", "window"] = "function"
+    optional: int = 0
+    clocked: bool = False
+
+    def __str__(self) -> str:
+        given = "…" if self.parameters is None else ", ".join(map(str, self.parameters))
+        return f"{self.kind} ({given}) {self.returns}"
+
+
+ReturnSpec = Type | FunctionType  # what is said of a function: the type of its result, or all that EPL knows of it
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredExpression:
+    """An expression by name, as a tree: it is bound where it is used. `source` is the text that its spans are of."""
+
+    name: str
+    params: tuple[str, ...]
+    body: ast.Expr
+    alias: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexType:
+    """A declared index of a named window or table: its columns with their kinds, ``hash`` or ``btree``."""
+
+    name: str
+    store: str
+    columns: tuple[tuple[str, str], ...]
+    unique: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """Its name and that of its store."""
+        return f"{self.store}.{self.name}"
+
+
+@dataclass(slots=True)
+class Catalog:
+    """All names known to the compiler. Copies are cheap; a bind works on a copy, so a failed module leaves no trace."""
+
+    event_types: dict[str, EventType] = field(default_factory=dict)
+    contexts: dict[str, ContextType] = field(default_factory=dict)
+    functions: dict[str, FunctionType] = field(default_factory=dict)
+    variables: dict[str, VariableType] = field(default_factory=dict)
+    stores: dict[str, StoreType] = field(default_factory=dict)
+    indexes: dict[str, IndexType] = field(default_factory=dict)  # by their full names
+    expressions: dict[str, DeclaredExpression] = field(default_factory=dict)
+
+    def copy(self) -> Catalog:
+        """A catalog that can change without this one; the entries are shared."""
+        return Catalog(*(dict(getattr(self, each.name)) for each in fields(self)))
+
+    def is_a(self, name: str, supertype: str) -> bool:
+        """Whether events of `name` are also events of `supertype`."""
+        if name == supertype:
+            return True
+        found = self.event_types.get(name)
+        return found is not None and supertype in found.supertypes

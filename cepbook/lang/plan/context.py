@@ -1,0 +1,144 @@
+"""Contexts in the plan: what allocates and ends context partitions (Esper reference, chapter "Context and Context
+Partitions").
+
+Expressions of conditions read stream 0, the event that arrives, and the partition's built-in properties
+(`expr.ContextProp`): ``terminated by End(id = s.id)`` reads `ContextProp` ``s`` and its member ``id``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cepbook.lang.plan.crontab import CrontabSpec
+from cepbook.lang.plan.expressions import BoundExpr
+from cepbook.lang.plan.pattern import Pattern
+from cepbook.lang.plan.plan_node import ContainedSelection, PlanNode
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCondition(PlanNode):
+    """What begins or ends a partition. `alias` is the name of its event or match among the built-in properties."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce(PartitionCondition):
+    """``@now``: at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnEvent(PartitionCondition):
+    """The next event of `event_type` that passes `filter`; with `contained` each of the events within."""
+
+    event_type: str
+    filter: BoundExpr | None
+    alias: str | None
+    contained: tuple[ContainedSelection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OnPattern(PartitionCondition):
+    """A match of `pattern`. Without an alias its tags are built-in properties themselves. With `inclusive` the tagged
+    events of the match count for the statements."""
+
+    pattern: Pattern
+    inclusive: bool
+    alias: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OnCrontab(PartitionCondition):
+    """The next time that one of `crontabs` matches, strictly later."""
+
+    crontabs: tuple[CrontabSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AfterPeriod(PartitionCondition):
+    """A time period later: an `expr.Period`."""
+
+    period: BoundExpr
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedStream(PlanNode):
+    """One stream of a keyed context: key expressions over stream 0 and an optional filter."""
+
+    event_type: str
+    keys: tuple[BoundExpr, ...]
+    filter: BoundExpr | None
+    alias: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedStreams(PlanNode):
+    """``partition by``: each event type once, all with as many keys of the same types."""
+
+    streams: tuple[KeyedStream, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedSpec(PlanNode):
+    """``partition by``: `streams` as in `KeyedStreams`; only `initiated` conditions, if any, allocate."""
+
+    streams: KeyedStreams
+    initiated: tuple[OnEvent, ...] = ()
+    terminated: PartitionCondition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HashedStream(PlanNode):
+    """``function(args) from event_type(filter)``: consistent_hash_crc32, hash_code or a registered function."""
+
+    event_type: str
+    function: str
+    args: tuple[BoundExpr, ...]
+    filter: BoundExpr | None
+
+
+@dataclass(frozen=True, slots=True)
+class HashSpec(PlanNode):
+    """``coalesce by …``: the partition is the hash modulo `granularity`."""
+
+    streams: tuple[HashedStream, ...]
+    granularity: int
+    preallocate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CategorySpec(PlanNode):
+    """``group … as label``: a partition for each category, all from the activation on."""
+
+    event_type: str
+    filter: BoundExpr | None
+    categories: tuple[tuple[str, BoundExpr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NonOverlappingSpec(PlanNode):
+    """``start … end …``: one partition at most. `end` None: it lasts."""
+
+    start: PartitionCondition
+    end: PartitionCondition | None
+
+
+@dataclass(frozen=True, slots=True)
+class OverlappingSpec(PlanNode):
+    """``initiated by … terminated by …``: a partition for each initiation; `also_now` one at the activation.
+
+    `distinct` keys read `ContextProp`s of the initiating event: while a partition of a key lives, no other begins.
+    """
+
+    initiated: PartitionCondition
+    terminated: PartitionCondition | None
+    distinct: tuple[BoundExpr, ...] = ()
+    also_now: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NestedSpec(PlanNode):
+    """Contexts inside each other, outermost first, by name."""
+
+    levels: tuple[tuple[str, ContextSpec], ...]
+
+
+ContextSpec = KeyedSpec | HashSpec | CategorySpec | NonOverlappingSpec | OverlappingSpec | NestedSpec

@@ -1,0 +1,244 @@
+"""A statement with everything that feeds it: what has to run together, and what it reads of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cepbook.engine.physical.lowering import lower_statement
+from cepbook.lang.plan import expressions as expr
+from cepbook.lang.plan import nodes as plan
+from cepbook.lang.plan import traversal
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.plan.pattern import (
+    CrontabTimer,
+    EveryPattern,
+    IntervalTimer,
+    Pattern,
+    ScheduleTimer,
+    WithinGuard,
+    walk,
+)
+from cepbook.lang.plan.references import (
+    event_types_read,
+    expressions_in,
+    reads_whole_events,
+    stores_read,
+    stores_written,
+    variables_read,
+)
+from cepbook.lang.types import EXACT_KEY_TYPES
+
+KEY_TYPES = EXACT_KEY_TYPES  # of which Spark and the engine make the same keys
+ContextStatement = plan.CreateContextStatement | plan.CreateContextTreeStatement
+QueryStatement = plan.SelectStatement | plan.CycleStatement  # what has rows of its own
+
+
+@dataclass(frozen=True, slots=True)
+class StatementDependencies:
+    """One statement with everything that feeds it, in deployment order.
+
+    `triggers` assign variables that any of the statements reads, or insert or change what it reads. `inputs` are the
+    event types of frames that they read, directly or through contexts. `variables` are those of the contexts, `stores`
+    what creates the named windows and tables that any of them reads or changes.
+    """
+
+    target: str
+    selects: tuple[QueryStatement, ...]
+    contexts: tuple[ContextStatement, ...]
+    inputs: tuple[str, ...]
+    triggers: tuple[plan.StreamStatement, ...] = ()
+    variables: tuple[plan.CreateVariableStatement, ...] = ()
+    stores: tuple[plan.StatementPlan, ...] = ()
+
+    @property
+    def readers(self) -> tuple[plan.StreamStatement, ...]:
+        """The statements that read streams."""
+        return (*self.triggers, *self.selects)
+
+    @property
+    def feeders(self) -> tuple[str, ...]:
+        """The names of all that feeds the target and may fail: statements, and the contexts of any of them."""
+        statements = (s.name for s in (*self.readers, *self.stores) if s.name != self.target)
+        return tuple(dict.fromkeys((*statements, *(c.context.name for c in self.contexts))))
+
+
+def dependencies_of(
+    target: str,
+    statements: Sequence[plan.StatementPlan],
+    catalog: Catalog,
+    given: Iterable[str],
+    beside: Iterable[str] = (),
+) -> StatementDependencies:
+    """What `target` needs: all statements that insert into a stream that it reads or assign a variable that it reads,
+
+    and so on, and their contexts. Of ``create variable`` it is what assigns the variable. The stores `beside` are
+    needed, too, with all that fills them.
+    """
+    selects = {s.name: s for s in statements if isinstance(s, QueryStatement)}
+    triggers = {s.name: s for s in statements if isinstance(s, plan.StreamStatement) and s.name not in selects}
+    declared = {s.context.name: s for s in statements if isinstance(s, ContextStatement)}
+    readers: list[plan.StreamStatement] = [*selects.values(), *triggers.values()]
+    assigned = {s.variable.name for s in statements if isinstance(s, plan.CreateVariableStatement) and s.name == target}
+    changed = {reader.name: stores_written(reader, catalog) for reader in readers}
+    extra = _with_origins(set(beside), statements)
+    waiting = [r for r in readers if r.name == target or assigned & r.assigned or extra & changed[r.name]]
+    needed = {each.name for each in waiting}
+    while waiting:
+        reader = waiting.pop()
+        context = declared.get(reader.context or "")
+        touched = _with_origins(stores_read(reader) | changed[reader.name], statements)
+        types = set(event_types_read((reader, context)))
+        variables = variables_read((reader, context))
+        for other in readers:
+            if other.name in needed:
+                continue
+            if touched & changed[other.name] or _feeds(other, types, variables, catalog):
+                needed.add(other.name)
+                waiting.append(other)
+    if any(s.drop for s in readers):  # such a statement decides what others see
+        needed = {*selects, *triggers}
+    chosen = tuple(s for s in selects.values() if s.name in needed)
+    triggering = tuple(s for s in triggers.values() if s.name in needed)
+    reading = [s for s in readers if s.name in needed]
+    created = (s for s in statements if isinstance(s, plan.CreateWindowStatement | plan.CreateTableStatement))
+    wanted_contexts = {s.context for s in (*reading, *(s for s in created if created_store(s) in extra))}
+    contexts = tuple(c for name, c in declared.items() if name in wanted_contexts)
+    read = set(event_types_read((*reading, *contexts)))
+    inputs = tuple(t for t in given if any(catalog.is_a(t, r) for r in read))
+    declaring = [s for s in statements if isinstance(s, plan.CreateVariableStatement)]
+    own = tuple(s for s in declaring if s.context is not None and s.context in wanted_contexts)
+    touched = _with_origins(set[str]().union(*(stores_read(s) | changed[s.name] for s in reading)), statements)
+    stores = tuple(s for s in statements if created_store(s) in touched | extra)
+    return StatementDependencies(target, chosen, contexts, inputs, triggering, own, stores)
+
+
+def _with_origins(names: set[str], statements: Sequence[plan.StatementPlan]) -> set[str]:
+    """Stores, and those whose rows named windows among them were filled with at their beginning."""
+    filled = {s.store.name: s.fill.store for s in statements if isinstance(s, plan.CreateWindowStatement) and s.fill}
+    found = set(names)
+    while more := {filled[name] for name in found if name in filled} - found:
+        found |= more
+    return found
+
+
+def created_store(statement: plan.StatementPlan) -> str | None:
+    """The store that a statement creates, or makes an index of."""
+    if isinstance(statement, plan.CreateWindowStatement | plan.CreateTableStatement):
+        return statement.store.name
+    return statement.index.store if isinstance(statement, plan.CreateIndexStatement) else None
+
+
+def _feeds(other: plan.StreamStatement, read: set[str], variables: set[str], catalog: Catalog) -> bool:
+    """Whether `other` inserts or changes events of the types `read`, or assigns one of `variables`."""
+    changed = {other.source.event_type} if isinstance(other, plan.UpdateStatement) else set[str]()
+    if any(catalog.is_a(t, c) and catalog.is_a(t, name) for c in changed for t in catalog.event_types for name in read):
+        return True
+    if any(catalog.is_a(insert.target, name) for insert in other.inserts for name in read):
+        return True
+    return bool(variables & other.assigned)
+
+
+def depends_on_clock(statement: plan.StreamStatement) -> bool:
+    """Whether times alone may make a statement deliver events, or forget some that anybody could miss."""
+    if isinstance(statement, plan.CycleStatement):
+        return True
+    if any(map(pattern_uses_clock, (_pattern_of(source) for source in event_sources(statement)))):
+        return True
+    if not isinstance(statement, plan.SelectStatement):
+        return False
+    recognize = recognition_of(statement.root)
+    held = recognize is not None and recognize.interval is not None
+    output = statement.output
+    paced = output is not None and (output.kind not in (None, "events") or isinstance(output.after, expr.Period))
+    within = [w for each in statement.subqueries for w in _windows_of(each.root)]
+    asked = any(w.row.timed and not w.row.lazy_expiry for w in within)
+    follows = any(isinstance(e, expr.VariableRead) for e in expressions_in(tuple(w.args for w in statement.windows)))
+    timed = any(w.row.timed for w in statement.windows)
+    if timed and type(statement) is plan.SelectStatement and not statement.subqueries:
+        timed = not lower_statement(statement).lazy  # what leaves a lazy window is seen by nobody
+    return held or paced or asked or follows or timed
+
+
+def _pattern_of(source: plan.SourceNode) -> Pattern | None:
+    return source.pattern if isinstance(source.pattern, Pattern) else None
+
+
+def pattern_uses_clock(pattern: Pattern | None) -> bool:
+    """Whether a pattern waits for points in time, or gives up at some."""
+    nodes = [] if pattern is None else walk(pattern.root)
+    timers = any(isinstance(node, IntervalTimer | CrontabTimer | ScheduleTimer | WithinGuard) for node in nodes)
+    return timers or any(isinstance(node, EveryPattern) and node.expiry is not None for node in nodes)
+
+
+def _windows_of(root: plan.Projection) -> list[plan.WindowSpec]:
+    return [w for node in plan.chain(root) if isinstance(node, plan.Windowed) for w in node.windows]
+
+
+def recognition_of(root: plan.Projection) -> plan.Recognition | None:
+    """Its match_recognize."""
+    return next((node for node in plan.chain(root) if isinstance(node, plan.Recognition)), None)
+
+
+def properties_read(line: StatementDependencies, catalog: Catalog) -> dict[str, tuple[str, ...]]:
+    """For each input type the properties that the pipeline can see, in declaration order."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in line.inputs:
+        declared = catalog.event_types[name].properties
+        seen: set[str] = set()
+        for statement in line.readers:
+            if any(catalog.is_a(name, read) for read in event_types_read(statement)):
+                whole = _sees_all(statement)
+                seen |= set(declared) if whole else _props(statement) | _of_tags(statement, name, catalog)
+        for context in line.contexts:
+            if isinstance(context, plan.CreateContextTreeStatement):
+                if any(catalog.is_a(name, read) for read in event_types_read(context)):
+                    seen |= set(declared)  # its properties hold the events
+                continue
+            for stream in context.spec.streams:
+                if catalog.is_a(name, stream.event_type):
+                    seen |= set(declared) if reads_whole_events(stream) else _props(stream)
+        found[name] = tuple(p for p in declared if p in seen)
+    return found
+
+
+def event_sources(statement: plan.StreamStatement) -> tuple[plan.SourceNode, ...]:
+    """What a statement reads, in the order of the from-clause."""
+    return statement.sources if isinstance(statement, plan.SelectStatement) else (statement.source,)
+
+
+def _sees_all(statement: plan.StreamStatement) -> bool:
+    if isinstance(statement, plan.CycleStatement):  # columns go through its stages by their names
+        return True
+    patterns = [source.pattern for source in event_sources(statement) if source.pattern is not None]
+    if any(not isinstance(p, Pattern) or any(atom.contained for atom in p.atoms) for p in patterns):
+        return True
+    if any(source.contained for source in event_sources(statement)):  # they are in the properties of the event
+        return True
+    if isinstance(statement, plan.SplitStatement):  # what no branch takes is delivered
+        return True
+    return reads_whole_events(statement)
+
+
+def _of_tags(statement: plan.StreamStatement, name: str, catalog: Catalog) -> set[str]:
+    """What a statement sees of the events of type `name` that tags of its patterns hold."""
+    atoms = [atom for source in event_sources(statement) if (p := _pattern_of(source)) is not None for atom in p.atoms]
+    tags = {atom.tag for atom in atoms if catalog.is_a(name, atom.event_type)}
+    found: set[str] = set()
+    open_ = [part for part in traversal.walk(statement) if isinstance(part, expr.BoundExpr)] if tags else []
+    while open_:
+        part = open_.pop()
+        if isinstance(part, expr.Prop) and part.name in tags:
+            return set(catalog.event_types[name].properties)  # of an event as a value all may be seen
+        inner = expr.children(part)
+        if isinstance(part, expr.MemberAccess):
+            held = part.target.target if isinstance(part.target, expr.IndexAccess) else part.target
+            if isinstance(held, expr.Prop) and held.name in tags:
+                found.add(part.name)
+                inner = expr.children(part.target)[1:]  # of an array the index
+        open_ += inner
+    return found
+
+
+def _props(node: plan.PlanNode) -> set[str]:
+    return {e.name for e in expressions_in(node) if isinstance(e, expr.Prop)}

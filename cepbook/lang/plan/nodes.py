@@ -1,0 +1,567 @@
+"""The typed plan: the only thing that engines see of a statement.
+
+A select statement is a chain of nodes (`lang.chains`), wrapped in a `SelectStatement` that says who it is and how it
+delivers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from cepbook.lang.plan.catalog import ContextType, DeclaredExpression, EventType, IndexType, StoreType, VariableType
+from cepbook.lang.plan.context import ContextSpec, KeyedStream, KeyedStreams
+from cepbook.lang.plan.crontab import CRON_FIELDS, CronField, CronKind, CrontabSpec
+from cepbook.lang.plan.cycles import Correlation, StreamPartition
+from cepbook.lang.plan.expressions import BoundExpr
+from cepbook.lang.plan.plan_node import ContainedSelection, OutputColumn, PlanNode
+from cepbook.lang.plan.relational import (
+    NO_EVENTS,
+    AggregateCall,
+    Aggregation,
+    AggregationNode,
+    Derivation,
+    FromNode,
+    Having,
+    HavingNode,
+    JoinInput,
+    JoinKind,
+    Projection,
+    QueryKind,
+    Recognition,
+    RowDefinition,
+    RowNode,
+    Selection,
+    SelectionNode,
+    Selector,
+    SourceNode,
+    StreamJoin,
+    StreamNode,
+    Windowed,
+    WindowSpec,
+    chain,
+    source_of,
+    streams,
+)
+
+# Chain, keyed contexts and crontabs belong to the plan: who reads a plan finds all of its nodes here
+__all__ = [
+    "CRON_FIELDS",
+    "NO_EVENTS",
+    "AggregateCall",
+    "Aggregation",
+    "AggregationNode",
+    "OutputColumn",
+    "ContainedSelection",
+    "CronField",
+    "CronKind",
+    "CrontabSpec",
+    "Derivation",
+    "FromNode",
+    "Having",
+    "HavingNode",
+    "StreamJoin",
+    "JoinInput",
+    "JoinKind",
+    "KeyedStreams",
+    "KeyedStream",
+    "PlanNode",
+    "Projection",
+    "QueryKind",
+    "Recognition",
+    "RowDefinition",
+    "RowNode",
+    "Selection",
+    "SelectionNode",
+    "Selector",
+    "SourceNode",
+    "StreamNode",
+    "WindowSpec",
+    "Windowed",
+    "chain",
+    "source_of",
+    "streams",
+]
+
+SubqueryForm = Literal[
+    "value",  # of the one row there is: its column; null for no row and for several
+    "struct",  # the same with several columns: one of null columns for no row and for several
+    "event",  # ``select *``: the event of the one row
+    "list",  # what an enumeration method is applied to: values, structs or events of all rows; null without any
+    "exists",  # whether there is a row
+    "any",  # ``x > any (…)``, ``x in (…)``: whether the comparison is true of a row
+    "all",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SubqueryPlan(PlanNode):
+    """A subquery of a statement, which `expr.SubqueryRef` refers to by its number.
+
+    Below `root` stands a chain as in a statement, with one source, whose events are of stream 0; values from around it,
+    `parameters` in number, are `expr.Parameter`s. With the form ``any`` or ``all`` the first of these is the left side
+    of comparison `op`, and the one column is the comparison.
+    """
+
+    root: Projection
+    kind: QueryKind
+    form: SubqueryForm
+    parameters: int
+    op: str = ""
+
+    @property
+    def source(self) -> SourceNode:
+        """The source at the bottom of the chain."""
+        return next(node for node in chain(self.root) if isinstance(node, SourceNode))
+
+
+@dataclass(frozen=True, slots=True)
+class VariableAssignment(PlanNode):
+    """``variable = value`` of ``on … set`` and ``then set``; `value` is of the variable's type.
+
+    With a `path` it is that of a part: keys are ints for elements of arrays, strings for properties of an event and
+    for values of a map. An index out of range and null on the way are failures at run time.
+    """
+
+    variable: str
+    value: BoundExpr
+    path: tuple[BoundExpr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutputClause(PlanNode):
+    """The output clause (output rate limiting).
+
+    `which`: what is delivered (None: the default). `kind`: what triggers it; None with only `after`. `rate` is the
+    number of events (int) or the `expr.Period`; `after` likewise. `when` may refer to `expr.OutputCounter`.
+    `and_terminated`: what is pending is delivered when the context partition ends (always so with kind
+    ``terminated``), if `terminated_when` holds; `terminated_then` is executed in any case. `every_row`: it is to keep
+    all rows, not only what it needs of them (a hint).
+    """
+
+    kind: Literal["events", "time", "at", "when", "terminated"] | None
+    which: Literal["all", "first", "last", "snapshot"] | None = None
+    rate: BoundExpr | None = None
+    after: BoundExpr | None = None
+    crontab: CrontabSpec | None = None
+    when: BoundExpr | None = None
+    then_set: tuple[VariableAssignment, ...] = ()
+    and_terminated: bool = False
+    terminated_when: BoundExpr | None = None
+    terminated_then: tuple[VariableAssignment, ...] = ()
+    every_row: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Insert(PlanNode):
+    """Where rows go: event type `target` and which of the statement's streams feeds it.
+
+    Columns that need widening hold `expr.Convert`; properties of the target that are not selected are null columns.
+    """
+
+    target: str
+    selector: Selector
+    creates: bool  # the target type is created by this statement
+    inside: bool = False  # it is a table of the statement's context: each partition's rows go into its own
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPlan(PlanNode):
+    """What all statements have: `name` (given or made by the binder: ``stmt_1``, ``W`` of ``create window W``), `epl`
+    their own text.
+
+    `subqueries` are numbered for `expr.SubqueryRef`.
+    """
+
+    name: str
+    named: bool
+    epl: str
+    annotations: tuple[tuple[str, object], ...]
+    subqueries: tuple[SubqueryPlan, ...] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class IntoTable(PlanNode):
+    """``into table``: the cells of aggregate calls, by number, are those of columns of `store`."""
+
+    store: StoreType
+    columns: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectStatement(StatementPlan):
+    """A continuous query. `output_type` lists the columns; its name is the insert-into target or ``<name>``.
+
+    With `lots` it takes part in activations (`engine.activation`): all that comes in there is one change, in which what
+    entered and left again is nothing, and what it inserts goes on together.
+    """
+
+    root: Projection
+    selector: Selector
+    kind: QueryKind
+    context: str | None
+    insert: Insert | None
+    output_type: EventType
+    priority: int = 0
+    drop: bool = False  # @Drop: statements of lower priority do not see the event
+    output: OutputClause | None = None
+    into: IntoTable | None = None
+    lots: bool = False
+    parcels: tuple[BoundExpr, ...] | None = None  # for-clause: rows of equal values are a delivery; (): each is one
+
+    @property
+    def sources(self) -> tuple[SourceNode, ...]:
+        """What it reads, in the order of the from-clause: of a join several."""
+        return tuple(map(source_of, streams(self.root)))
+
+    @property
+    def source(self) -> SourceNode:
+        """The source at the bottom of the chain; of a join the first."""
+        return self.sources[0]
+
+    @property
+    def join(self) -> StreamJoin | None:
+        """The join of several streams."""
+        return next((node for node in chain(self.root) if isinstance(node, StreamJoin)), None)
+
+    @property
+    def inserts(self) -> tuple[Insert, ...]:
+        """The streams that it inserts into."""
+        return () if self.insert is None else (self.insert,)
+
+    @property
+    def iterable_unbound(self) -> bool:
+        """Whether it keeps its last event to be iterated, where it has no window (``@IterableUnbound``)."""
+        return any(name == "iterableunbound" for name, _ in self.annotations)
+
+    @property
+    def assigned(self) -> frozenset[str]:
+        """The variables that its output clause assigns (``then set``)."""
+        output = self.output
+        return frozenset() if output is None else _assigned((*output.then_set, *output.terminated_then))
+
+    @property
+    def windows(self) -> tuple[WindowSpec, ...]:
+        """The data windows, first to last; also those over derived events, after those under them."""
+        found: list[WindowSpec] = []
+        for stream in streams(self.root):
+            stages = [node.windows for node in chain(stream) if isinstance(node, Windowed)]
+            found += [window for stage in reversed(stages) for window in stage]
+        return tuple(found)
+
+    @property
+    def derived(self) -> Derivation | None:
+        """The derived-value window."""
+        return next((node for node in chain(self.root) if isinstance(node, Derivation)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class InitialFill(PlanNode):
+    """``insert [where …]`` of ``create window … as``: rows of the named window `store` that are copied once."""
+
+    store: str
+    where: BoundExpr | None
+    columns: tuple[OutputColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateWindowStatement(SelectStatement):
+    """``create window``: selects whole rows that are inserted into it, through its data windows, as irstream.
+
+    What enters and leaves is delivered, and handed on to those that read the named window.
+    """
+
+    store: StoreType = field(kw_only=True)
+    fill: InitialFill | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class OnSelectStatement(SelectStatement):
+    """``on … select``: an event is joined once with the rows of `target`, its input 0; the event is input 1.
+
+    Nothing is kept from one event to the next. With `deletes` the rows that match are taken out then.
+    """
+
+    target: StoreType = field(kw_only=True)
+    deletes: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchemaStatement(StatementPlan):
+    """``create schema``; delivers nothing."""
+
+    event_type: EventType
+
+
+@dataclass(frozen=True, slots=True)
+class CreateExpressionStatement(StatementPlan):
+    """``create expression``; delivers nothing. The statements that use it have its body in their own expressions."""
+
+    expression: DeclaredExpression
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableStatement(StatementPlan):
+    """``create table``; delivers nothing, its iterator has the rows."""
+
+    store: StoreType
+    output_type: EventType
+    context: str | None = None
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndexStatement(StatementPlan):
+    """``create [unique] index``; delivers nothing."""
+
+    index: IndexType
+
+
+@dataclass(frozen=True, slots=True)
+class CreateVariableStatement(StatementPlan):
+    """``create [constant] variable``; `initial` is of the variable's type, None: null. Its one row is the value.
+
+    In a context each partition has a variable of its own.
+    """
+
+    variable: VariableType
+    initial: BoundExpr | None
+    context: str | None = None
+
+    @property
+    def output_type(self) -> EventType:
+        """The one column of its row."""
+        return EventType(f"<{self.name}>", {self.variable.name: self.variable.type})
+
+    @property
+    def priority(self) -> int:
+        """It sees no events, so it has none."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class OnSetStatement(StatementPlan):
+    """``on <stream> set a = …, b = …``: in order, each seeing the ones before. Delivers the new (and former) values."""
+
+    source: SourceNode
+    where: BoundExpr | None
+    assignments: tuple[VariableAssignment, ...]
+    selector: Selector
+    context: str | None
+    output_type: EventType
+    priority: int = 0
+
+    drop: ClassVar[bool] = False
+    inserts: ClassVar[tuple[Insert, ...]] = ()
+
+    @property
+    def assigned(self) -> frozenset[str]:
+        """The variables that it assigns."""
+        return _assigned(self.assignments)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitBranch(PlanNode):
+    """``insert into A select … where …`` of a split stream; `columns` and `wildcard` as in `Projection`.
+
+    With `contained` it is for each of the events within, and its expressions refer to these.
+    """
+
+    insert: Insert
+    columns: tuple[OutputColumn, ...]
+    wildcard: bool
+    predicate: BoundExpr | None
+    output_type: EventType
+    contained: tuple[ContainedSelection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SplitStatement(StatementPlan):
+    """``on <stream> insert into A select … where … insert into B …``: an event goes to the first branch that takes it.
+
+    With `output_all` it goes to every one. The statement itself delivers the events that no branch takes.
+    """
+
+    source: SourceNode
+    branches: tuple[SplitBranch, ...]
+    output_all: bool
+    context: str | None
+    output_type: EventType
+    priority: int = 0
+    drop: bool = False
+
+    assigned: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def inserts(self) -> tuple[Insert, ...]:
+        """The streams that it inserts into."""
+        return tuple(branch.insert for branch in self.branches)
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyAssignment(PlanNode):
+    """``property = value`` of ``update istream``; with a `path` the value of a part, see `Assignment`.
+
+    With `reset` it is an aggregation column of a table that begins anew, and the value is null.
+    """
+
+    name: str
+    value: BoundExpr
+    path: tuple[BoundExpr, ...] = ()
+    reset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStatement(StatementPlan):
+    """``update istream``: what passes `predicate` is changed before any other statement sees it.
+
+    Changes see the event as it was. Of several updates those of higher priority come last. It delivers the changed
+    event, and the former one as remove row.
+    """
+
+    source: SourceNode
+    changes: tuple[PropertyAssignment, ...]
+    predicate: BoundExpr | None
+    output_type: EventType
+    priority: int = 0
+    drop: bool = False
+
+    context: ClassVar[str | None] = None
+    assigned: ClassVar[frozenset[str]] = frozenset()
+    inserts: ClassVar[tuple[Insert, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeActionPlan(PlanNode):
+    """One action of an on-trigger on a row of a named window or table, done if `predicate` holds.
+
+    ``insert`` has the `columns` of the new row, of the target or of the stream of `insert`; ``update`` has `changes`.
+    """
+
+    kind: Literal["insert", "update", "delete"]
+    predicate: BoundExpr | None
+    columns: tuple[OutputColumn, ...] = ()
+    insert: Insert | None = None
+    changes: tuple[PropertyAssignment, ...] = ()
+    output_type: EventType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeBranchPlan(PlanNode):
+    """``when [not] matched and condition then …``; `matched` None: whatever there is."""
+
+    matched: bool | None
+    condition: BoundExpr | None
+    actions: tuple[MergeActionPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeStatement(StatementPlan):
+    """``on … merge``, ``on … delete`` and ``on … update`` of the named window or table `target`.
+
+    In expressions input 0 is a row of the target, 1 the event, 2 the row as it was before. Of the branches the first
+    whose condition holds acts on each row that passes `predicate`; those for no match where there is none.
+    """
+
+    kind: Literal["merge", "delete", "update"]
+    source: SourceNode
+    target: StoreType
+    predicate: BoundExpr | None
+    branches: tuple[MergeBranchPlan, ...]
+    context: str | None
+    output_type: EventType
+    priority: int = 0
+    drop: bool = False
+
+    assigned: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def event_type(self) -> str:
+        """The type of the rows that it looks through."""
+        return self.target.name
+
+    @property
+    def inserts(self) -> tuple[Insert, ...]:
+        """The streams that it inserts into, in the order of the actions."""
+        actions = [action for branch in self.branches for action in branch.actions]
+        return tuple(action.insert for action in actions if action.insert is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRows(StatementPlan):
+    """The query ``insert into W values (…), (…)``: columns of each row, in the order of the target's."""
+
+    target: StoreType
+    rows: tuple[tuple[OutputColumn, ...], ...]
+    output_type: EventType
+
+
+@dataclass(frozen=True, slots=True)
+class CycleStatement(StatementPlan):
+    """A query that is run in cycles: `select` reads the relations of `partitions`, or of the `correlation`.
+
+    With `every`, in units of the clock, cycles are run at fixed times, else as soon as there is a cause. `fills`: the
+    free places of sliding windows are taken in one cycle. `seed` is that of the coins of random windows. `tables` are
+    rows that named windows have from then on: (name, columns, rows).
+    """
+
+    partitions: tuple[StreamPartition, ...]
+    correlation: Correlation | None
+    select: SelectStatement
+    output_type: EventType
+    every: int | None = None
+    fills: bool = False
+    seed: int = 0
+    tables: tuple[tuple[str, tuple[str, ...], tuple[tuple[object, ...], ...]], ...] = ()
+
+    context: ClassVar[str | None] = None
+    priority: ClassVar[int] = 0
+    drop: ClassVar[bool] = False
+    assigned: ClassVar[frozenset[str]] = frozenset()
+    inserts: ClassVar[tuple[Insert, ...]] = ()
+
+    @property
+    def sources(self) -> tuple[SourceNode, ...]:
+        """What it reads, in the order of the text."""
+        return tuple(partition.source for partition in self.partitions)
+
+    @property
+    def source(self) -> SourceNode:
+        """The first of them."""
+        return self.sources[0] if self.partitions else SourceNode(NO_EVENTS, None, None)
+
+
+# The statements that events set off
+StreamStatement = SelectStatement | OnSetStatement | SplitStatement | UpdateStatement | MergeStatement | CycleStatement
+
+
+def _assigned(assignments: tuple[VariableAssignment, ...]) -> frozenset[str]:
+    return frozenset(each.variable for each in assignments)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateContextStatement(StatementPlan):
+    """``create context`` with plain ``partition by``; delivers nothing. `spec` says how events find their partition."""
+
+    context: ContextType
+    spec: KeyedStreams
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CreateContextTreeStatement(StatementPlan):
+    """``create context`` of every other form; delivers nothing. `spec` says what begins and ends partitions."""
+
+    context: ContextType
+    spec: ContextSpec
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModulePlan(PlanNode):
+    """A bound module: statements in text order and the catalogue names that they need but do not create."""
+
+    statements: tuple[StatementPlan, ...]
+    source: str
+    requires: tuple[tuple[str, str], ...] = ()  # (kind, name): ("event type", "Tick"), ("context", "PerCarrier")
+    provides: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,190 @@
+"""Event patterns in the plan: a tree of typed nodes (Esper reference, chapter "EPL Reference: Patterns").
+
+Expressions of a pattern read two streams: 0 is the event that arrives (atoms only), 1 the match so far, an event whose
+properties are the tags. A tag is an event, under `Repeat` an array of events; null as long as nothing matched it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cepbook.lang.plan import traversal
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.plan.crontab import CrontabSpec
+from cepbook.lang.plan.expressions import BoundExpr, Const, is_positive_period
+from cepbook.lang.plan.plan_node import ContainedSelection, PlanNode
+
+EVENT_STREAM, MATCH_STREAM = 0, 1  # the streams of a pattern's expressions
+
+
+@dataclass(frozen=True, slots=True)
+class PatternExpr(PlanNode):
+    """A sub-expression: it starts, may become true (several times), and may end as false."""
+
+
+@dataclass(frozen=True, slots=True)
+class Atom(PatternExpr):
+    """``tag=Type(filter)``: true with the next event of the type (or a subtype) that passes the filter.
+
+    `number` counts the atoms of the pattern from 0, in text order. `consume` is the level of ``@consume`` (0: none).
+    Tags are unique, except that atoms in different branches of an ``or`` may share one. With `contained` the tag is the
+    array of the events within; an event that has none is none for the atom.
+    """
+
+    number: int
+    tag: str | None
+    event_type: str
+    filter: BoundExpr | None
+    consume: int = 0
+    contained: tuple[ContainedSelection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalTimer(PatternExpr):
+    """``timer:interval(period)``: true a period after its start. `period` is an `expr.Period`."""
+
+    period: BoundExpr
+
+
+@dataclass(frozen=True, slots=True)
+class CrontabTimer(PatternExpr):
+    """``timer:at(…)``: true at the next time that matches, strictly after its start."""
+
+    crontab: CrontabSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleTimer(PatternExpr):
+    """``timer:schedule``: at `date` (clock units since the epoch) and then every `period`, `repetitions` times in all.
+
+    Without a date the first point is one period after the start; without a period there is one point. `repetitions`
+    None is for ever, as are negative ones of variables. `delayed`: the date itself is no point, the first one is
+    a period later, as where a date and a period have no repetitions.
+    """
+
+    date: BoundExpr | None
+    period: BoundExpr | None
+    repetitions: BoundExpr | None
+    delayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedByPattern(PatternExpr):
+    """``a -> b -[max]> c``; `maxima` stands between the operands (None: no maximum)."""
+
+    operands: tuple[PatternExpr, ...]
+    maxima: tuple[BoundExpr | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalPattern(PatternExpr):
+    """``a and b``, ``a or b``."""
+
+    op: Literal["and", "or"]
+    operands: tuple[PatternExpr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotPattern(PatternExpr):
+    """``not a``: true until `operand` becomes true."""
+
+    operand: PatternExpr
+
+
+@dataclass(frozen=True, slots=True)
+class EveryPattern(PatternExpr):
+    """``every a``; ``every-distinct(keys, expiry) a``: `keys` None for plain every, `expiry` an `expr.Period`.
+
+    Keys read the tags of `operand` only.
+    """
+
+    operand: PatternExpr
+    keys: tuple[BoundExpr, ...] | None = None
+    expiry: BoundExpr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatPattern(PatternExpr):
+    """``[3] a``, ``[2:5] a until b``, ``a until b``. `tags` are those of `operand`, which are arrays in the match.
+
+    Bounds are int expressions known at the start, None where absent; `until` None only for ``[n]``, where low is high.
+    Inside of `operand` its tags are still single events, those of the present round. A repeat inside of a repeat adds
+    to the same array: there are no arrays of arrays.
+    """
+
+    operand: PatternExpr
+    low: BoundExpr | None
+    high: BoundExpr | None
+    until: PatternExpr | None
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WithinGuard(PatternExpr):
+    """``where timer:within(period)``, ``timer:withinmax(period, count)``: ends `operand` then or with match `count`."""
+
+    operand: PatternExpr
+    period: BoundExpr
+    count: BoundExpr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WhileGuard(PatternExpr):
+    """``while (condition)``: the first match for which the condition is not true ends `operand`."""
+
+    operand: PatternExpr
+    condition: BoundExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(PlanNode):
+    """A whole pattern. `match_type` is the type of its matches: the tags in text order, single ones before arrays."""
+
+    root: PatternExpr
+    match_type: EventType
+    suppress_overlapping: bool = False
+    discard_partials: bool = False
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """The atoms, by number."""
+        return tuple(sorted((n for n in walk(self.root) if isinstance(n, Atom)), key=lambda atom: atom.number))
+
+
+def operands(node: PatternExpr) -> tuple[PatternExpr, ...]:
+    """The sub-expressions directly below `node`, in text order."""
+    held = (part for value in traversal.fields_of(node) for part in (value if isinstance(value, tuple) else (value,)))
+    return tuple(part for part in held if isinstance(part, PatternExpr))
+
+
+def walk(node: PatternExpr) -> list[PatternExpr]:
+    """`node` and everything below it, parents first."""
+    return [each for each in traversal.walk(node) if isinstance(each, PatternExpr)]
+
+
+def starts_undecided(node: PatternExpr) -> bool:
+    """Whether a fresh `node` is neither true nor false before an event or a later time has made it so."""
+    match node:
+        case Atom() | CrontabTimer():
+            return True
+        case IntervalTimer():
+            return is_positive_period(node.period)
+        case WithinGuard():
+            return is_positive_period(node.period) and starts_undecided(node.operand)
+        case LogicalPattern():
+            waiting = [each.operand if isinstance(each, NotPattern) else each for each in node.operands]
+            some = node.op == "and" and not all(isinstance(each, NotPattern) for each in node.operands)
+            return (some or waiting == list(node.operands)) and all(map(starts_undecided, waiting))
+        case FollowedByPattern():
+            return starts_undecided(node.operands[0])
+        case EveryPattern():
+            return starts_undecided(node.operand)
+        case RepeatPattern():
+            bounds = [each for each in (node.low, node.high) if each is not None]
+            known = all(isinstance(each, Const) and isinstance(each.value, int) and each.value > 0 for each in bounds)
+            parts = [node.operand] if node.until is None else [node.operand, node.until]
+            return known and all(map(starts_undecided, parts))
+        case WhileGuard():
+            return starts_undecided(node.operand)
+    return False

@@ -1,0 +1,314 @@
+"""The chain of plan nodes of one query, from its `Source` up to its `Projection`::
+
+    Projection          select-clause columns
+      Having            optional
+        Aggregation     optional: group-by keys, aggregate calls
+          Selection     optional: the where-clause
+          Recognize     or match_recognize, which has it: matches are events of a type of their own
+            Windowed    optional: data windows over events or derived events (or a Join of such chains)
+            Derived     optional: a derived-value window, events of a type of its own
+              Windowed  optional: data windows, first to last
+                Source  event type and filter
+
+Statements and subqueries have one (`lang.plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from cepbook.lang.plan.catalog import EventType, StoreType
+from cepbook.lang.plan.expressions import BoundExpr
+from cepbook.lang.plan.pattern import Pattern
+from cepbook.lang.plan.plan_node import ContainedSelection, OutputColumn, PlanNode
+from cepbook.lang.plan.row_pattern import RowRegex
+from cepbook.lang.registry.windows import WINDOWS, WindowRow
+from cepbook.lang.types import Type
+
+Selector = Literal["istream", "rstream", "irstream"]
+# The five query kinds (basic concepts, "Output of statement types")
+QueryKind = Literal[
+    "unaggregated",  # rows of events
+    "fully_aggregated",  # no group by, only aggregates: one row
+    "aggregated",  # no group by, aggregates and event properties: a row per event
+    "fully_aggregated_grouped",  # group by, select only keys and aggregates: a row per group
+    "aggregated_grouped",  # group by, other properties too: a row per event
+]
+
+
+NO_EVENTS = ""  # the event type that a statement without a from-clause reads: no event is of it
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNode(PlanNode):
+    """Events of `event_type` (and its subtypes) that pass `filter`; or the matches of `pattern`.
+
+    With a pattern `event_type` names the type of its matches, which is in no catalog, and there is no filter. A select
+    without a from-clause reads `NO_EVENTS`: it has one row per context partition, at its allocation, or at its end
+    under
+    ``output when terminated``, and its iterator one for each that lives.
+
+    With a `store` it is not events that are read but the named window or table: what enters and what leaves it.
+
+    With `contained` it is the events within those of `event_type` that everything above refers to.
+
+    With `lot` the rows that a statement inserts into `event_type` in one activation come in together.
+    """
+
+    event_type: str
+    filter: BoundExpr | None
+    alias: str | None
+    pattern: Pattern | None = None
+    store: StoreType | None = None
+    contained: tuple[ContainedSelection, ...] = ()
+    lot: bool = False
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there is no from-clause: the statement has one row for each context partition."""
+        return self.event_type == NO_EVENTS
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        """The types of the events that it reads, each once; their subtypes are read, too."""
+        if self.store is not None:
+            return ()
+        if self.pattern is None:
+            return (self.event_type,)
+        return tuple(dict.fromkeys(atom.event_type for atom in self.pattern.atoms))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec(PlanNode):
+    """One data window of `lang.windows.WINDOWS` with its bound parameters, in order.
+
+    ``groupwin`` has the keys as `args` and applies to all windows behind it, up to ``merge`` (no args). A duration
+    parameter is an `expr.Period` (numbers of seconds are converted by the binder). ``sort`` has its size as the only
+    arg, ``rank`` its size and then its keys; the sort order of both is `criteria`: (expression, descending). The
+    condition of ``expr`` and ``expr_batch`` may refer to `calls` by `expr.AggregateRef`, and to `expr.WindowValue`.
+    """
+
+    name: str
+    args: tuple[BoundExpr, ...]
+    options: tuple[str, ...] = ()  # flow-control keywords in upper case: FORCE_UPDATE, START_EAGER
+    criteria: tuple[tuple[BoundExpr, bool], ...] = ()
+    calls: tuple[AggregateCall, ...] = ()
+    # of groupwin, from @Hint: (reclaim_group_aged, reclaim_group_freq) in clock units
+    reclaim: tuple[int, int] | None = None
+
+    @property
+    def row(self) -> WindowRow:
+        """The facts about it."""
+        return WINDOWS[self.name]
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed(PlanNode):
+    """The data windows, first to last; ``groupwin`` gives each key instances of its own of those behind it.
+
+    Several windows are an intersection (an event leaves when one of them drops it) unless `union` (when all have).
+    """
+
+    input: SourceNode | Derivation
+    windows: tuple[WindowSpec, ...]
+    union: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation(PlanNode):
+    """A derived-value window: each change of its input makes one derived event of type `event_type`.
+
+    `name` and `args` are those of `lang.windows`; the derived event has the statistic's own fields, then `extra`
+    columns, which are taken from the last event that arrived (null before the first). `keys` are those of ``groupwin``
+    before it (columns of their own, named in `event_type` before everything else), each group having its own values.
+    Above it in the chain, `expr.Prop` and `expr.EventOf` refer to derived events.
+    """
+
+    input: Windowed | SourceNode
+    name: str
+    args: tuple[BoundExpr, ...]
+    extra: tuple[OutputColumn, ...]
+    keys: tuple[OutputColumn, ...]
+    event_type: EventType
+
+
+JoinKind = Literal["inner", "left", "right", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinInput(PlanNode):
+    """One stream of a join: a chain of its own, whose expressions call its events those of stream 0.
+
+    `kind` and `on` (a conjunction of equalities, None: every pair) join it to the streams before it. When any stream is
+    `unidirectional` only the events of such streams make rows, and nothing leaves.
+    """
+
+    stream: Windowed | Derivation | SourceNode
+    kind: JoinKind = "inner"
+    on: BoundExpr | None = None
+    unidirectional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJoin(PlanNode):
+    """Two and more streams: rows are combinations of one event of each, of outer joins with null for missing ones.
+
+    Above it in the chain the stream of `expr.Prop` and `expr.EventOf` is the position in `inputs`.
+    """
+
+    inputs: tuple[JoinInput, ...]
+
+
+RowSkip = Literal["past last row", "to next row", "to current row"]
+CURRENT_ROW, MATCHED_ROWS = 0, 1  # the streams of the expressions of match_recognize
+
+
+@dataclass(frozen=True, slots=True)
+class RowDefinition(PlanNode):
+    """A variable of match_recognize, and the condition that its rows meet (None: any row).
+
+    With `many` a match may have several rows of it: its value is the array of them, null without any.
+    """
+
+    name: str
+    many: bool
+    condition: BoundExpr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recognition(PlanNode):
+    """``match_recognize``: runs of rows that a regular expression of variables describes; each makes one event.
+
+    The rows are those that enter `input` and pass `predicate`, one after the other, of each value of `keys` by itself;
+    what leaves takes matches with it that are not complete. Events are of type `event_type`, with the `measures` as
+    properties. In conditions stream `CURRENT_ROW` is the row that is tested and an `expr.Prior` one that came before
+    it in
+    the partition; stream `MATCHED_ROWS` has the rows matched so far, by variable, as it has those of a match in
+    measures.
+
+    Without an `interval` a match is told of as soon as it is complete; else that long after its first row, as long as
+    it is then, with `or_terminated` before that if no row can make it longer any more.
+    """
+
+    input: Windowed | Derivation | SourceNode
+    predicate: BoundExpr | None
+    keys: tuple[BoundExpr, ...]
+    variables: tuple[RowDefinition, ...]
+    pattern: RowRegex
+    measures: tuple[OutputColumn, ...]
+    skip: RowSkip
+    all_matches: bool
+    interval: BoundExpr | None
+    or_terminated: bool
+    event_type: EventType
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(PlanNode):
+    """The where-clause: with a window it tests entering and leaving events."""
+
+    input: Recognition | Windowed | Derivation | SourceNode | StreamJoin
+    predicate: BoundExpr
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall(PlanNode):
+    """One aggregate of `lang.aggregates.AGGREGATES`.
+
+    `args` are evaluated per event; no args for ``count(*)``, an `expr.EventOf` for ``first(*)``, ``window(*)``.
+    `filter` counts an event only when true. `ever` marks min/max/first/last over an unbound stream (nothing ever
+    leaves). `index` is the second parameter of ``first(x, i)``, ``last(x, i)``: 0-based from the first or last event,
+    null beyond the window. `group_by` groups this call alone (local grouping; empty: over all events), None: by the
+    statement's keys. `criteria` are the (expression, descending) of sorted, maxby and the like. Of a `reference` the
+    value is what holds the events of ``sorted``, for its methods, and nothing else reads it. `options` are those of a
+    count-min sketch.
+    """
+
+    name: str
+    args: tuple[BoundExpr, ...]
+    type: Type
+    distinct: bool = False
+    filter: BoundExpr | None = None
+    ever: bool = False
+    index: BoundExpr | None = None
+    group_by: tuple[BoundExpr, ...] | None = None
+    criteria: tuple[tuple[BoundExpr, bool], ...] = ()
+    reference: bool = False
+    options: tuple[tuple[str, float | int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation(PlanNode):
+    """`keys` are the group-by expressions (empty: one group). `calls` are numbered for `expr.AggregateRef`.
+
+    With rollup, cube or grouping sets `levels` lists the grouping sets, in their order, as indexes of `keys`; rows of a
+    level have null for the keys that it leaves out (`expr.KeyRef`, `expr.Grouping`).
+
+    With `reclaim`, (age, frequency) in clock units from @Hint, a group that nothing touched for longer than the age is
+    forgotten: this is looked for before an event enters its group, at most once in a while of the frequency.
+    """
+
+    input: Selection | Recognition | Windowed | Derivation | SourceNode | StreamJoin
+    keys: tuple[BoundExpr, ...]
+    calls: tuple[AggregateCall, ...]
+    kind: QueryKind
+    levels: tuple[tuple[int, ...], ...] = ()
+    reclaim: tuple[BoundExpr, BoundExpr] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Having(PlanNode):
+    """The having-clause: rows of which `predicate` is not true are not delivered."""
+
+    input: Aggregation | Selection | Recognition | Windowed | Derivation | SourceNode | StreamJoin
+    predicate: BoundExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Projection(PlanNode):
+    """Output rows. With `wildcard` the event's own properties come first, then `columns`.
+
+    `distinct`, `order_by` (expression, descending), `offset` and `limit` (int constants; a negative limit is none)
+    act in this order on the insert rows and the remove rows of one delivery apart, and on the iterator's rows.
+    """
+
+    input: Having | Aggregation | Selection | Recognition | Windowed | Derivation | SourceNode | StreamJoin
+    columns: tuple[OutputColumn, ...]
+    wildcard: bool = False
+    distinct: bool = False
+    order_by: tuple[tuple[BoundExpr, bool], ...] = ()
+    limit: BoundExpr | None = None
+    offset: BoundExpr | None = None
+
+
+# What may stand below each clause of the chain
+StreamNode = Windowed | Derivation | SourceNode
+FromNode = StreamNode | StreamJoin | Recognition
+SelectionNode = Selection | FromNode
+AggregationNode = Aggregation | SelectionNode
+HavingNode = Having | AggregationNode
+RowNode = Projection | HavingNode
+
+
+def chain(root: RowNode) -> Iterator[RowNode]:
+    """`root` and the nodes below it, down to the `Source` or the `Join`."""
+    node: RowNode = root
+    yield node
+    while not isinstance(node, (SourceNode, StreamJoin)):
+        node = node.input
+        yield node
+
+
+def streams(root: RowNode) -> tuple[StreamNode, ...]:
+    """The streams that `root` reads: one, or those of a join."""
+    *_, last = chain(root)
+    if isinstance(last, StreamJoin):
+        return tuple(each.stream for each in last.inputs)
+    return (next(node for node in chain(root) if isinstance(node, (Windowed, Derivation, SourceNode))),)
+
+
+def source_of(stream: StreamNode) -> SourceNode:
+    """The source at the bottom of a stream."""
+    return next(node for node in chain(stream) if isinstance(node, SourceNode))

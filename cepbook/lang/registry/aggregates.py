@@ -1,0 +1,284 @@
+"""The aggregation functions of EPL, one row each (Esper reference, section "Aggregation Functions").
+
+``variance`` to ``kurtosis`` are those of running queries (StreamCruncher - Basics), which Esper has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from cepbook.lang import types as t
+from cepbook.lang.types import Type
+
+# What the second parameter is; a question mark: may be missing. Behind it a filter may follow.
+SecondParameter = Literal["filter", "filter?", "index", "index?", "amount?"]
+# Which forms need a data window: those with an index (and to read a property of ``f(*)``), or every one
+NeedsWindow = Literal["", "index", "always"]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateRow:
+    """One aggregate.
+
+    `result` gives the type of the value from that of the argument (None: it takes no argument or ``*``). `arity` is 0
+    for a function without parameters. `values` says what it takes: ``numbers``, ``ordered`` values, ``plain`` ones or
+    ``any``.
+    `wildcard` allows ``f(*)``, `distinct` allows ``f(distinct x)``. `computes` converts numbers to double first.
+    `plain` is the aggregate that this is another spelling of. `sorts`: the parameters are sort criteria, the value is
+    one of whole events. `counts`: it counts events, ``*`` is no value. `ever`: what has left counts on.
+    `ever_without_window`:
+    so it is where there is no data window. `remembers`: the value depends on events that are not in the window any
+    more. `exact`: it follows from what the window holds, to the last digit (of ``whole`` numbers only where what left
+    may leave rounding errors). `repeats`: it makes a difference that a value occurs twice, `in_order`: in which order
+    events came. `nulls`: ``ignored`` values do not count, ``kept`` ones do. `methods`: its methods read what it holds.
+    `column`: the name of a table's column that keeps it.
+    """
+
+    name: str
+    result: Callable[[Type | None], Type]
+    doc: str
+    example: str
+    arity: int = 1
+    values: Literal["any", "plain", "ordered", "numbers"] = "any"
+    second: SecondParameter = "filter?"
+    wildcard: bool = False
+    distinct: bool = False
+    computes: bool = False
+    needs_window: NeedsWindow = ""
+    sorts: bool = False
+    counts: bool = False
+    ever: bool = False
+    ever_without_window: bool = False
+    exact: Literal["", "always", "whole"] = ""
+    remembers: bool = False
+    repeats: bool = False
+    in_order: bool = False
+    plain: str | None = None
+    nulls: Literal["ignored", "kept"] = "ignored"
+    methods: bool = False
+    column: str = ""
+    supported: bool = True
+
+    @property
+    def picks(self) -> bool:
+        """Whether the value is one of those that it is of."""
+        return self.result is _same and not self.sorts
+
+
+def _long(_: Type | None) -> Type:
+    return t.LONG
+
+
+def _boolean(_: Type | None) -> Type:
+    return t.BOOLEAN
+
+
+def _double(_: Type | None) -> Type:
+    return t.DOUBLE
+
+
+def _same(argument: Type | None) -> Type:
+    return argument if argument is not None else t.OBJECT
+
+
+def _array(argument: Type | None) -> Type:
+    return t.array_of(_same(argument))
+
+
+def _sum(argument: Type | None) -> Type:
+    return t.INT if argument in (t.BYTE, t.SHORT) else _same(argument)
+
+
+def _avg(argument: Type | None) -> Type:
+    return t.BIGDECIMAL if argument in (t.BIGINTEGER, t.BIGDECIMAL) else t.DOUBLE
+
+
+def _statistic(name: str, doc: str) -> AggregateRow:
+    return AggregateRow(
+        name, _double, doc, f"{name}(price)", values="numbers", distinct=True, computes=True, repeats=True
+    )
+
+
+def _extreme(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
+    example = f"{name}(price)"
+    return AggregateRow(
+        name,
+        _same,
+        doc,
+        example,
+        values="ordered",
+        distinct=True,
+        ever=ever,
+        ever_without_window=not ever,
+        exact="" if ever else "always",
+    )
+
+
+def _filtered(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
+    example = f"{name}(price, volume > 1)"
+    return AggregateRow(
+        name, _same, doc, example, values="ordered", second="filter", distinct=True, ever=ever, plain=name[1:]
+    )
+
+
+def _end(name: str, doc: str) -> AggregateRow:
+    example = f"{name}(price)"
+    return AggregateRow(
+        name,
+        _same,
+        doc,
+        example,
+        second="index?",
+        wildcard=True,
+        needs_window="index",
+        ever_without_window=True,
+        exact="always",
+        in_order=True,
+        nulls="kept",
+    )
+
+
+def _by(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
+    return AggregateRow(
+        name,
+        _same,
+        doc,
+        f"{name}(price)",
+        values="ordered",
+        sorts=True,
+        ever=ever,
+        ever_without_window=not ever,
+        exact="" if ever else "always",
+        nulls="kept",
+    )
+
+
+_ROWS = (
+    AggregateRow(
+        "count",
+        _long,
+        "number of events, or of events with a non-null value",
+        "count(*)",
+        wildcard=True,
+        distinct=True,
+        repeats=True,
+        counts=True,
+        exact="always",
+    ),
+    AggregateRow(
+        "sum",
+        _sum,
+        "sum in the type of the argument (int sums wrap around)",
+        "sum(volume)",
+        values="numbers",
+        distinct=True,
+        repeats=True,
+        exact="whole",
+    ),
+    AggregateRow("total", _sum, "another name of sum", "total(volume)", values="numbers", distinct=True, plain="sum"),
+    AggregateRow(
+        "avg",
+        _avg,
+        "sum divided by number of values",
+        "avg(price)",
+        values="numbers",
+        distinct=True,
+        repeats=True,
+        exact="whole",
+    ),
+    _extreme("min", "smallest value; over an unbound stream the smallest ever"),
+    _extreme("max", "largest value; over an unbound stream the largest ever"),
+    _filtered("fmin", "smallest value of events that pass a filter"),
+    _filtered("fmax", "largest value of events that pass a filter"),
+    _extreme("minever", "smallest value ever", ever=True),
+    _extreme("maxever", "largest value ever", ever=True),
+    _filtered("fminever", "fmin over all events ever", ever=True),
+    _filtered("fmaxever", "fmax over all events ever", ever=True),
+    _end("first", "value of the first event of the window; with an index of a later one"),
+    _end("last", "value of the last event of the window; with an index of an earlier one"),
+    AggregateRow(
+        "window",
+        _array,
+        "all values of the window in arrival order; null when empty",
+        "window(price)",
+        wildcard=True,
+        needs_window="always",
+        nulls="kept",
+        methods=True,
+        exact="always",
+        in_order=True,
+    ),
+    AggregateRow(
+        "nth", _same, "the value n events ago, 0 being the last", "nth(price, 1)", second="index", in_order=True
+    ),
+    _statistic("median", "middle value, or mean of the middle two"),
+    _statistic("stddev", "sample standard deviation; null below two values"),
+    _statistic("stddevpop", "population standard deviation"),
+    _statistic("avedev", "mean absolute deviation"),
+    _statistic("variance", "sample variance; null below two values"),
+    _statistic("geomean", "geometric mean; null where a value is not above 0"),
+    _statistic("sumsq", "sum of squares"),
+    _statistic("skewness", "how lopsided the values are; null below three values or without spread"),
+    _statistic("kurtosis", "how heavy the tails are; null below four values or without spread"),
+    AggregateRow("firstever", _same, "first value ever", "firstever(price)", wildcard=True, ever=True),
+    AggregateRow("lastever", _same, "last value ever", "lastever(price)", wildcard=True, ever=True),
+    AggregateRow(
+        "countever",
+        _long,
+        "number of events ever",
+        "countever(*)",
+        wildcard=True,
+        distinct=True,
+        ever=True,
+        repeats=True,
+        counts=True,
+    ),
+    AggregateRow(
+        "rate",
+        _double,
+        "events per second: of the last seconds, or of the window by its timestamps",
+        "rate(10)",
+        second="amount?",
+        remembers=True,
+    ),
+    AggregateRow("leaving", _boolean, "whether an event has left the window", "leaving()", arity=0, remembers=True),
+    _by("maxby", "the event with the largest criterion"),
+    _by("minby", "the event with the smallest criterion"),
+    _by("maxbyever", "maxby over all events ever", ever=True),
+    _by("minbyever", "minby over all events ever", ever=True),
+    AggregateRow(
+        "sorted",
+        _array,
+        "the events of the window in sort order; null when empty",
+        "sorted(price)",
+        values="ordered",
+        needs_window="always",
+        sorts=True,
+        nulls="kept",
+        methods=True,
+        exact="always",
+    ),
+    AggregateRow(
+        "countminsketchadd",
+        _long,
+        "how many values came; of each how often, estimated: a column countMinSketch({topk: 10}) of a table keeps that",
+        "countMinSketchAdd(symbol)",
+        values="plain",
+        ever=True,
+        remembers=True,
+        methods=True,
+        column="countMinSketch",
+    ),
+)
+
+AGGREGATES: dict[str, AggregateRow] = {row.name: row for row in _ROWS}
+
+# Of those that are classes from Python, which have names of their own: their last argument is an `expr.UserClass`
+USER_AGGREGATE = AggregateRow("supplied", _same, "an aggregate from Python", "", distinct=True, repeats=True)
+
+
+def aggregate_row(name: str) -> AggregateRow:
+    """The row of an aggregate call."""
+    return USER_AGGREGATE if name == USER_AGGREGATE.name else AGGREGATES[name]

@@ -1,0 +1,13 @@
+"""Every function and method that expressions can call, by name."""
+
+from __future__ import annotations
+
+from cepbook.lang.registry.functions.aggregate_methods import ACCESS
+from cepbook.lang.registry.functions.builtins import GENERAL, JAVA_NAMES
+from cepbook.lang.registry.functions.function_row import FunctionRow
+from cepbook.lang.registry.functions.math import MATH
+from cepbook.lang.registry.functions.strings import TEXT
+
+FUNCTIONS: dict[str, FunctionRow] = {row.name: row for row in (*GENERAL, *MATH, *TEXT, *ACCESS)}
+
+__all__ = ["FUNCTIONS", "JAVA_NAMES", "FunctionRow"]

@@ -1,0 +1,225 @@
+"""Single-row functions of the language itself: ``coalesce``, ``min`` and ``max`` over values, ``typeof``, any/all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from cepbook.lang import types as t
+from cepbook.lang.java.numbers import COMPARISONS, integer_divide, integer_remainder, to_float32, wrap
+from cepbook.lang.registry.functions.function_row import FunctionRow, always, first, promoted
+
+JAVA_NAMES = {
+    "boolean": "Boolean",
+    "byte": "Byte",
+    "short": "Short",
+    "int": "Integer",
+    "long": "Long",
+    "float": "Float",
+    "double": "Double",
+    "biginteger": "BigInteger",
+    "bigdecimal": "BigDecimal",
+    "string": "String",
+    "char": "Character",
+    "map": "Map",
+    "timestamp": "Date",
+    "calendar": "GregorianCalendar",
+    "zoneddatetime": "ZonedDateTime",
+    "localdatetime": "LocalDateTime",
+    "localdate": "LocalDate",
+    "localtime": "LocalTime",
+}
+
+
+def _quotient(a: int, b: int) -> int:
+    """The smallest long by -1 is the one quotient that is no long: Java gives the smallest again."""
+    return wrap(integer_divide(a, b), 64)
+
+
+def _typeof(value: object, declared: str | None) -> str | None:
+    """The Java name of the type; `declared` is None where only the value tells."""
+    if value is None:
+        return None
+    if declared is not None:
+        return declared
+    for kind, name in (
+        (bool, "Boolean"),
+        (int, "Integer"),
+        (float, "Double"),
+        (str, "String"),
+        (Decimal, "BigDecimal"),
+    ):
+        if isinstance(value, kind):
+            return name
+    return "Map" if isinstance(value, dict) else type(value).__name__
+
+
+def _exists(target: object, name: str) -> bool:
+    return isinstance(target, dict) and name in target
+
+
+def _flatten(options: tuple[object, ...]) -> Iterator[object]:
+    for option in options:
+        if isinstance(option, (list, tuple)):
+            yield from option
+        else:
+            yield option
+
+
+def _any(op: str, value: object, *options: object) -> bool | None:
+    """True as soon as one comparison is, else null beside a null option; orders pass over null options."""
+    found = list(_flatten(options))
+    known = [option for option in found if option is not None]
+    if value is None or not known:
+        return None
+    if any(COMPARISONS[op](value, option) for option in known):
+        return True
+    return None if len(known) < len(found) and op in ("=", "!=") else False
+
+
+def _all(op: str, value: object, *options: object) -> bool | None:
+    """False as soon as one comparison is, else null beside a null option."""
+    found = list(_flatten(options))
+    known = [option for option in found if option is not None]
+    if value is None or not found:
+        return None
+    if not all(COMPARISONS[op](value, option) for option in known):
+        return False
+    return None if len(known) < len(found) else True
+
+
+def _new_array(at_first: object, *sizes: int | None) -> list[object] | None:
+    """An array of arrays … of `at_first`; null for a size that is null. Errors: ValueError for one below 0."""
+    size, *rest = sizes
+    if size is None:
+        return None
+    if size < 0:
+        raise ValueError(f"an array cannot have {size} elements")
+    return [_new_array(at_first, *rest) if rest else at_first for _ in range(size)]
+
+
+GENERAL = (
+    FunctionRow(
+        "coalesce",
+        ("any", "any"),
+        first,
+        "skipped",
+        "the first value that is not null",
+        "coalesce(price, 0.0)",
+        repeats=True,
+        picks=True,
+    ),
+    FunctionRow(
+        "max",
+        ("number", "number"),
+        promoted,
+        "propagate",
+        "the largest of several values",
+        "max(price, volume)",
+        lambda *values: max(values),
+        repeats=True,
+        picks=True,
+    ),
+    FunctionRow(
+        "min",
+        ("number", "number"),
+        promoted,
+        "propagate",
+        "the smallest of several values",
+        "min(price, volume)",
+        lambda *values: min(values),
+        repeats=True,
+        picks=True,
+    ),
+    FunctionRow(
+        "typeof",
+        ("any", "any"),
+        always(t.STRING),
+        "handled",
+        "Java name of the value's type, null for null",
+        "typeof(price)",
+        _typeof,
+        at_least=1,
+        implicit_arguments=1,
+    ),
+    FunctionRow(
+        "exists",
+        ("any", "any"),
+        always(t.BOOLEAN),
+        "handled",
+        "whether a dynamic property exists",
+        "exists(discount?)",
+        _exists,
+        at_least=1,
+    ),
+    FunctionRow(
+        "event_identity_equals",
+        ("any", "any"),
+        always(t.BOOLEAN),
+        "propagate",
+        "whether both are the same event, not only equal ones; null for null",
+        "event_identity_equals(Tick, prev(1, Tick))",
+        "({0} is {1})",
+    ),
+    FunctionRow(
+        "new array",
+        ("any", "integer"),
+        first,
+        "handled",
+        "an array of a size, of several dimensions, of zeros or nulls",
+        "new int[3]",
+        _new_array,
+        repeats=True,
+    ),
+    FunctionRow(
+        "single precision",
+        ("number",),
+        always(t.FLOAT),
+        "propagate",
+        "a number as a float holds it; stands implicitly where a float meets a double",
+        "volume = 1.5f",
+        to_float32,
+    ),
+    FunctionRow(
+        "whole division",
+        ("integer", "integer"),
+        always(t.LONG),
+        "propagate",
+        "the quotient of whole numbers, truncated, where a dialect divides them so",
+        "volume / 2",
+        _quotient,
+        fails="by zero",
+        epl="cast({0} / {1}, long)",
+    ),
+    FunctionRow(
+        "whole remainder",
+        ("integer", "integer"),
+        always(t.LONG),
+        "propagate",
+        "what a whole division leaves, where a dialect takes a division by zero for a failure",
+        "volume % 2",
+        integer_remainder,
+        fails="by zero",
+        epl="{0} % {1}",
+    ),
+    FunctionRow(
+        "quantified any",
+        ("string", "any", "any"),
+        always(t.BOOLEAN),
+        "handled",
+        "comparison with any of several values or array elements",
+        "price > any (1, 2)",
+        _any,
+        repeats=True,
+    ),
+    FunctionRow(
+        "quantified all",
+        ("string", "any", "any"),
+        always(t.BOOLEAN),
+        "handled",
+        "comparison with all of several values or array elements",
+        "price > all (1, 2)",
+        _all,
+        repeats=True,
+    ),
+)

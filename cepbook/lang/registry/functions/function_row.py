@@ -1,0 +1,75 @@
+"""The shape of one function's entry and the rules from which result types are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from cepbook.lang import types as t
+from cepbook.lang.types import Type
+
+ParameterKind = Literal["number", "integer", "string", "char or string", "boolean", "any"]
+ResultRule = Callable[[tuple[Type, ...]], Type]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRow:
+    """One function or method.
+
+    `parameters` are the kinds of its parameters; `at_least` of them must be given and, with `repeats`, the last kind
+    holds for any number more. Methods (``s.length()``) have names such as ``string.length`` and take their receiver
+    first. `nulls` is ``propagate`` (null for any null argument, `py` is never called with one), ``handled`` (`py` sees
+    nulls) or ``skipped`` (the value is the first argument that is not null; those behind it are not calculated). `py`
+    is a Python expression template (``abs({0})``) or a callable over the argument values. `fails`: it raises ValueError
+    for some, or ZeroDivisionError where its last argument is zero. `implicit_arguments`: so many of its last
+    arguments the
+    binder adds. `epl`: how EPL writes an operation that has no name there. `picks`: its value is one
+    of its arguments.
+    """
+
+    name: str
+    parameters: tuple[ParameterKind, ...]
+    result: ResultRule
+    nulls: Literal["propagate", "handled", "skipped"]
+    doc: str
+    example: str
+    py: str | Callable[..., object] = ""
+    at_least: int = -1
+    repeats: bool = False
+    fails: bool | Literal["by zero"] = False
+    implicit_arguments: int = 0
+    epl: str = ""
+    picks: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.nulls == "skipped") == bool(self.py):
+            raise TypeError(f"the row of function {self.name} must {'not ' if self.py else ''}say how it is calculated")
+
+    @property
+    def minimum(self) -> int:
+        """The smallest number of arguments."""
+        return len(self.parameters) if self.at_least < 0 else self.at_least
+
+
+def always(type_: Type) -> ResultRule:
+    """The same type whatever the arguments."""
+    return lambda _: type_
+
+
+def first(arguments: tuple[Type, ...]) -> Type:
+    """The type of the first argument."""
+    return arguments[0]
+
+
+def wide_int(arguments: tuple[Type, ...]) -> Type:
+    """The type of the first argument, byte and short as int."""
+    return t.INT if arguments[0] in (t.BYTE, t.SHORT) else arguments[0]
+
+
+def promoted(arguments: tuple[Type, ...]) -> Type:
+    """The common numeric type of all arguments."""
+    found = arguments[0]
+    for other in arguments[1:]:
+        found = t.promote(found, other)
+    return found

@@ -1,0 +1,180 @@
+"""Methods of strings (``symbol.length()``), as java.lang.String defines them, and conversions from text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from cepbook.lang import types as t
+from cepbook.lang.java.numbers import java_text as shown
+from cepbook.lang.java.regular_expressions import compile_regular_expression
+from cepbook.lang.registry.functions.function_row import FunctionRow, ParameterKind, ResultRule, always
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    stop = len(text) if end is None else end
+    if not 0 <= start <= stop <= len(text):
+        raise IndexError(f"substring({start}, {stop}) of a string of length {len(text)}")
+    return text[start:stop]
+
+
+def _char_at(text: str, index: int) -> str:
+    if not 0 <= index < len(text):
+        raise IndexError(f"charAt({index}) of a string of length {len(text)}")
+    return text[index]
+
+
+def _compare(text: str, other: str) -> int:
+    """As java.lang.String.compareTo: by code units."""
+    for a, b in zip(text, other, strict=False):
+        if a != b:
+            one, two = (each.encode("utf-16-be") for each in (a, b))
+            high = one[:2] != two[:2]
+            return int.from_bytes(one[:2] if high else one[2:]) - int.from_bytes(two[:2] if high else two[2:])
+    return (len(text.encode("utf-16-be")) - len(other.encode("utf-16-be"))) // 2
+
+
+def _method(
+    name: str,
+    parameters: tuple[ParameterKind, ...],
+    result: ResultRule,
+    doc: str,
+    example: str,
+    py: str | object,
+    at_least: int = -1,
+    fails: bool = False,
+) -> FunctionRow:
+    assert isinstance(py, str) or callable(py)
+    given: tuple[ParameterKind, ...] = ("string", *parameters)
+    return FunctionRow(f"string.{name}", given, result, "propagate", doc, example, py, at_least, fails=fails)
+
+
+def _whole(bits: int) -> Callable[[str], int]:
+    """What reads a whole number of so many bits. Errors: ValueError."""
+
+    def read(text: str) -> int:
+        found = int(text) if re.fullmatch(r"[+-]?\d{1,40}", text) else None
+        if found is None or not -1 << (bits - 1) <= found < 1 << (bits - 1):
+            raise ValueError(f"{text!r} is not a whole number of {bits} bits")
+        return found
+
+    return read
+
+
+def _double(text: str) -> float:
+    """A number as Java reads it. Errors: ValueError."""
+    found = re.fullmatch(r"\s*([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[dDfF]?\s*", text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a number")
+    return float(found[1])
+
+
+def _parsed(name: str, type_: t.Type, example: str, read: Callable[[str], object]) -> FunctionRow:
+    doc, shown_example = f"text to {type_.name}", f"{name}({example})"
+    return FunctionRow(name, ("string",), always(type_), "propagate", doc, shown_example, read, fails=True)
+
+
+_INT = always(t.INT)
+_STRING = always(t.STRING)
+_BOOLEAN = always(t.BOOLEAN)
+
+TEXT = (
+    _method("length", (), _INT, "number of characters", "symbol.length()", "len({0})"),
+    _method("isEmpty", (), _BOOLEAN, "whether it has no characters", "symbol.isEmpty()", "(not {0})"),
+    _method("toUpperCase", (), _STRING, "in capitals", "symbol.toUpperCase()", "{0}.upper()"),
+    _method("toLowerCase", (), _STRING, "in small letters", "symbol.toLowerCase()", "{0}.lower()"),
+    _method("trim", (), _STRING, "without blanks at both ends", "symbol.trim()", "{0}.strip()"),
+    _method(
+        "substring",
+        ("integer", "integer"),
+        _STRING,
+        "from a 0-based start to before an end",
+        "symbol.substring(0, 1)",
+        _substring,
+        2,
+    ),
+    _method("charAt", ("integer",), always(t.CHAR), "the character at a 0-based index", "symbol.charAt(0)", _char_at),
+    _method(
+        "indexOf",
+        ("string",),
+        _INT,
+        "0-based index of the first occurrence or -1",
+        "symbol.indexOf('a')",
+        "{0}.find({1})",
+    ),
+    _method("lastIndexOf", ("string",), _INT, "of the last occurrence", "symbol.lastIndexOf('a')", "{0}.rfind({1})"),
+    _method("contains", ("string",), _BOOLEAN, "whether a text occurs in it", "symbol.contains('a')", "({1} in {0})"),
+    _method(
+        "startsWith", ("string",), _BOOLEAN, "whether it starts so", "symbol.startsWith('a')", "{0}.startswith({1})"
+    ),
+    _method("endsWith", ("string",), _BOOLEAN, "whether it ends so", "symbol.endsWith('a')", "{0}.endswith({1})"),
+    _method("concat", ("string",), _STRING, "both texts", "symbol.concat('x')", "({0} + {1})"),
+    _method("equals", ("string",), _BOOLEAN, "whether both are equal", "symbol.equals('a')", "({0} == {1})"),
+    _method(
+        "equalsIgnoreCase",
+        ("string",),
+        _BOOLEAN,
+        "whether both are equal but for case",
+        "symbol.equalsIgnoreCase('a')",
+        "({0}.lower() == {1}.lower())",
+    ),
+    _method(
+        "compareTo",
+        ("string",),
+        _INT,
+        "by how much the first character that differs is greater, or else the text longer; negative where it is less",
+        "symbol.compareTo('a')",
+        _compare,
+    ),
+    _method(
+        "replace",
+        ("string", "string"),
+        _STRING,
+        "every occurrence replaced",
+        "symbol.replace('a', 'b')",
+        "{0}.replace({1}, {2})",
+    ),
+    _method(
+        "matches",
+        ("string",),
+        _BOOLEAN,
+        "whether all of it matches a regular expression",
+        "symbol.matches('[A-Z]+')",
+        lambda text, pattern: compile_regular_expression(pattern).matches(text),
+        fails=True,
+    ),
+    _parsed("Integer.parseInt", t.INT, "'5'", _whole(32)),
+    _parsed("Integer.valueOf", t.INT, "'5'", _whole(32)),
+    _parsed("Long.parseLong", t.LONG, "'5'", _whole(64)),
+    _parsed("Long.valueOf", t.LONG, "'5'", _whole(64)),
+    _parsed("Double.parseDouble", t.DOUBLE, "'5.5'", _double),
+    _parsed("Double.valueOf", t.DOUBLE, "'5.5'", _double),
+    FunctionRow(
+        "Boolean.parseBoolean",
+        ("string",),
+        _BOOLEAN,
+        "handled",
+        "whether a text is true, in whatever case",
+        "Boolean.parseBoolean(symbol)",
+        lambda text: text is not None and text.lower() == "true",
+    ),
+    FunctionRow(
+        "String.valueOf",
+        ("any",),
+        _STRING,
+        "handled",
+        "a value as text, null as null",
+        "String.valueOf(price)",
+        lambda value: "null" if value is None else shown(value),
+    ),
+    FunctionRow(
+        "cast of a date",
+        ("string", "string", "any"),
+        always(t.TIMESTAMP),
+        "propagate",
+        "a text as a date of the form that dateformat gives",
+        "cast('2024-03-04', date, dateformat: 'yyyy-MM-dd')",
+        lambda text, pattern, form: form.read(text, pattern),
+        fails=True,
+    ),
+)

@@ -1,0 +1,66 @@
+"""What arrays and maps answer to as Java's collections do: ``xs.size()``, ``xs.get(0)``, ``m.containsKey('a')``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cepbook.lang import types as t
+from cepbook.lang.registry.methods.method_row import (
+    MethodParameter,
+    MethodRow,
+    MethodSignature,
+    ReceiverKind,
+    always,
+    element,
+)
+
+_INDEX = MethodParameter("index", "integer")
+_KEY = MethodParameter("key")
+_ARRAY: tuple[ReceiverKind, ...] = ("events", "values")
+_MAP: tuple[ReceiverKind, ...] = ("map",)
+_PLAIN = (MethodSignature((), _MAP),)
+_KEYED = (MethodSignature((_KEY,), _MAP),)
+_EXAMPLE = "window(*).groupBy(e => e.symbol)"
+
+
+def _get(items: list[Any], index: int | None) -> Any:
+    return None if index is None or not 0 <= index < len(items) else items[index]
+
+
+CONTAINERS = (
+    MethodRow(
+        "array.size", (MethodSignature((), _ARRAY),), always(t.INT), "number of elements", "window(*).size()", len
+    ),
+    MethodRow(
+        "array.get",
+        (MethodSignature((_INDEX,), _ARRAY),),
+        element,
+        "the element at an index, null beyond the array",
+        "window(*).get(0)",
+        _get,
+    ),
+    MethodRow("map.size", _PLAIN, always(t.INT), "number of keys", f"{_EXAMPLE}.size()", len),
+    MethodRow(
+        "map.isEmpty", _PLAIN, always(t.BOOLEAN), "whether it has no keys", f"{_EXAMPLE}.isEmpty()", lambda m: not m
+    ),
+    MethodRow(
+        "map.get", _KEYED, always(t.OBJECT), "the value of a key, null without one", f"{_EXAMPLE}.get('a')", dict.get
+    ),
+    MethodRow(
+        "map.containsKey",
+        _KEYED,
+        always(t.BOOLEAN),
+        "whether it has the key",
+        f"{_EXAMPLE}.containsKey('a')",
+        lambda m, key: key in m,
+    ),
+    MethodRow("map.keySet", _PLAIN, always(t.array_of(t.OBJECT)), "its keys", f"{_EXAMPLE}.keySet()", list),
+    MethodRow(
+        "map.values",
+        _PLAIN,
+        always(t.array_of(t.OBJECT)),
+        "its values",
+        f"{_EXAMPLE}.values()",
+        lambda m: list(m.values()),
+    ),
+)

@@ -1,0 +1,506 @@
+"""EPL text laid out anew: a clause per line, one kind of spacing. Only blanks and line breaks change, comments stay.
+
+The layout follows the tokens, so that the tokens of the result are those of the text; this is checked for every
+statement, and one for which it would not hold stays as it was written.
+
+A statement that is short stands in one line; otherwise every clause begins a line, lists and conditions that are too
+long for one are split at their commas, ``and``, ``or`` and ``->``, brackets are opened. Annotations have lines of their
+own; a blank line between statements stays, several become one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from cepbook.lang.syntax.reader import parser
+from cepbook.lang.syntax.reader.lexer import StatementTokens, tokenize
+from cepbook.lang.syntax.reader.parse_failure import BRACKETS
+
+WIDTH = 100  # characters of a line, where the text allows it
+SHORT = 60  # characters up to which a statement of several clauses stays in one line
+STEP = "    "
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# Words behind which a value begins, so that a sign is its own and a bracket stands apart.
+_LEADING = frozenset(
+    """and or not in where having when then else case set by as between like regexp is from distinct on select pattern
+    measures define match_recognize every until while values key sets start end initiated terminated at output limit
+    offset delete using return escape skip after interval""".split()
+)
+_SELECT = frozenset("context into insert select from where group having output order limit expression".split())
+_MERGE = frozenset("merge where when then".split())
+_ON = _SELECT | frozenset("delete update set".split())
+_RECOGNIZE = frozenset("partition measures all after interval pattern define".split())
+_JOIN = frozenset("left right full inner join".split())
+
+
+@dataclass(slots=True)
+class LayoutToken:
+    """A token or comment. `glued`: nothing stands between it and the one before; `space`: a blank belongs there.
+
+    `kind` is that of the token, ``comment`` within a line, ``tail`` up to its end, or ``own`` on lines of its own.
+    """
+
+    text: str
+    kind: str
+    glued: bool = False
+    space: bool = False
+
+    @property
+    def word(self) -> str:
+        return self.text.lower() if self.kind == "word" else ""
+
+
+@dataclass(slots=True)
+class LayoutGroup:
+    """What brackets enclose, or ``case … end``."""
+
+    open: LayoutToken
+    items: list[LayoutItem] = field(default_factory=list)
+    close: LayoutToken | None = None
+    opener: str = ""  # the word before it
+
+
+LayoutItem = LayoutToken | LayoutGroup
+
+
+def format_epl(text: str) -> str:
+    """`text` in the usual layout, with a line break at its end. Formatting the result changes nothing.
+
+    Raises ParseError when it is not EPL.
+    """
+    parser.parse_epl(text)
+    pieces, _ = tokenize(text)
+    lines: list[str] = []
+    gap, at = "", 0
+    for number, piece in enumerate(pieces):
+        tokens = piece.tokens
+        gap += text[at : tokens[0].start if tokens else piece.end]
+        if tokens:
+            _between(gap, lines)
+            lines += _checked(piece, text)
+            gap = text[tokens[-1].end : piece.end]
+            if number < len(pieces) - 1:
+                lines[-1] += ";"
+        at = piece.end + 1
+    _between(gap + text[at:], lines)
+    while lines and not lines[0]:
+        lines.pop(0)
+    while lines and not lines[-1]:
+        lines.pop()
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _between(gap: str, lines: list[str]) -> None:
+    """What stands between two statements: comments, the first of which may end the line of a statement, blank lines."""
+    at = 0
+    for comment in _COMMENT.finditer(gap):
+        blank, at = gap[at : comment.start()], comment.end()
+        text = [line.rstrip() for line in comment.group().split("\n")]
+        if lines and comment.start() == len(blank) and "\n" not in blank and len(text) == 1:
+            lines[-1] += f"  {text[0]}"
+            continue
+        _blank_line(blank, lines)
+        lines += text
+    _blank_line(gap[at:], lines)
+
+
+def _blank_line(gap: str, lines: list[str]) -> None:
+    if gap.count("\n") > 1 and lines and lines[-1]:
+        lines.append("")
+
+
+def _checked(piece: StatementTokens, text: str) -> list[str]:
+    """The lines of a statement; as they were where others would not be the same tokens, or it is nested too deeply."""
+    written = text[piece.tokens[0].start : piece.tokens[-1].end].split("\n")
+    try:
+        lines = _statement(_atoms(piece, text))
+    except RecursionError:
+        return written
+    wanted = [(token.kind, token.text) for token in piece.tokens]
+    again, wrong = tokenize("\n".join(lines))
+    if not wrong and len(again) == 1 and [(token.kind, token.text) for token in again[0].tokens] == wanted:
+        return lines
+    return written
+
+
+# ---- tokens
+
+
+def _atoms(piece: StatementTokens, text: str) -> list[LayoutToken]:
+    """Tokens and the comments between them, with the blanks that belong before them."""
+    found: list[LayoutToken] = []
+    end = piece.tokens[0].start
+    for token in piece.tokens:
+        gap = text[end : token.start]
+        at = 0
+        for comment in _COMMENT.finditer(gap):
+            alone = "\n" in gap[at : comment.start()]
+            kind = "tail" if comment.group().startswith("//") else "comment"
+            at = comment.end()
+            words = comment.group().rstrip()
+            if "\n" in words or (alone and ("\n" in gap[at:].split("/")[0] or kind == "tail")):
+                kind = "own"
+            found.append(LayoutToken(words, kind, space=True))
+        found.append(LayoutToken(token.text, token.kind, glued=not gap))
+        end = token.end
+    _space(found)
+    return found
+
+
+def _space(atoms: list[LayoutToken]) -> None:
+    """Decide where blanks belong."""
+    tokens = [atom for atom in atoms if atom.kind not in _COMMENTS]
+    last: LayoutToken | None = None  # a sign that belongs to the value behind it
+    shape = 0  # depth within the pattern of match_recognize, where signs are quantifiers
+    tags = [False]  # of each open bracket: whether `=` in it gives an event of a pattern its tag
+    for i, atom in enumerate(tokens):
+        before = tokens[i - 1] if i else None
+        if before is None:
+            continue
+        if shape or (before.word == "pattern" and atom.text == "(" and _recognizes(tokens, i)):
+            shape += (atom.text in "([") - (atom.text in ")]")
+        earlier = tokens[i - 2] if i > 1 else None
+        if before.text in ("(", "["):
+            pattern = earlier is not None and earlier.word == "pattern" and not shape
+            grouped = earlier is not None and not _is_operand(earlier, tokens[i - 3] if i > 2 else None)
+            tags.append(pattern or (tags[-1] and grouped))
+        elif before.text in (")", "]") and len(tags) > 1:
+            tags.pop()
+        tagged = tags[-1] and "=" in (before.text, atom.text)
+        atom.space = before is not last and not tagged and _blank(earlier, before, atom, bool(shape))
+        if atom.text in "+-*" and not _is_operand(before, earlier):
+            last = atom if atom.text != "*" else last
+            if atom.text == "*":
+                atom.kind = "star"
+    for comment, atom in pairwise(atoms):
+        if comment.kind in _COMMENTS and atom.text not in (",", ")", "]"):
+            atom.space = True
+
+
+_COMMENTS = ("comment", "tail", "own")
+
+
+def _recognizes(tokens: Sequence[LayoutToken], i: int) -> bool:
+    return any(token.word == "match_recognize" for token in tokens[:i])
+
+
+def _is_operand(atom: LayoutToken, before: LayoutToken | None) -> bool:
+    """Whether a value ends at `atom`, so that a sign behind it stands between two."""
+    if atom.kind == "word":
+        member = before is not None and before.text == "."
+        return member or atom.word not in _LEADING
+    return atom.kind in ("NUMBER", "STRING", "tick", "star") or atom.text in (")", "]", "}", "?")
+
+
+def _blank(earlier: LayoutToken | None, before: LayoutToken, atom: LayoutToken, shape: bool) -> bool:
+    b, a = before.text, atom.text
+    if shape and "," in (a, b):
+        return not atom.glued
+    if a in (",", ")", "]") or b in (".", "@", "#", "(", "[") or a in (".", "#"):
+        return False
+    if b == ",":
+        return True
+    if shape or ":" in (a, b) or {"?", "!", "~", "\\", "{", "}"} & {a, b}:
+        return not atom.glued
+    if (before.word, a) == ("every", "-") or (b == "-" and earlier is not None and earlier.word == "every"):
+        return False  # every-distinct
+    if (before.kind == "star" and a == "/") or (b == "/" and earlier is not None and earlier.kind == "star"):
+        return False  # */5 of a crontab
+    if a in ("(", "["):
+        if before.kind in ("word", "tick"):
+            named = earlier is not None and earlier.text in (".", "@", "#", ":", "-")
+            return not named and before.word in _LEADING
+        return b not in (")", "]") and before.kind != "NUMBER"
+    return True
+
+
+# ---- layout
+
+
+def _tree(atoms: Sequence[LayoutToken]) -> list[LayoutItem]:
+    top: list[LayoutItem] = []
+    stack: list[LayoutGroup] = []
+    before: LayoutToken | None = None
+    for atom in atoms:
+        into = stack[-1].items if stack else top
+        member = before is not None and before.text in (".", "@")
+        if atom.kind in BRACKETS or (atom.word == "case" and not member):
+            group = LayoutGroup(atom, opener=before.word if before is not None else "")
+            into.append(group)
+            stack.append(group)
+        elif stack and (atom.kind in (")", "]", "}") or (atom.word == "end" and stack[-1].open.word == "case")):
+            stack.pop().close = atom
+        else:
+            into.append(atom)
+        if atom.kind not in _COMMENTS:
+            before = atom
+    return top
+
+
+def _flat(nodes: Sequence[LayoutItem]) -> str | None:
+    """All in one line; None when comments forbid that, but for one at the end."""
+    parts: list[str] = []
+    last = len(nodes) - 1
+    for i, node in enumerate(nodes):
+        if isinstance(node, LayoutToken):
+            if node.kind == "own" or (node.kind == "tail" and i < last):
+                return None
+            parts.append(f"  {node.text}" if node.kind == "tail" else f" {node.text}" if node.space else node.text)
+            continue
+        inner = _flat([node.open, *node.items, *([node.close] if node.close is not None else [])])
+        if inner is None:
+            return None
+        parts.append((" " if node.open.space else "") + inner)
+    return "".join(parts).lstrip()
+
+
+def _statement(atoms: list[LayoutToken]) -> list[str]:
+    nodes = _tree(atoms)
+    annotations, nodes = _annotations(nodes)
+    lines = _spread(annotations, "") if annotations else []
+    if not nodes:
+        return lines
+    words = _clause_words(nodes)
+    flat = _flat(nodes)
+    creates = isinstance(nodes[0], LayoutToken) and nodes[0].word == "create"
+    limit = SHORT if not creates and len(_clauses(nodes, words)) > 2 else WIDTH
+    if flat is not None and "\n" not in flat and len(flat) <= limit:
+        return [*lines, flat]
+    return [*lines, *_block(nodes, "", words)]
+
+
+def _annotations(nodes: list[LayoutItem]) -> tuple[list[LayoutItem], list[LayoutItem]]:
+    """The annotations at the beginning, and the rest."""
+    at = 0
+    while (
+        at < len(nodes)
+        and isinstance(first := nodes[at], LayoutToken)
+        and (first.text == "@" or first.kind in _COMMENTS)
+    ):
+        if first.kind in _COMMENTS and not _more_annotations(nodes, at):
+            break
+        at += 1
+        if first.kind in _COMMENTS:
+            continue
+        at += 1  # its name
+        while at + 1 < len(nodes) and isinstance(dot := nodes[at], LayoutToken) and dot.text == ".":
+            at += 2
+        if at < len(nodes) and isinstance(body := nodes[at], LayoutGroup) and body.open.text == "(":
+            at += 1
+    return nodes[:at], nodes[at:]
+
+
+def _more_annotations(nodes: list[LayoutItem], at: int) -> bool:
+    rest = next((n for n in nodes[at:] if isinstance(n, LayoutGroup) or n.kind not in _COMMENTS), None)
+    return isinstance(rest, LayoutToken) and rest.text == "@"
+
+
+def _clause_words(nodes: Sequence[LayoutItem]) -> frozenset[str]:
+    """The words that begin a clause in such a statement."""
+    words = [node.word for node in nodes if isinstance(node, LayoutToken) and node.kind not in _COMMENTS]
+    first, second = (*words, "", "")[:2]
+    if first == "create":
+        if second == "context":
+            return frozenset(("start", "initiated", "terminated", "end", "context"))
+        return frozenset(("as", "insert", "where")) if second == "window" else frozenset()
+    if first == "on":
+        return _MERGE if "merge" in words else _ON
+    if first == "update":
+        return frozenset(("set", "where"))
+    return _SELECT if first in ("select", "insert", "context", "expression", "delete") else frozenset()
+
+
+def _clauses(nodes: Sequence[LayoutItem], words: frozenset[str]) -> list[list[LayoutItem]]:
+    """Cut before the words that begin a clause."""
+    joined = {"insert": ("into",), "into": ("table",), "update": ("set",), "delete": ("from",), "create": ("context",)}
+    parts: list[list[LayoutItem]] = [[]]
+    before = ""
+    for i, node in enumerate(nodes):
+        word = node.word if isinstance(node, LayoutToken) else ""
+        following = nodes[i + 1] if i + 1 < len(nodes) else None
+        called = isinstance(following, LayoutToken) and following.text in (".", "=")
+        same = word in joined.get(before, ()) or (before == "insert" and word == "select")
+        if word in words and parts[-1] and not same and not called and before not in (".", "=", "@", ":"):
+            comments = _own_comments(parts[-1])
+            parts.append(comments)
+        parts[-1].append(node)
+        if isinstance(node, LayoutGroup):
+            before = ")"
+        elif node.kind not in _COMMENTS:
+            before = node.word or node.text
+    return [part for part in parts if part]
+
+
+def _own_comments(part: list[LayoutItem]) -> list[LayoutItem]:
+    """Take comments on lines of their own off the end: they belong to what follows."""
+    at = len(part)
+    while at and isinstance(last := part[at - 1], LayoutToken) and last.kind == "own":
+        at -= 1
+    taken, part[at:] = part[at:], []
+    return taken
+
+
+def _block(nodes: Sequence[LayoutItem], indent: str, words: frozenset[str], within: bool = False) -> list[str]:
+    """Clause by clause; `within` brackets, where the parts of a list begin at the same column."""
+    lines: list[str] = []
+    if not nodes:
+        return lines
+    for part in _clauses(nodes, words) if words else [list(nodes)]:
+        deeper = isinstance(part[0], LayoutToken) and part[0].word == "then"
+        lines += _spread(part, indent + STEP if deeper else indent, within)
+    return lines
+
+
+def _spread(nodes: Sequence[LayoutItem], indent: str, within: bool = False) -> list[str]:
+    """One clause: a line if it fits, else cut where it may be."""
+    nodes = list(nodes)
+    if nodes and isinstance(first := nodes[0], LayoutToken) and first.kind in ("own", "tail"):
+        return [*_comment_lines(first, indent), *_spread(nodes[1:], indent, within)]
+    if not nodes:
+        return []
+    flat = _flat(nodes)
+    if flat is not None and ("\n" in flat or len(indent) + len(flat) <= WIDTH):
+        return [indent + flat]
+    for cut in (_commas, _joins, _word_cut("or"), _word_cut("and"), _arrows, _cases):
+        parts = cut(nodes)
+        if len(parts) > 1:
+            return _parts(parts, indent, cut is _commas, within)
+    return _opened(nodes, indent)
+
+
+def _comment_lines(comment: LayoutToken, indent: str) -> list[str]:
+    first, *rest = comment.text.split("\n")
+    return [indent + first, *(line.rstrip() for line in rest)]
+
+
+def _parts(parts: list[list[LayoutItem]], indent: str, listed: bool, within: bool) -> list[str]:
+    """Parts on lines of their own, the later ones further to the right; comments stay at the ends of lines."""
+    for before, part in pairwise(parts):
+        while part and isinstance(first := part[0], LayoutToken) and first.kind == "tail":
+            before.append(part.pop(0))
+    head = _head(parts[0]) if listed else 0
+    lines = []
+    if head:
+        flat = _flat(parts[0][:head])
+        lines = _spread(parts[0][:head], indent) if flat is None else [indent + flat]
+        parts[0] = parts[0][head:]
+    for i, part in enumerate(parts):
+        if part:
+            lines += _spread(part, indent + STEP if head or (i and not (listed and within)) else indent)
+    return lines
+
+
+def _head(part: Sequence[LayoutItem]) -> int:
+    """How many words at the beginning are those of the clause: ``select istream``, ``group by``."""
+    words = ("select", "irstream", "istream", "rstream", "distinct", "from", "group", "order", "by", "set", "measures")
+    count = 0
+    while count < len(part) and isinstance(node := part[count], LayoutToken) and node.word in (*words, "define"):
+        count += 1
+    return count
+
+
+def _commas(nodes: list[LayoutItem]) -> list[list[LayoutItem]]:
+    parts: list[list[LayoutItem]] = [[]]
+    ended = False
+    for node in nodes:
+        if ended and not (
+            isinstance(node, LayoutToken) and node.kind == "tail"
+        ):  # a comment behind the comma stays there
+            parts.append([])
+            ended = False
+        parts[-1].append(node)
+        ended = ended or (isinstance(node, LayoutToken) and node.text == ",")
+    return parts
+
+
+def _joins(nodes: list[LayoutItem]) -> list[list[LayoutItem]]:
+    parts: list[list[LayoutItem]] = [[]]
+    before = ""
+    for i, node in enumerate(nodes):
+        word = node.word if isinstance(node, LayoutToken) else ""
+        joins = any(isinstance(n, LayoutToken) and n.word == "join" for n in nodes[i : i + 3])
+        if word in _JOIN and joins and before not in (*_JOIN, "outer", ".") and parts[-1]:
+            parts.append([])
+        parts[-1].append(node)
+        before = node.word or node.text if isinstance(node, LayoutToken) else ""
+    return parts
+
+
+def _word_cut(word: str) -> Callable[[list[LayoutItem]], list[list[LayoutItem]]]:
+    def cut(nodes: list[LayoutItem]) -> list[list[LayoutItem]]:
+        parts: list[list[LayoutItem]] = [[]]
+        between = False
+        for node in nodes:
+            found = node.word if isinstance(node, LayoutToken) else ""
+            if found == word and parts[-1] and not (between and word == "and"):
+                parts.append([])
+            between = found == "between" or (between and found != "and")
+            parts[-1].append(node)
+        return parts
+
+    return cut
+
+
+def _arrows(nodes: list[LayoutItem]) -> list[list[LayoutItem]]:
+    parts: list[list[LayoutItem]] = [[]]
+    for node in nodes:
+        if isinstance(node, LayoutToken) and node.text == "->" and parts[-1]:
+            parts.append([])
+        parts[-1].append(node)
+    return parts
+
+
+def _cases(nodes: list[LayoutItem]) -> list[list[LayoutItem]]:
+    """``when … then …`` of a case that was opened."""
+    parts: list[list[LayoutItem]] = [[]]
+    for node in nodes:
+        if isinstance(node, LayoutToken) and node.word in ("when", "else") and parts[-1]:
+            parts.append([])
+        parts[-1].append(node)
+    return parts
+
+
+def _opened(nodes: list[LayoutItem], indent: str) -> list[str]:
+    """The longest brackets opened: what is in them on lines of its own."""
+    groups = [i for i, node in enumerate(nodes) if isinstance(node, LayoutGroup) and node.items]
+    if not groups:
+        return _broken(nodes, indent)
+    at = max(groups, key=lambda i: len(_flat([nodes[i]]) or "x" * WIDTH * 9))
+    group = nodes[at]
+    assert isinstance(group, LayoutGroup)
+    comments = 0  # behind the bracket
+    while comments < len(group.items) and isinstance(c := group.items[comments], LayoutToken) and c.kind == "tail":
+        comments += 1
+    lines = _spread([*nodes[:at], group.open, *group.items[:comments]], indent)
+    lines += _block(group.items[comments:], indent + STEP, _inner_words(group), within=True)
+    rest = ([group.close] if group.close is not None else []) + nodes[at + 1 :]
+    return lines + _spread(rest, indent)
+
+
+def _inner_words(group: LayoutGroup) -> frozenset[str]:
+    if group.opener == "match_recognize":
+        return _RECOGNIZE
+    first = next((n for n in group.items if isinstance(n, LayoutGroup) or n.kind not in _COMMENTS), None)
+    return _SELECT if isinstance(first, LayoutToken) and first.word == "select" else frozenset()
+
+
+def _broken(nodes: list[LayoutItem], indent: str) -> list[str]:
+    """As it comes, with a line break behind comments that need one."""
+    lines = [indent]
+    for node in nodes:
+        if isinstance(node, LayoutGroup):
+            lines[-1] += (" " if node.open.space and lines[-1].strip() else "") + (_flat([node]) or "")
+            continue
+        if node.kind == "own":
+            lines += [*_comment_lines(node, indent + STEP), indent + STEP]
+            continue
+        if node.kind == "tail":
+            lines[-1] += f"  {node.text}"
+            lines.append(indent + STEP)
+            continue
+        lines[-1] += (" " if node.space and lines[-1].strip() else "") + node.text
+    return [line for line in lines if line.strip()]

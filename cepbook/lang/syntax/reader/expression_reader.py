@@ -1,0 +1,506 @@
+"""Expressions of EPL: parse tree to `ast`. Each method is named after the grammar rule (or alias) that it reads."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from lark import Token, Tree
+
+from cepbook.errors import NO_SPAN, Diagnostic, Span
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.reader.lexer import TIME_UNITS
+
+NamedArguments = tuple[tuple[str, tuple[ast.Expr, ...]], ...]
+
+UNIT_ORDER = {unit: rank for rank, unit in enumerate(dict.fromkeys(TIME_UNITS.values()))}
+ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+
+
+class ParseNode(Protocol):
+    """A parse tree: the rule (or its alias), and trees, tokens or None for what was not written."""
+
+    data: str
+    children: list[Any]
+
+    @property
+    def meta(self) -> Any: ...
+
+
+class MisplacedSyntax(Exception):
+    """A text that the grammar takes and the language does not."""
+
+    def __init__(self, message: str, span: Span, hint: str | None = None) -> None:
+        self.diagnostic = Diagnostic("syntax", message, span, hint)
+        super().__init__(message)
+
+
+def span_of(node: ParseNode | Token) -> Span:
+    """The text range of a tree (with its keywords and brackets) or of a token."""
+    if isinstance(node, Token):
+        return Span(node.start_pos or 0, node.end_pos or 0)
+    meta = node.meta
+    return NO_SPAN if meta.empty else Span(meta.start_pos, meta.end_pos)
+
+
+def unescape_name(token: Token | str) -> str:
+    """A name without its backticks and without backslashes before dots."""
+    return token[1:-1] if token[0] == "`" else token.replace("\\", "") if "\\" in token else str(token)
+
+
+def without_placeholders(children: Iterable[Any]) -> list[Any]:
+    """The children without placeholders of what was not written."""
+    return [child for child in children if child is not None]
+
+
+class ExpressionReader:
+    """Reads expressions, arguments and parameters."""
+
+    def read(self, node: Any) -> Any:
+        """The `ast` value of any tree."""
+        return getattr(self, str(node.data))(node)
+
+    def expr(self, node: Any) -> ast.Expr:
+        """The expression of a tree; lists in parentheses are no expression."""
+        value: ast.Expr = getattr(self, str(node.data))(node)
+        if type(value) is ast.Tuple_:
+            raise MisplacedSyntax("a list in parentheses is no value", value.span, "write {a, b} for an array")
+        return value
+
+    def exprs(self, nodes: Iterable[Any]) -> tuple[ast.Expr, ...]:
+        return tuple(self.expr(node) for node in nodes if node is not None)
+
+    # ------------------------------------------------------------ names and literals
+    def name(self, node: ParseNode) -> str:
+        return unescape_name(node.children[0])
+
+    def definition(self, node: ParseNode) -> str:
+        return unescape_name(node.children[0])
+
+    def dotted(self, node: ParseNode) -> str:
+        return ".".join(unescape_name(token) for token in node.children)
+
+    def number(self, node: ParseNode) -> ast.Literal:
+        return _literal(str(node.children[0]), node)
+
+    def parameter(self, node: ParseNode) -> ast.Parameter:
+        """``?`` is numbered by `epl.parse`, which knows those before it."""
+        question, _, rest = str(node.children[0]).partition(":")
+        name, _, type_name = rest.partition(":") if question else (rest, "", "")
+        return ast.Parameter(name or 0, type_name or None, span=span_of(node))
+
+    def minus_parameter(self, node: ParseNode) -> ast.Unary:
+        return ast.Unary("-", self.parameter(node), span=span_of(node))
+
+    def string(self, node: ParseNode) -> ast.Literal:
+        return ast.Literal(unquote(node.children[0]), "string", span=span_of(node))
+
+    def true(self, node: ParseNode) -> ast.Literal:
+        return ast.Literal(True, "boolean", span=span_of(node))
+
+    def false(self, node: ParseNode) -> ast.Literal:
+        return ast.Literal(False, "boolean", span=span_of(node))
+
+    def null(self, node: ParseNode) -> ast.Literal:
+        return ast.Literal(None, "null", span=span_of(node))
+
+    def negative(self, node: ParseNode) -> ast.Literal:
+        return _literal(f"-{node.children[0]}", node)
+
+    def positive(self, node: ParseNode) -> ast.Literal:
+        return self.number(node)
+
+    # ------------------------------------------------------------ operators
+    def logical_or(self, node: ParseNode) -> ast.Expr:
+        return ast.Logical("or", self.exprs(node.children), span=span_of(node))
+
+    def logical_and(self, node: ParseNode) -> ast.Expr:
+        return ast.Logical("and", self.exprs(node.children), span=span_of(node))
+
+    def binary(self, node: ParseNode) -> ast.Expr:
+        later: list[tuple[Any, Any]] = []
+        first: Any = node
+        while first.data == "binary":  # a loop, because a long sum is a deep tree
+            parts = first.children
+            later += [(parts[i], parts[i + 1]) for i in range(len(parts) - 2, 0, -2)]
+            first = parts[0]
+        left = self.expr(first)
+        for operator, tree in reversed(later):
+            right = self.expr(tree)
+            left = ast.Binary(str(operator), left, right, span=left.span.to(right.span))
+        return left
+
+    def concatenation(self, node: ParseNode) -> ast.Expr:
+        left, *others = self.exprs(node.children)
+        for right in others:
+            left = ast.Binary("||", left, right, span=left.span.to(right.span))
+        return left
+
+    def negation(self, node: ParseNode) -> ast.Expr:
+        return ast.Unary("not", self.expr(node.children[0]), span=span_of(node))
+
+    def minus(self, node: ParseNode) -> ast.Expr:
+        return ast.Unary("-", self.expr(node.children[0]), span=span_of(node))
+
+    def plus(self, node: ParseNode) -> ast.Expr:
+        return ast.Unary("+", self.expr(node.children[0]), span=span_of(node))
+
+    def compare(self, node: ParseNode) -> ast.Expr:
+        left, op, right = node.children
+        written: Any = "!=" if op == "<>" else str(op)
+        return ast.Compare(written, self.expr(left), self.expr(right), span=span_of(node))
+
+    def is_compare(self, node: ParseNode) -> ast.Expr:
+        left, right = self.exprs(node.children)
+        return ast.Compare("is", left, right, span=span_of(node))
+
+    def is_not_compare(self, node: ParseNode) -> ast.Expr:
+        left, right = self.exprs(node.children)
+        return ast.Compare("is not", left, right, span=span_of(node))
+
+    def quantified_compare(self, node: ParseNode) -> ast.Expr:
+        left, op, quantified = node.children
+        word, *operands = quantified.children
+        if isinstance(operands[0], Tree) and operands[0].data == "subselect":
+            values: tuple[ast.Expr, ...] = (ast.Subquery(self.read(operands[0]), span=span_of(operands[0])),)
+        else:
+            values = self.exprs(operands)
+        return ast.QuantifiedCompare(
+            "!=" if op == "<>" else str(op),
+            "all" if word == "all" else "any",
+            self.expr(left),
+            values,
+            span=span_of(node),
+        )
+
+    def between(self, node: ParseNode) -> ast.Expr:
+        operand, negated, low, high = node.children
+        return ast.Between(self.expr(operand), self.expr(low), self.expr(high), negated is not None, span=span_of(node))
+
+    def in_list(self, node: ParseNode) -> ast.Expr:
+        operand, negated, *values = node.children
+        return ast.In(self.expr(operand), self.exprs(values), negated is not None, span=span_of(node))
+
+    def in_select(self, node: ParseNode) -> ast.Expr:
+        operand, negated, select = node.children
+        return ast.InSubquery(self.expr(operand), self.read(select), negated is not None, span=span_of(node))
+
+    def in_range(self, node: ParseNode) -> ast.Expr:
+        operand, negated, opening, low, high, closing = node.children
+        return ast.In(
+            self.expr(operand),
+            (self.expr(low), self.expr(high)),
+            negated is not None,
+            f"{opening}{closing}",
+            span=span_of(node),
+        )
+
+    def like(self, node: ParseNode) -> ast.Expr:
+        operand, negated, word, pattern, *escape = node.children
+        return ast.Like(
+            self.expr(operand),
+            self.expr(pattern),
+            self.expr(escape[0]) if without_placeholders(escape) else None,
+            negated is not None,
+            word == "regexp",
+            span=span_of(node),
+        )
+
+    def case(self, node: ParseNode) -> ast.Expr:
+        operand, *branches, default = node.children
+        return ast.Case(
+            None if operand is None else self.expr(operand),
+            tuple((self.expr(b.children[0]), self.expr(b.children[1])) for b in branches),
+            None if default is None else self.expr(default),
+            span=span_of(node),
+        )
+
+    # ------------------------------------------------------------ atoms
+    def parenthesised(self, node: ParseNode) -> ast.Expr:
+        children: list[Any] = node.children
+        if len(children) == 1:
+            return self.expr(children[0])
+        return ast.Tuple_(self.exprs(children), span=span_of(node))
+
+    def subquery(self, node: ParseNode) -> ast.Expr:
+        return ast.Subquery(self.read(node.children[0]), span=span_of(node))
+
+    def exists_select(self, node: ParseNode) -> ast.Expr:
+        return ast.Subquery(self.read(node.children[0]), True, span=span_of(node))
+
+    def exists_property(self, node: ParseNode) -> ast.Expr:
+        span = span_of(node)
+        step = ast.NameStep("exists", (self.read(node.children[0]),), span=span)
+        return ast.Chain((step,), span=span)
+
+    def array(self, node: ParseNode) -> ast.Expr:
+        return ast.ArrayLiteral(self.exprs(node.children), span=span_of(node))
+
+    def new_struct(self, node: ParseNode) -> ast.Expr:
+        columns: list[tuple[str, ast.Expr | None]] = []
+        for column in node.children:
+            name, value = column.children
+            columns.append((self.read(name), None if value is None else self.expr(value)))
+        return ast.NewStruct(tuple(columns), span=span_of(node))
+
+    def new_instance(self, node: ParseNode) -> ast.Expr:
+        type_name, *args = node.children
+        return ast.NewInstance(self.read(type_name), self.exprs(args), span=span_of(node))
+
+    def new_array(self, node: ParseNode) -> ast.Expr:
+        type_name, *dimensions = node.children
+        sizes = tuple(None if d.children[0] is None else self.expr(d.children[0]) for d in dimensions)
+        return ast.NewInstance(self.read(type_name), (), True, sizes, span=span_of(node))
+
+    def new_filled_array(self, node: ParseNode) -> ast.Expr:
+        type_name, *rest = without_placeholders(node.children)
+        dimensions = [child for child in rest if child.data == "new_dimension"]
+        values = self.exprs(child for child in rest if child.data != "new_dimension")
+        return ast.NewInstance(self.read(type_name), values, True, (None,) * len(dimensions), span=span_of(node))
+
+    def cast(self, node: ParseNode) -> ast.Expr:
+        operand, type_ref, *named = node.children
+        return ast.Cast(self.expr(operand), self.type_text(type_ref), self.named(named), span=span_of(node))
+
+    def type_test(self, node: ParseNode) -> ast.Expr:
+        operand, *types = node.children
+        return ast.TypeTest(self.expr(operand), tuple(self.type_text(t) for t in types), span=span_of(node))
+
+    def type_text(self, node: Any) -> str:
+        """A type as written, without blanks: ``int[]``."""
+        name, *rest = node.children
+        text: str = self.dotted(name)
+        inner = [self.type_text(child) for child in rest if child.data == "type_ref"]
+        if inner:
+            text += f"<{','.join(inner)}>"
+        for child in rest:
+            if child.data == "dimension":
+                text += "[]" if child.children[0] is None else f"[{self.read(child.children[0])}]"
+        return text
+
+    # ------------------------------------------------------------ chains
+    def chain(self, node: ParseNode) -> ast.Expr:
+        steps: list[ast.NameStep] = []
+        for child in node.children:
+            self.add_steps(child, steps)
+        return ast.Chain(tuple(steps), span=span_of(node))
+
+    def member(self, node: ParseNode) -> ast.Expr:
+        target, last = node.children
+        steps: list[ast.NameStep] = []
+        if last.data == "index":
+            steps.append(ast.NameStep("", index=self.index(last), span=span_of(last)))
+        else:
+            self.add_steps(last, steps)
+        before = self.expr(target)
+        if isinstance(before, ast.Member):
+            return ast.Member(before.target, before.steps + tuple(steps), span=span_of(node))
+        return ast.Member(before, tuple(steps), span=span_of(node))
+
+    def index(self, node: ParseNode) -> ast.Expr:
+        if len(node.children) == 1:
+            return self.expr(node.children[0])
+        return ast.Tuple_(self.exprs(node.children), span=span_of(node))
+
+    def add_steps(self, node: Any, steps: list[ast.NameStep]) -> None:
+        """Append what one step is: a step, and one more for each index behind a call or another index."""
+        children = node.children
+        token = children[0].children[0]
+        call, optional = children[1], children[-1] is not None
+        span = span_of(node)
+        indexes = children[2:-1]
+        first = self.index(indexes[0]) if indexes and call is None else None
+        more = indexes[1:] if call is None else indexes
+        escaped = token[0] == "`"
+        if call is None:
+            steps.append(
+                ast.NameStep(unescape_name(token), None, first, optional and not more, escaped=escaped, span=span)
+            )
+        else:
+            args, distinct, wildcard, named = self.arguments(call)
+            steps.append(
+                ast.NameStep(
+                    unescape_name(token),
+                    args,
+                    None,
+                    optional and not more,
+                    distinct,
+                    wildcard,
+                    named,
+                    escaped,
+                    span=span,
+                )
+            )
+        for i, index in enumerate(more):
+            steps.append(
+                ast.NameStep("", None, self.index(index), optional and i == len(more) - 1, span=span_of(index))
+            )
+
+    def arguments(self, node: ParseNode) -> tuple[tuple[ast.Expr, ...], bool, bool, NamedArguments]:
+        """Arguments, distinct, wildcard and named arguments of a call."""
+        args: list[ast.Expr] = []
+        named: list[Any] = []
+        distinct = wildcard = False
+        for position, child in enumerate(node.children):
+            kind = child.data
+            if kind == "named_arg":
+                named.append(child)
+            elif kind == "distinct_arg":
+                distinct = True
+                args.append(self.expr(child.children[0]))
+            elif kind == "star" and position == 0:
+                wildcard = True
+            else:
+                args.append(self.expr(child))
+        return tuple(args), distinct, wildcard, self.named(named)
+
+    def named(self, nodes: Iterable[Any]) -> NamedArguments:
+        """Pairs of a parameter's name and its values: one, or those of a list in parentheses."""
+        pairs: list[tuple[str, tuple[ast.Expr, ...]]] = []
+        for node in nodes:
+            if node is None:
+                continue
+            value = self.read(node.children[1]) if len(node.children) > 1 else ast.Tuple_(())
+            pairs.append(
+                (unescape_name(node.children[0]), value.elements if isinstance(value, ast.Tuple_) else (value,))
+            )
+        return tuple(pairs)
+
+    def star(self, node: ParseNode) -> ast.Expr:
+        return ast.Star(span=span_of(node))
+
+    def distinct_arg(self, node: ParseNode) -> ast.Expr:
+        raise MisplacedSyntax("distinct stands only before the first argument of a function", span_of(node))
+
+    def all_arg(self, node: ParseNode) -> ast.Expr:
+        return self.expr(node.children[0])
+
+    def named_arg(self, node: ParseNode) -> ast.Expr:
+        raise MisplacedSyntax("a named parameter cannot stand here", span_of(node))
+
+    def stream_star(self, node: ParseNode) -> ast.Expr:
+        *steps, _ = node.children
+        return ast.Star(".".join(self.name(step.children[0]) for step in steps), span=span_of(node))
+
+    def sort_arg(self, node: ParseNode) -> ast.Expr:
+        operand, direction = node.children
+        return ast.SortKey(self.expr(operand), direction == "desc", span=span_of(node))
+
+    def lambda_one(self, node: ParseNode) -> ast.Expr:
+        name, body = node.children
+        return ast.Lambda((self.read(name),), self.expr(body), span=span_of(node))
+
+    def lambda_many(self, node: ParseNode) -> ast.Expr:
+        listed, body = node.children
+        names: list[str] = []
+        for child in listed.children:
+            value = self.read(child)
+            if not isinstance(value, ast.Chain) or len(value.steps) != 1 or value.steps[0].args is not None:
+                raise MisplacedSyntax("a parameter of a lambda is a name", value.span)
+            names.append(value.steps[0].name)
+        return ast.Lambda(tuple(names), self.expr(body), span=span_of(node))
+
+    def time_period(self, node: ParseNode) -> ast.Expr:
+        parts: list[tuple[ast.Expr, str]] = []
+        for part in node.children:
+            amount_node, word = part.children
+            amount, unit = self.expr(amount_node), TIME_UNITS[str(word)]
+            if isinstance(amount, ast.Literal) and amount.type == "string":
+                raise MisplacedSyntax(
+                    "the amount of a time period is a number or a name", amount.span, "write it without quotes"
+                )
+            if parts and UNIT_ORDER[unit] <= UNIT_ORDER[parts[-1][1]]:
+                raise MisplacedSyntax(
+                    f"{word} cannot follow {parts[-1][1]} in a time period",
+                    span_of(word),
+                    "write units from large to small, each once: 1 hour 30 min",
+                )
+            parts.append((amount, unit))
+        return ast.TimePeriod(tuple(parts), span=span_of(node))
+
+    # ------------------------------------------------------------ parameters and crontabs
+    def params(self, node: ParseNode | None) -> tuple[tuple[ast.Expr, ...], NamedArguments]:
+        """Positional and named parameters; none for a missing list."""
+        if node is None:
+            return (), ()
+        positional = [child for child in node.children if child.data != "named_arg"]
+        named = [child for child in node.children if child.data == "named_arg"]
+        return self.exprs(positional), self.named(named)
+
+    def crontab(self, node: ParseNode) -> ast.Crontab:
+        return ast.Crontab(self.cron_fields(node), span=span_of(node))
+
+    def cron_fields(self, node: ParseNode) -> tuple[ast.Expr, ...]:
+        """Crontab fields; ``name:8`` is a range whose low end is a variable, not a named parameter."""
+        return tuple(self.cron_field(child) for child in node.children)
+
+    def cron_field(self, node: Any) -> ast.Expr:
+        if node.data == "named_arg":
+            token, value = node.children
+            low = ast.Chain((ast.NameStep(unescape_name(token), span=span_of(token)),), span=span_of(token))
+            return ast.CronStep("range", (low, self.expr(value)), span=span_of(node))
+        value = self.expr(node)
+        if isinstance(value, ast.Star):
+            return ast.CronStep("star", span=value.span)
+        return value
+
+    def cron_range(self, node: ParseNode) -> ast.Expr:
+        return ast.CronStep("range", self.exprs(node.children), span=span_of(node))
+
+    def cron_step(self, node: ParseNode) -> ast.Expr:
+        return ast.CronStep("step", (self.expr(node.children[-1]),), span=span_of(node))
+
+    def cron_list(self, node: ParseNode) -> ast.Expr:
+        return ast.CronStep("list", self.cron_fields(node), span=span_of(node))
+
+    def cron_last(self, node: ParseNode) -> ast.Expr:
+        return ast.CronStep("last", span=span_of(node))
+
+    def cron_last_weekday(self, node: ParseNode) -> ast.Expr:
+        return ast.CronStep("lastweekday", span=span_of(node))
+
+    def cron_nth_last(self, node: ParseNode) -> ast.Expr:
+        return ast.CronStep("nth_last", (self.expr(node.children[0]),), span=span_of(node))
+
+    def cron_nearest_weekday(self, node: ParseNode) -> ast.Expr:
+        return ast.CronStep("weekday", (self.expr(node.children[0]),), span=span_of(node))
+
+
+def _literal(text: str, node: ParseNode) -> ast.Literal:
+    value, type_name = parse_number(text)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise MisplacedSyntax(f"the number {text} is too large for a {type_name}", span_of(node))
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise MisplacedSyntax(f"the number {text} is too large for a long", span_of(node), f"a double: {value}.0")
+    return ast.Literal(value, type_name, span=span_of(node))
+
+
+def parse_number(text: str) -> tuple[int | float, str]:
+    """Value and type of a number as written: suffix L, f or d; small hexadecimal: byte; too large an int: long."""
+    if text[-2:-1] and text.lower().lstrip("-").startswith("0x"):
+        value = int(text, 16)
+        if -128 <= value < 128:
+            return value, "byte"
+        return value, "int" if -(2**31) < value < 2**31 else "long"
+    suffix = text[-1].lower()
+    if suffix == "l":
+        return int(text[:-1]), "long"
+    if suffix == "f":
+        return struct.unpack("f", struct.pack("f", float(text[:-1])))[0], "float"
+    if suffix == "d":
+        return float(text[:-1]), "double"
+    if text.lstrip("-").isdigit():
+        value = int(text)
+        return value, "int" if -(2**31) < value < 2**31 else "long"
+    return float(text), "double"
+
+
+def unquote(token: str) -> str:
+    """The value of a string literal: ``\\uXXXX`` is a character, any other backslash is dropped."""
+    text = token[1:-1]
+    if "\\" not in text:
+        return text
+    return ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)

@@ -1,0 +1,76 @@
+"""EPL, the event processing language of Esper 8 and 9: text to `ast.Module`.
+
+The grammar is in ``cepbook/lang/grammar/*.lark``; the tables of the LALR parser are built once and kept in the
+user's cache directory.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from lark import Token, Tree
+from lark.exceptions import UnexpectedToken
+
+from cepbook.errors import Diagnostic, ParseError, Span, rejecting_deep_nesting
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.reader.expression_reader import MisplacedSyntax
+from cepbook.lang.syntax.reader.lexer import EplStatementLexer, StatementTokens, tokenize
+from cepbook.lang.syntax.reader.parser_tables import load_parser
+from cepbook.lang.syntax.reader.statement_reader import StatementReader
+from cepbook.lang.syntax.reader.syntax_errors import diagnose
+
+GRAMMAR_FILES = ("common.lark", "expression.lark", "epl.lark", "pattern.lark", "match_recognize.lark")
+STATEMENT_READER = StatementReader()
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Any:
+    return load_parser("epl", GRAMMAR_FILES, EplStatementLexer)
+
+
+@rejecting_deep_nesting()
+@lru_cache(maxsize=64)
+def parse_epl(text: str) -> ast.Module:
+    """The statements of `text`, which are separated by ``;``. Spans count characters of `text`.
+
+    A cell is read several times on its way (for the names in it, to check it, to run it): the last trees are kept.
+
+    Raises `ParseError` with the first error of every statement that is not EPL, UsageError where one is too deep.
+    """
+    pieces, unreadable = tokenize(text)
+    diagnostics = list(unreadable)
+    statements: list[ast.Statement] = []
+    declarations: dict[str, Any] = {}
+    for piece in pieces:
+        if not piece.tokens or any(token.kind == "bad" for token in piece.tokens):
+            continue
+        parsed = _parse_piece(piece)
+        if isinstance(parsed, Diagnostic):
+            diagnostics.append(parsed)
+        elif isinstance(parsed, ast.Statement):
+            statements.append(parsed)
+        else:
+            _declare(declarations, parsed)
+    if diagnostics:
+        raise ParseError(tuple(diagnostics), text)
+    return ast.Module(tuple(statements), **declarations, span=Span(0, len(text)))
+
+
+def _parse_piece(piece: StatementTokens) -> Any:
+    """The statement (or module declaration) of `piece`, or the diagnostic of its first error."""
+    try:
+        tree: Tree[Token] = _parser().parse(piece)
+        return STATEMENT_READER.read(tree)
+    except UnexpectedToken as error:
+        return diagnose(error, piece, _parser())
+    except MisplacedSyntax as error:
+        return error.diagnostic
+
+
+def _declare(declarations: dict[str, Any], parsed: tuple[str, str]) -> None:
+    kind, value = parsed
+    if kind == "name":
+        declarations["name"] = value
+    elif kind:
+        declarations[kind] = (*declarations.get(kind, ()), value)

@@ -1,0 +1,232 @@
+"""Select statements and their clauses: parse tree to `ast`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lark import Token, Tree
+
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.reader.expression_reader import (
+    MisplacedSyntax,
+    ParseNode,
+    span_of,
+    unescape_name,
+    without_placeholders,
+)
+from cepbook.lang.syntax.reader.pattern_reader import PatternReader, is_rule
+
+
+class SelectReader(PatternReader):
+    """Reads select statements, subqueries and the clauses that they share."""
+
+    def optional(self, node: Any) -> Any:
+        """The value of a tree, None for what was not written."""
+        return None if node is None else self.read(node)
+
+    def optional_expr(self, node: Any) -> ast.Expr | None:
+        return None if node is None else self.expr(node)
+
+    # ------------------------------------------------------------ select list
+    def select_items(self, node: ParseNode) -> tuple[ast.SelectItem, ...]:
+        return tuple(self.read(child) for child in node.children)
+
+    def item(self, node: ParseNode) -> ast.SelectItem:
+        value, *rest = node.children
+        alias = next((self.read(child) for child in rest if is_rule(child, "alias")), None)
+        return ast.SelectItem(self.expr(value), alias, eventbean=has_eventbean(rest), span=span_of(node))
+
+    def item_star(self, node: ParseNode) -> ast.SelectItem:
+        return ast.SelectItem(None, wildcard=True, eventbean=has_eventbean(node.children), span=span_of(node))
+
+    def item_stream(self, node: ParseNode) -> ast.SelectItem:
+        *steps, alias = node.children
+        first = steps[0].children[0].children[0]
+        if first.lower() == "context":
+            raise MisplacedSyntax(
+                "context has no wildcard", span_of(node), "name its properties: context.id, context.key1"
+            )
+        names = [self.name(step.children[0]) for step in steps if is_rule(step, "step")]
+        return ast.SelectItem(
+            None, self.optional(alias), ".".join(names), True, has_eventbean(node.children), span=span_of(node)
+        )
+
+    def alias(self, node: ParseNode) -> str:
+        child = node.children[0]
+        return str(child).strip("`") if isinstance(child, Token) else self.name(child)
+
+    def insert_into(self, node: ParseNode) -> ast.InsertInto:
+        selector, target, columns, precedence = node.children
+        return ast.InsertInto(
+            self.read(target),
+            None if selector is None else str(selector),
+            self.optional(columns) or (),
+            self.optional_expr(precedence),
+            span=span_of(node),
+        )
+
+    def column_names(self, node: ParseNode) -> tuple[str, ...]:
+        return tuple(
+            ".".join(self.name(part) for part in child.children) for child in without_placeholders(node.children)
+        )
+
+    def event_precedence(self, node: ParseNode) -> ast.Expr:
+        return self.expr(node.children[0])
+
+    # ------------------------------------------------------------ select
+    def select(self, node: ParseNode) -> ast.Select:
+        into, selector, distinct, items, from_, where, group, having, output, order, limit, delivery = node.children
+        sources, joins, recognize = self.from_clause(from_)
+        table = into is not None and is_rule(into, "into_table")
+        return ast.Select(
+            items=self.read(items),
+            sources=sources,
+            joins=joins,
+            selector=None if selector is None else str(selector),
+            distinct=distinct is not None,
+            insert_into=None if table else self.optional(into),
+            where=self.optional_expr(where),
+            group_by=self.optional(group),
+            having=self.optional_expr(having),
+            output=self.optional(output),
+            order_by=self.optional(order) or (),
+            limit=self.optional(limit),
+            match_recognize=recognize,
+            into_table=self.dotted(into.children[0]) if table else None,
+            delivery=self.optional(delivery),
+            span=span_of(node),
+        )
+
+    def from_clause(
+        self, node: Any
+    ) -> tuple[tuple[ast.StreamSource, ...], tuple[ast.Join, ...], ast.MatchRecognize | None]:
+        if not node.children:
+            return (), (), None
+        first, *nexts, recognize = node.children
+        sources, joins = [self.source(first)], []
+        for following in nexts:
+            if following.data == "comma_join":
+                sources.append(self.source(following.children[0]))
+                joins.append(ast.Join("inner", None, span=span_of(following)))
+                continue
+            kind, source, on = following.children
+            words: Any = "inner" if kind is None else str(kind.children[0])
+            sources.append(self.source(source))
+            joins.append(ast.Join(words, self.optional_expr(on), span=span_of(following)))
+        return tuple(sources), tuple(joins), self.optional(recognize)
+
+    def subselect(self, node: ParseNode) -> ast.Select:
+        distinct, items, source, where, group, having = node.children
+        return ast.Select(
+            self.read(items),
+            (self.read(source),),
+            distinct=distinct is not None,
+            where=self.optional_expr(where),
+            group_by=self.optional(group),
+            having=self.optional_expr(having),
+            span=span_of(node),
+        )
+
+    # ------------------------------------------------------------ clauses
+    def group_by(self, node: ParseNode) -> ast.GroupBy:
+        return ast.GroupBy(tuple(self.read(child) for child in without_placeholders(node.children)), span=span_of(node))
+
+    def rollup(self, node: ParseNode) -> ast.Rollup:
+        return ast.Rollup(
+            "rollup", tuple(self.read(child) for child in without_placeholders(node.children)), span=span_of(node)
+        )
+
+    def cube(self, node: ParseNode) -> ast.Rollup:
+        return ast.Rollup(
+            "cube", tuple(self.read(child) for child in without_placeholders(node.children)), span=span_of(node)
+        )
+
+    def grouping_sets(self, node: ParseNode) -> ast.GroupingSets:
+        return ast.GroupingSets(tuple(self.read(child) for child in node.children), span=span_of(node))
+
+    def empty_tuple(self, node: ParseNode) -> ast.Tuple_:
+        return ast.Tuple_((), span=span_of(node))
+
+    def order_by(self, node: ParseNode) -> tuple[ast.OrderItem, ...]:
+        return tuple(self.read(child) for child in node.children)
+
+    def order_item(self, node: ParseNode) -> ast.OrderItem:
+        value, direction = node.children
+        return ast.OrderItem(self.expr(value), direction == "desc", span=span_of(node))
+
+    def delivery(self, node: ParseNode) -> ast.Delivery:
+        word, *keys = without_placeholders(node.children)
+        return ast.Delivery(unescape_name(word), self.exprs(keys), span=span_of(node))
+
+    def limit(self, node: ParseNode) -> ast.RowLimit:
+        return ast.RowLimit(self.expr(node.children[0]), span=span_of(node))
+
+    def limit_comma(self, node: ParseNode) -> ast.RowLimit:
+        offset, limit = self.exprs(node.children)
+        return ast.RowLimit(limit, offset, span=span_of(node))
+
+    def limit_offset(self, node: ParseNode) -> ast.RowLimit:
+        limit, offset = self.exprs(node.children)
+        return ast.RowLimit(limit, offset, span=span_of(node))
+
+    def name_expr(self, node: ParseNode) -> ast.Expr:
+        return ast.Chain((ast.NameStep(self.read(node.children[0]), span=span_of(node)),), span=span_of(node))
+
+    # ------------------------------------------------------------ output
+    def output(self, node: ParseNode) -> ast.Output:
+        after, which, rate, ending = None, None, None, None
+        for child in without_placeholders(node.children):
+            if isinstance(child, Token):
+                which = str(child)
+            elif child.data == "output_after":
+                after = self.expr(child.children[0])
+            elif child.data == "and_terminated":
+                ending = child
+            else:
+                rate = child
+        fields = {} if rate is None else self.output_rate(rate)
+        if ending is not None:
+            condition, then = ending.children
+            if condition is not None and rate is not None and rate.data.startswith("every"):
+                raise MisplacedSyntax(
+                    "output every has no condition behind and when terminated",
+                    span_of(condition),
+                    "use output when … and when terminated and …",
+                )
+            fields |= {
+                "and_terminated": True,
+                "terminated_when": self.optional_expr(condition),
+                "terminated_then": self.optional(then) or (),
+            }
+        return ast.Output(fields.pop("kind", None), which, after, **fields, span=span_of(node))
+
+    def output_rate(self, node: ParseNode) -> dict[str, Any]:
+        """The fields of `ast.Output` that one rate sets."""
+        first, *rest = node.children
+        match str(node.data):
+            case "every_events":
+                return {"kind": "every-events", "rate": self.expr(first)}
+            case "every_time":
+                return {"kind": "every-time", "rate": self.expr(first)}
+            case "output_at":
+                return {"kind": "at", "crontab": self.read(first)}
+            case "output_when":
+                return {"kind": "when", "when": self.expr(first), "then_set": self.optional(rest[0]) or ()}
+        return {"kind": "terminated", "when": self.optional_expr(first), "then_set": self.optional(rest[0]) or ()}
+
+    def then_set(self, node: ParseNode) -> tuple[ast.Assignment, ...]:
+        assigned: tuple[ast.Assignment, ...] = self.read(node.children[0])
+        return assigned
+
+    def assignments(self, node: ParseNode) -> tuple[ast.Assignment, ...]:
+        return tuple(self.read(child) for child in node.children)
+
+    def assignment(self, node: ParseNode) -> ast.Assignment:
+        target, value = node.children
+        return ast.Assignment(self.optional_expr(target), self.expr(value), span=span_of(node))
+
+
+def has_eventbean(children: list[Any]) -> bool:
+    """Whether ``@eventbean`` stands behind a select item."""
+    annotations = [child for child in children if isinstance(child, Tree) and child.data == "item_annotation"]
+    return any(str(a.children[0].children[0].children[0]).lower() == "eventbean" for a in annotations)

@@ -1,0 +1,397 @@
+"""All statements of EPL other than select: parse tree to `ast`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from lark import Token
+
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.reader.context_reader import ContextReader, optional_word
+from cepbook.lang.syntax.reader.expression_reader import (
+    MisplacedSyntax,
+    ParseNode,
+    span_of,
+    unescape_name,
+    unquote,
+    without_placeholders,
+)
+from cepbook.lang.syntax.reader.pattern_reader import is_rule
+
+SCHEMA_REPRESENTATIONS = ("map", "objectarray", "json", "avro", "bean", "xml", "variant")
+
+
+class StatementReader(ContextReader):
+    """Reads whole statements; `read` of a start tree gives a statement or a (kind, name) pair of the module."""
+
+    def start(self, node: ParseNode) -> ast.Statement:
+        *before, body = node.children
+        annotations: list[ast.Annotation] = []
+        expressions: list[ast.ExpressionDecl] = []
+        context: str | None = None
+        for child in before:
+            if is_rule(child, "annotation"):
+                annotations.append(self.read(child))
+            elif is_rule(child, "context_prefix"):
+                if context is not None:
+                    hint = "a nested context does the work of two"
+                    raise MisplacedSyntax("a statement stands in one context", span_of(child), hint)
+                context = self.read(child.children[0])
+            else:
+                expressions.append(self.read(child))
+        statement: ast.Statement = self.read(body)
+        return replace(
+            statement,
+            annotations=tuple(annotations),
+            context=context,
+            expressions=tuple(expressions),
+            span=span_of(node),
+        )
+
+    def nothing(self, node: ParseNode) -> tuple[str, str]:
+        if node.children:
+            raise MisplacedSyntax("an annotation stands before no statement", span_of(node))
+        return "", ""
+
+    def module_decl(self, node: ParseNode) -> tuple[str, str]:
+        return "name", self.module_name(node.children[0])
+
+    def uses_decl(self, node: ParseNode) -> tuple[str, str]:
+        return "uses", self.module_name(node.children[0])
+
+    def import_decl(self, node: ParseNode) -> tuple[str, str]:
+        return "imports", self.module_name(node.children[0])
+
+    def module_name(self, node: Any) -> str:
+        return ".".join(unquote(token) if token.type == "STRING" else unescape_name(token) for token in node.children)
+
+    # ------------------------------------------------------------ on-trigger
+    def on_trigger(self, node: ParseNode) -> ast.OnTrigger:
+        trigger, action = node.children
+        return ast.OnTrigger(self.read(trigger), self.read(action), span=span_of(node))
+
+    def on_set(self, node: ParseNode) -> ast.OnSet:
+        return ast.OnSet(self.read(node.children[0]), span=span_of(node))
+
+    def on_delete(self, node: ParseNode) -> ast.OnDelete:
+        target, alias, where = node.children
+        return ast.OnDelete(self.read(target), self.optional(alias), self.optional_expr(where), span=span_of(node))
+
+    def on_update(self, node: ParseNode) -> ast.OnUpdate:
+        target, alias, assignments, where = node.children
+        return ast.OnUpdate(
+            self.read(target),
+            self.optional(alias),
+            self.read(assignments),
+            self.optional_expr(where),
+            span=span_of(node),
+        )
+
+    def on_select(self, node: ParseNode) -> ast.OnSelect:
+        delete, selector, distinct, items, from_, where, group, having, output, order, limit = node.children
+        select = ast.Select(
+            self.read(items),
+            (self._window_source(from_),),
+            selector=optional_word(selector),
+            distinct=distinct is not None,
+            where=self.optional_expr(where),
+            group_by=self.optional(group),
+            having=self.optional_expr(having),
+            output=self.optional(output),
+            order_by=self.optional(order) or (),
+            limit=self.optional(limit),
+            span=span_of(node),
+        )
+        return ast.OnSelect(select, delete is not None, span=span_of(node))
+
+    def _window_source(self, node: Any) -> ast.StreamSource:
+        target, alias = node.children
+        stream = ast.FilterStream(self.read(target), span=span_of(target))
+        return ast.StreamSource(stream, alias=self.optional(alias), span=span_of(node))
+
+    def on_split(self, node: ParseNode) -> ast.OnAction:
+        *branches, output = node.children
+        first: Any = branches[0]
+        source = first.children[4].children
+        if source and is_rule(source[0], "on_from"):
+            if len(branches) > 1 or output is not None:
+                raise MisplacedSyntax(
+                    "a split stream has no from-clause with a named window",
+                    span_of(source[0]),
+                    "each part is insert into … select … where …",
+                )
+            return self._on_insert_select(first)
+        return ast.OnSplit(
+            tuple(self._split_branch(branch) for branch in branches), optional_word(output) == "all", span=span_of(node)
+        )
+
+    def _on_insert_select(self, node: Any) -> ast.OnSelect:
+        into, selector, distinct, items, from_, where, group, having, order, limit = node.children
+        select = ast.Select(
+            self.read(items),
+            (self._window_source(from_.children[0]),),
+            selector=optional_word(selector),
+            distinct=distinct is not None,
+            insert_into=self.read(into),
+            where=self.optional_expr(where),
+            group_by=self.optional(group),
+            having=self.optional_expr(having),
+            order_by=self.optional(order) or (),
+            limit=self.optional(limit),
+            span=span_of(node),
+        )
+        return ast.OnSelect(select, span=span_of(node))
+
+    def _split_branch(
+        self, node: Any
+    ) -> tuple[ast.InsertInto, tuple[ast.SelectItem, ...], tuple[ast.ContainedStep, ...], str | None, ast.Expr | None]:
+        into, selector, distinct, items, from_, where, *others = node.children
+        unfit = next((child for child in (selector, distinct, *others) if child is not None), None)
+        if unfit is not None:
+            raise MisplacedSyntax("a part of a split stream has only a select list and where", span_of(unfit))
+        if from_.children and is_rule(from_.children[0], "on_from"):
+            raise MisplacedSyntax("a split stream has no from-clause with a named window", span_of(from_))
+        contained = [self.contained(child) for child in from_.children if is_rule(child, "contained")]
+        alias = self.optional(from_.children[-1]) if from_.children else None
+        return self.read(into), self.read(items), tuple(contained), alias, self.optional_expr(where)
+
+    # ------------------------------------------------------------ merge
+    def on_merge(self, node: ParseNode) -> ast.OnMerge:
+        target, alias, where, *branches = node.children
+        return ast.OnMerge(
+            self.read(target),
+            self.optional(alias),
+            self.optional_expr(where),
+            tuple(self._branch(child) for child in branches),
+            span=span_of(node),
+        )
+
+    def _branch(self, node: Any) -> ast.MergeBranch:
+        if node.data == "merge_insert":
+            return ast.MergeBranch(None, None, (self.read(node),), span=span_of(node))
+        negated, condition, *actions = node.children
+        return ast.MergeBranch(
+            negated is None,
+            self.optional_expr(condition),
+            tuple(self.read(action) for action in actions),
+            span=span_of(node),
+        )
+
+    def merge_insert(self, node: ParseNode) -> ast.MergeAction:
+        into, columns, items, where = node.children
+        return ast.MergeAction(
+            "insert",
+            self.optional(into),
+            self.optional(columns) or (),
+            self.read(items),
+            where=self.optional_expr(where),
+            span=span_of(node),
+        )
+
+    def merge_update(self, node: ParseNode) -> ast.MergeAction:
+        assignments, where = node.children
+        return ast.MergeAction(
+            "update", assignments=self.read(assignments), where=self.optional_expr(where), span=span_of(node)
+        )
+
+    def merge_delete(self, node: ParseNode) -> ast.MergeAction:
+        return ast.MergeAction("delete", where=self.optional_expr(node.children[0]), span=span_of(node))
+
+    # ------------------------------------------------------------ update, delete, insert
+    def update_istream(self, node: ParseNode) -> ast.UpdateIStream:
+        _, target, alias, assignments, where = node.children
+        return ast.UpdateIStream(
+            self.read(target), self.optional(alias), self.read(assignments), self.optional_expr(where)
+        )
+
+    def faf_update(self, node: ParseNode) -> ast.FafUpdate:
+        target, alias, assignments, where = node.children
+        return ast.FafUpdate(self.read(target), self.optional(alias), self.read(assignments), self.optional_expr(where))
+
+    def faf_delete(self, node: ParseNode) -> ast.FafDelete:
+        target, alias, where = node.children
+        return ast.FafDelete(self.read(target), self.optional(alias), self.optional_expr(where))
+
+    def faf_insert(self, node: ParseNode) -> ast.FafInsert:
+        into, *rows = node.children
+        if is_rule(into, "into_table"):
+            raise MisplacedSyntax("into table has no values", span_of(into))
+        target: ast.InsertInto = self.read(into)
+        values = tuple(self.exprs(row.children) for row in rows)
+        return ast.FafInsert(target.target, target.columns, values)
+
+    # ------------------------------------------------------------ create
+    def create_schema(self, node: ParseNode) -> ast.CreateSchema:
+        representation, name, body, *words = node.children
+        columns: tuple[ast.ColumnDef, ...] = ()
+        alias_of: tuple[str, ...] = ()
+        if is_rule(body, "columns"):
+            columns = tuple(self.read(child) for child in without_placeholders(body.children))
+        else:
+            alias_of = tuple(self._type_or_star(child) for child in body.children)
+        return self._schema(representation, name, columns, alias_of, words)
+
+    def create_schema_bare(self, node: ParseNode) -> ast.CreateSchema:
+        representation, name, *words = node.children
+        return self._schema(representation, name, (), (), words)
+
+    def _type_or_star(self, node: Any) -> str:
+        child = node.children[0]
+        return "*" if isinstance(child, Token) else self.read(child)
+
+    def _schema(
+        self,
+        representation: Any,
+        name: Any,
+        columns: tuple[ast.ColumnDef, ...],
+        alias_of: tuple[str, ...],
+        words: list[Any],
+    ) -> ast.CreateSchema:
+        kind = None if representation is None else unescape_name(representation.children[0]).lower()
+        if kind is not None and kind not in SCHEMA_REPRESENTATIONS:
+            raise MisplacedSyntax(
+                f"{kind} is no kind of schema", span_of(representation), f"one of {', '.join(SCHEMA_REPRESENTATIONS)}"
+            )
+        lists: dict[str, tuple[str, ...]] = {"inherits": (), "copyfrom": (), "starttimestamp": (), "endtimestamp": ()}
+        for word in words:
+            if word.data.endswith("timestamp") and lists[word.data]:
+                raise MisplacedSyntax(f"{word.data} stands once", span_of(word))
+            lists[word.data] += tuple(self.read(child) for child in word.children)
+        return ast.CreateSchema(
+            self.read(name),
+            columns,
+            lists["inherits"],
+            lists["copyfrom"],
+            kind,
+            alias_of,
+            lists["starttimestamp"][0] if lists["starttimestamp"] else None,
+            lists["endtimestamp"][0] if lists["endtimestamp"] else None,
+        )
+
+    def column(self, node: ParseNode) -> ast.ColumnDef:
+        name, type_ref, *rest = node.children
+        type_name, *inner = type_ref.children
+        dimensions = self._dimensions(inner)
+        return ast.ColumnDef(
+            unescape_name(name),
+            self.read(type_name),
+            len(dimensions),
+            any(isinstance(child, Token) for child in rest),
+            self.annotations(rest),
+            tuple(self.type_text(child) for child in inner if is_rule(child, "type_ref")),
+            span=span_of(node),
+        )
+
+    def _dimensions(self, nodes: Iterable[Any]) -> list[Any]:
+        """The brackets of an array type: ``[]``, or ``[primitive]``, which means the same here."""
+        found = [node for node in nodes if is_rule(node, "dimension")]
+        for word in (node.children[0] for node in found if node.children[0] is not None):
+            text = self.read(word).lower()
+            if text != "primitive":
+                fact = f"{text} cannot stand in the brackets of an array type"
+                raise MisplacedSyntax(fact, span_of(word), "write [] or [primitive]")
+        return found
+
+    def null_column(self, node: ParseNode) -> ast.ColumnDef:
+        name, *annotations = node.children
+        return ast.ColumnDef(unescape_name(name), "null", annotations=self.annotations(annotations), span=span_of(node))
+
+    def aggregate_column(self, node: ParseNode) -> ast.ColumnDef:
+        name, function, call, *annotations = node.children
+        args, distinct, wildcard, named = self.arguments(call)
+        span = span_of(function).to(span_of(call))
+        function_name: str = self.read(function)
+        step = ast.NameStep(function_name, args, distinct=distinct, wildcard=wildcard, named=named, span=span)
+        return ast.ColumnDef(
+            unescape_name(name),
+            function_name,
+            annotations=self.annotations(annotations),
+            aggregate=ast.Chain((step,), span=span),
+            span=span_of(node),
+        )
+
+    def sketch_column(self, node: ParseNode) -> ast.ColumnDef:
+        name, function, *rest = node.children
+        options = [each for each in rest if each.data == "named_arg"]
+        annotations = [each for each in rest if each.data != "named_arg"]
+        function_name: str = self.read(function)
+        step = ast.NameStep(function_name, (), named=self.named(options), span=span_of(function))
+        chain = ast.Chain((step,), span=step.span)
+        read = self.annotations(annotations)
+        return ast.ColumnDef(unescape_name(name), function_name, annotations=read, aggregate=chain, span=span_of(node))
+
+    def create_variable(self, node: ParseNode) -> ast.CreateVariable:
+        constant, type_ref, name, initial = node.children
+        type_name, *inner = type_ref.children
+        return ast.CreateVariable(
+            self.read(name),
+            self.read(type_name),
+            len(self._dimensions(inner)),
+            constant is not None,
+            self.optional_expr(initial),
+        )
+
+    def create_window(self, node: ParseNode) -> ast.CreateWindow:
+        name, *windows, retain, body, insert = node.children
+        kept: Any = self.optional(retain)
+        fields: dict[str, Any] = {}
+        if is_rule(body, "window_columns"):
+            fields["columns"] = tuple(self.read(child) for child in body.children)
+        else:
+            items, type_name = body.children
+            fields = {"as_type": self.read(type_name), "select": self.optional(items)}
+        if insert is not None:
+            fields |= {"insert": True, "insert_where": self.optional_expr(insert.children[0])}
+        return ast.CreateWindow(self.read(name), tuple(self.read(w) for w in windows), retain=kept, **fields)
+
+    def create_window_columns(self, node: ParseNode) -> ast.CreateWindow:
+        name, *windows, last, columns, insert = node.children
+        found = [self.read(window) for window in windows]
+        found.append(ast.Window(self.read(last), (), span=span_of(last)))
+        fields = tuple(self.read(child) for child in columns.children)
+        if insert is None:
+            return ast.CreateWindow(self.read(name), tuple(found), columns=fields)
+        where = self.optional_expr(insert.children[0])
+        return ast.CreateWindow(self.read(name), tuple(found), columns=fields, insert=True, insert_where=where)
+
+    def create_table(self, node: ParseNode) -> ast.CreateTable:
+        name, *columns = node.children
+        return ast.CreateTable(self.read(name), tuple(self.read(child) for child in columns))
+
+    def create_index(self, node: ParseNode) -> ast.CreateIndex:
+        unique, name, target, *columns = node.children
+        read = []
+        for column in columns:
+            value, kind = column.children
+            key: ast.Expr = self.read(value)
+            read.append((key, "hash" if kind is None else unescape_name(kind).lower()))
+        return ast.CreateIndex(self.read(name), self.read(target), tuple(read), unique is not None)
+
+    def create_dataflow(self, node: ParseNode) -> ast.CreateDataflow:
+        name, body = node.children
+        return ast.CreateDataflow(self.read(name), str(body))
+
+    # ------------------------------------------------------------ expressions
+    def create_expression(self, node: ParseNode) -> ast.CreateExpression:
+        return ast.CreateExpression(self.read(node.children[0]))
+
+    def expression_decl(self, node: ParseNode) -> ast.ExpressionDecl:
+        return_type, language, name, *params, body = node.children
+        names = tuple(self.read(param) for param in without_placeholders(params))
+        value = body.children[0]
+        decl = ast.ExpressionDecl(
+            self.read(name),
+            names,
+            str(value)[1:-1] if isinstance(value, Token) else self.expr(value),
+            None if language is None else unescape_name(language),
+            None if return_type is None else self.type_text(return_type),
+            is_rule(body, "expression_alias"),
+            span=span_of(node),
+        )
+        if isinstance(decl.body, ast.Lambda) and not names:
+            return replace(decl, params=decl.body.params, body=decl.body.body)
+        if isinstance(value, Token) and language is None:
+            return replace(decl, language="js")
+        return decl

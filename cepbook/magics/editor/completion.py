@@ -1,0 +1,198 @@
+"""Completion in EPL cells: event types, properties, windows, functions, statement names, keywords.
+
+A matcher of IPython's completer (API version 2). In our cells it suppresses all others, so that Python names do not
+show up in EPL; everywhere else it stays silent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
+
+from cepbook.dialects.stages import STAGES
+from cepbook.errors import UsageError
+from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD
+from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.registry.methods import METHODS
+from cepbook.lang.registry.methods import method_names_of as methods_of
+from cepbook.lang.registry.methods.method_row import ReceiverKind
+from cepbook.lang.registry.windows import WINDOWS
+from cepbook.magics import dialect_cells, events, expect, query, scenario
+from cepbook.magics.editor import dialect_completion
+from cepbook.magics.editor.cursor import CursorPosition, NamesInScope, cursor_position, grammar_keywords, inside_text
+from cepbook.magics.epl import command, help
+from cepbook.magics.shell.host import NotebookHost
+
+MAX_PARTITIONS_OFFERED = 200  # partitions
+_OF_EVENTS = {"events": events.OPTIONS, "scenario": scenario.OPTIONS, "expect": expect.OPTIONS}
+_TIMED: tuple[ReceiverKind, ...] = ("date",)  # what the methods of events with timestamps are called on
+CompletionOffer = tuple[str, str]  # the text to insert, and its kind for the icon
+
+_FRAGMENT = re.compile(r"[\w$]*\Z")
+_WORD = re.compile(r"\S*\Z")
+_WINDOW = re.compile(r"#\s*(?:(?P<namespace>\w+):)?\Z|\.(?P<dotted>win|std|ext|stat):\Z")
+_PATH = re.compile(r"(?P<path>[\w$]+(?:\.[\w$]+)*)\.\Z")
+_TYPE = re.compile(r"\b(?:from|into|join|inherits|copyfrom|istream|update|->|every)\s+\Z|\bon\s+\Z", re.IGNORECASE)
+_ANOTHER_TYPE = re.compile(r"\b(?:from|inherits|copyfrom)\b[^()]*,\s*\Z", re.IGNORECASE)
+_CLAUSE = re.compile(r"\b(?:where|having|group|order|output|select|limit)\b", re.IGNORECASE)
+_CONTEXT = re.compile(r"\A\s*(?:@\w+(?:\([^)]*\))?\s*)*context\s+\Z", re.IGNORECASE)
+_TYPED = re.compile(r"(?P<type>[\w.$]+)(?:\s*=\s*\{|\s)")
+
+
+def make_matcher(host: NotebookHost) -> Callable[[CompletionContext], Any]:
+    """The matcher for the workbench of `host`."""
+
+    def matcher(context: CompletionContext) -> Any:
+        lines = context.full_text.split("\n")
+        cursor = sum(len(line) + 1 for line in lines[: context.cursor_line]) + context.cursor_position
+        return complete(host, context.full_text, cursor)
+
+    decorate: Any = context_matcher  # IPython does not annotate what it returns
+    dressed: Callable[[CompletionContext], Any] = decorate(identifier="cepbook.epl", priority=1000)(matcher)
+    return dressed
+
+
+def complete(host: NotebookHost, code: str, cursor: int) -> Any:
+    """The matcher's answer for offset `cursor` of `code`: offers that begin with what is typed, ours only."""
+    at = cursor_position(code, cursor)
+    if at is None:
+        return {"completions": []}
+    pattern = _WORD if at.kind in ("line", "options") else _FRAGMENT
+    found = pattern.search(at.before)
+    fragment = found.group() if found is not None else ""
+    try:
+        scope = NamesInScope(host, at)
+    except UsageError:  # the workbench is gone; the next magic will say so
+        return {"completions": []}
+    typed = at.before[: len(at.before) - len(fragment)]
+    offers = list(_starting_with(fragment, _offers(host, at, scope, typed)))
+    # IPython ignores `suppress` when there is nothing to offer, and jedi would answer: offer what is there already.
+    completions = [SimpleCompletion(text, type=kind) for text, kind in offers] or [SimpleCompletion(fragment)]
+    return {"completions": completions, "suppress": True, "ordered": True, "matched_fragment": fragment}
+
+
+def _starting_with(fragment: str, offers: Iterable[CompletionOffer]) -> Iterator[CompletionOffer]:
+    """Offers that continue `fragment` (in any case), each text once; those in the typed case come first."""
+    seen: dict[str, str] = {}
+    for text, kind in offers:
+        if text.lower().startswith(fragment.lower()):
+            seen.setdefault(text, kind)
+    yield from sorted(seen.items(), key=lambda offer: not offer[0].startswith(fragment))
+
+
+def _offers(host: NotebookHost, at: CursorPosition, scope: NamesInScope, typed: str) -> Iterator[CompletionOffer]:
+    match at.kind:
+        case "options":
+            yield from ((option, "keyword") for option in _options(at.magic))
+        case "line":
+            yield from _line_offers(host, at.magic, scope, typed)
+        case "events":
+            yield from _events_offers(scope, typed)
+        case "dialect":
+            if not inside_text(typed):
+                yield from dialect_completion.dialect_offers(
+                    dialect_completion.BY_MAGIC[at.magic], scope, at.cell, typed
+                )
+        case "epl":
+            if not inside_text(typed):
+                yield from _epl_offers(scope, typed)
+
+
+def _options(magic: str) -> list[str]:
+    if magic in dialect_completion.BY_MAGIC:
+        return dialect_cells.options_of(dialect_completion.BY_MAGIC[magic]).names
+    return {"epl": command.CELL_OPTIONS, "query": query.OPTIONS, **_OF_EVENTS}[magic].names
+
+
+def _line_offers(host: NotebookHost, magic: str, scope: NamesInScope, typed: str) -> Iterator[CompletionOffer]:
+    words = typed.split()
+    statements = [(name, "statement") for name in scope.statements]
+    match magic, words:
+        case ("view", []):
+            yield from statements
+        case ("epl", []):
+            yield from ((name, "keyword") for name in command.SUBCOMMANDS)
+        case ("epl", ["show"]):
+            yield from ((name, "keyword") for name in STAGES)
+        case ("epl", ["show", _] | ["spark" | "compare", *_] | ["marble" | "why"]):
+            yield from statements
+        case ("epl", ["partials"]):
+            yield from ((n, "statement") for n, s in scope.statements.items() if s.steps.source.pattern is not None)
+        case ("epl", ["partitions" | "timeline" | "end"]):
+            yield from ((name, "class") for name in scope.contexts)
+        case ("epl", ["end", context, *_]) if context in host.workbench.runtime.catalog.contexts:
+            live = host.workbench.runtime.partitions(context)
+            yield from ((str(partition["id"]), "variable") for partition in live[:MAX_PARTITIONS_OFFERED])
+        case ("epl", ["drop", *_]):
+            yield from statements
+            yield from ((name, "class") for name in (*scope.event_types, *scope.contexts))
+            yield from ((name, "variable") for name in scope.variables)
+        case ("epl", ["set"]):
+            yield from ((f"{name} = ", "variable") for name in scope.variables)
+        case ("epl", ["help"]):
+            yield from ((name, "keyword") for name in (*help.LISTS, *(c.name for c in host.commands)))
+            yield from ((name, "window") for name in WINDOWS)
+            yield from ((name, "aggregate") for name in AGGREGATES)
+            yield from ((name, "function") for name in FUNCTIONS)
+            yield from ((word, "keyword") for word in CLAUSE_OF_KEYWORD)
+            yield from ((name, "function") for name in dict.fromkeys(row.short for row in METHODS.values()))
+
+
+def _events_offers(scope: NamesInScope, typed: str) -> Iterator[CompletionOffer]:
+    if typed[:1].isspace():
+        yield from ((name, "statement") for name in scope.statements)
+        return
+    found = _TYPED.match(typed)
+    event_type = scope.event_types.get(found["type"]) if found is not None else None
+    if event_type is not None:
+        yield from ((f"{name}{' = ' if '{' in typed else '='}", "property") for name in event_type.properties)
+    elif not typed.strip():
+        yield from ((name, "class") for name in scope.event_types)
+        yield ("t = t.plus(", "keyword")
+        yield from ((f"{word} ", "keyword") for word in ("iterate", "partitions", "set", "get"))
+    elif typed.strip() == "iterate":
+        yield from ((name, "statement") for name in scope.statements)
+    elif typed.strip() in ("set", "get"):
+        yield from ((name, "variable") for name in scope.variables)
+    elif typed.strip() == "partitions":
+        yield from ((name, "class") for name in scope.contexts)
+
+
+def _epl_offers(scope: NamesInScope, typed: str) -> Iterator[CompletionOffer]:
+    window = _WINDOW.search(typed)
+    if window is not None:
+        namespace = window["namespace"] or window["dotted"]
+        rows = [row for row in WINDOWS.values() if namespace in (None, row.namespace)]
+        yield from ((row.name, "window") for row in sorted(rows, key=lambda row: not row.supported))
+        return
+    path = _PATH.search(typed)
+    if path is not None:
+        found = scope.of_path(path["path"])
+        if found is not None:  # an event: its properties; what values have would bury them
+            yield from ((name, "property") for name in found.properties)
+            if found.time_property is not None:
+                yield from ((name, "function") for name in methods_of(_TIMED))
+            return
+        shorts = dict.fromkeys(name.partition(".")[2] for name in (*FUNCTIONS, *METHODS) if "." in name)
+        yield from ((name, "function") for name in shorts)
+        return
+    if _CONTEXT.search(typed):
+        yield from ((name, "class") for name in scope.contexts)
+        return
+    another = _ANOTHER_TYPE.search(typed)
+    if _TYPE.search(typed) or (another is not None and not _CLAUSE.search(another.group())):
+        yield from ((name, "class") for name in scope.event_types)
+        yield ("pattern", "keyword")
+        return
+    yield from ((name, "property") for name in scope.properties())
+    yield from ((name, "variable") for name in scope.variables)
+    yield from ((name, "variable") for name in scope.aliases if name not in scope.event_types)
+    yield from ((row.name, "aggregate") for row in AGGREGATES.values() if row.supported)
+    yield from ((name, "function") for name in FUNCTIONS if "." not in name)
+    yield from ((name, "function") for name in scope.functions)
+    yield from ((name, "keyword") for name in grammar_keywords())
+    yield from ((name, "class") for name in scope.event_types)

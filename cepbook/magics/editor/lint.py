@@ -1,0 +1,153 @@
+"""Errors and help as a cell is typed: a comm over which the editor asks what is wrong with a text and what a word is.
+
+The front end (`labextension/src/ask.js`) sends ``{id, kind, text, cell, alone}``, with the kinds ``hover`` and
+``complete`` also ``at``. It gets ``{id, found}``: for ``lint`` a list of ``{from, to, message, hint}``, for ``hover``
+the text of the help, for ``complete`` ``{typed, items}`` (how much of a word is there, and pairs of text and kind), for
+``format`` ``{text}`` or ``{problem}``. Offsets count UTF-16 units, as JavaScript does. Nothing is run or changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cepbook.errors import NO_SPAN, CompileError, Diagnostic, ParseError, Span, UsageError, printable
+from cepbook.lang.syntax.formatter import format_epl
+from cepbook.magics import dialect_cells, events, expect, query, scenario
+from cepbook.magics.editor.completion import complete
+from cepbook.magics.editor.inspection import describe
+from cepbook.magics.epl import command
+from cepbook.magics.event_cells.cell_reader import EventsError
+from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.variable_hints import hinted_diagnostics
+
+TARGET = "cepbook.lint"
+_OF_EVENTS: dict[str, Callable[[NotebookHost, str, str], None]] = {
+    "events": events.problems,
+    "scenario": scenario.problems,
+    "expect": expect.problems,
+}
+_CELL = re.compile(r"\s*%%(\w+)([^\n]*)(?:\n|\Z)")
+
+
+def open_target(host: NotebookHost) -> Callable[[], object] | None:
+    """Answer from now on; gives what takes that back. None where no front end can ask (a terminal)."""
+    manager = getattr(getattr(host.shell, "kernel", None), "comm_manager", None)
+    if manager is None:
+        return None
+
+    def opened(comm: Any, _: object) -> None:
+        comm.on_msg(lambda message: comm.send(answer_request(host, message["content"]["data"])))
+
+    manager.register_target(TARGET, opened)
+    return lambda: manager.unregister_target(TARGET, opened)
+
+
+def answer_request(host: NotebookHost, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to one question."""
+    try:
+        host.workbench  # noqa: B018 - without one nothing is known
+    except UsageError:
+        return {"id": asked.get("id"), "found": None}
+    text = str(asked.get("text", ""))
+    alone = bool(asked.get("alone"))
+    head = "%%epl\n" if alone else ""  # a file is what stands below the first line of a cell
+    found: object
+    match asked.get("kind"):
+        case "hover":
+            found = describe(host, head + text, len(head) + _index(text, int(asked.get("at", 0))))
+        case "complete":
+            offered = complete(host, head + text, len(head) + _index(text, int(asked.get("at", 0))))
+            items = [(each.text, each.type) for each in offered["completions"] if each.type is not None]
+            found = {"typed": _units(offered["matched_fragment"]) if items else 0, "items": items}
+        case "format":
+            found = _formatted(text, alone=alone)
+        case _:
+            found = [_shown(text, each) for each in problems(host, text, asked.get("cell"), alone=alone)]
+    return {"id": asked.get("id"), "found": found}
+
+
+def _formatted(text: str, *, alone: bool) -> dict[str, str]:
+    """The text laid out anew, or why it cannot be."""
+    head = None if alone else _CELL.match(text)
+    if not alone and (head is None or head[1] != "epl"):
+        return {"problem": "only EPL is formatted: a cell that begins with %%epl, or an .epl file"}
+    above = "" if head is None else head.group().strip("\n") + "\n"
+    try:
+        below = format_epl(text if head is None else text[head.end() :])
+    except CompileError as error:
+        return {"problem": printable(str(error.counted_from(1 if alone else 2, "file" if alone else "cell")))}
+    return {"text": below if alone else (above + below).rstrip("\n")}
+
+
+def problems(host: NotebookHost, text: str, cell: str | None, *, alone: bool = False) -> tuple[Diagnostic, ...]:
+    """What is wrong with a cell, or with a module in a file (`alone`); spans are those of `text`."""
+    if alone:
+        return host.workbench.problems(text, alone=True)
+    head = _CELL.match(text)
+    if head is None:
+        return ()
+    try:
+        found = hinted_diagnostics(_of_cell(host, head[1], head[2], text[head.end() :], cell), text[head.end() :], host)
+    except (ParseError, EventsError) as error:
+        found = error.diagnostics
+    except UsageError as error:  # of the options
+        return (Diagnostic("usage", str(error), Span(head.start(2), head.end(2))),)
+    first = Span(head.start(1) - 2, head.end(1))
+    start = head.end()
+    return tuple(
+        Diagnostic(
+            each.code,
+            each.message,
+            first if each.span == NO_SPAN else Span(each.span.start + start, each.span.end + start),
+            each.hint,
+        )
+        for each in found
+    )
+
+
+def _of_cell(host: NotebookHost, magic: str, line: str, body: str, cell: str | None) -> tuple[Diagnostic, ...]:
+    """The problems of the body. Errors: ParseError of a query, EventsError of events; UsageError, of the options."""
+    workbench = host.workbench
+    if not body.strip():
+        return ()
+    if magic in _OF_EVENTS:
+        _OF_EVENTS[magic](host, line, body)
+        return ()
+    if magic == "query":
+        query.OPTIONS.parse(line)
+        workbench.prepare(body.rstrip().rstrip(";"))
+        return ()
+    if magic in dialect_cells.OTHER_DIALECTS:
+        dialect = dialect_cells.OTHER_DIALECTS[magic]
+        settings = dialect_cells.settings_of(dialect, host, line)
+        del settings["quiet"]
+        return workbench.problems(body, cell=cell, dialect=dialect.name, **settings)
+    if magic != "epl":
+        return ()
+    options = command.CELL_OPTIONS.parse(line)
+    return workbench.problems(body, cell=options.name or cell, parameters=host.shell.user_ns)
+
+
+def _shown(text: str, problem: Diagnostic) -> dict[str, Any]:
+    end = min(len(text), max(problem.span.end, problem.span.start + 1))
+    start = min(problem.span.start, end)
+    if not text[start:end].strip():  # where something is missing there is nothing to underline: the sign before it is
+        end = len(text[:end].rstrip()) or end
+        start = max(0, end - 1)
+    return {"from": _units(text[:start]), "to": _units(text[:end]), "message": problem.message, "hint": problem.hint}
+
+
+def _units(text: str) -> int:
+    """How many UTF-16 units `text` has."""
+    return len(text) + sum(ord(each) > 0xFFFF for each in text)
+
+
+def _index(text: str, units: int) -> int:
+    """The offset in `text` that is `units` UTF-16 units from its start."""
+    for index, each in enumerate(text):
+        if units <= 0:
+            return index
+        units -= 2 if ord(each) > 0xFFFF else 1
+    return len(text)

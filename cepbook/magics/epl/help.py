@@ -1,0 +1,170 @@
+"""``%epl help [TOPIC]``: magics, clauses, windows, aggregates, functions, methods, from their registries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cepbook.dialects.registry import DIALECTS
+from cepbook.errors import UsageError
+from cepbook.lang.registry.aggregates import AGGREGATES, AggregateRow
+from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD, CLAUSES, ClauseRow
+from cepbook.lang.registry.functions import FUNCTIONS, FunctionRow
+from cepbook.lang.registry.methods import METHODS, MethodRow, methods_named
+from cepbook.lang.registry.windows import WINDOWS, WindowRow
+from cepbook.magics.shell.host import MagicCommand
+from cepbook.magics.shell.options import did_you_mean
+from cepbook.magics.shell.output import stack, table, text
+from cepbook.widgets.base.static_picture import StaticPicture
+
+NOT_YET = "not supported yet"
+
+
+def help_text(commands: Sequence[MagicCommand], topic: str) -> StaticPicture:
+    """The answer for `topic`: empty, the name of a list, of a magic, a window, an aggregate, a function or a method."""
+    wanted = topic.strip().lstrip("%#").lower()
+    if not wanted:
+        return _overview(commands)
+    if wanted in LISTS:
+        return LISTS[wanted](commands)
+    entry = _entry(commands, wanted)
+    if entry is not None:
+        return text(entry, sentences=True)
+    methods = (row.short for row in METHODS.values())
+    forms = (form.split()[1] for c in commands for form in c.says if form.split()[1:] and form.split()[1].isalpha())
+    known = [
+        *LISTS,
+        *CLAUSE_OF_KEYWORD,
+        *WINDOWS,
+        *AGGREGATES,
+        *FUNCTIONS,
+        *methods,
+        *(c.name for c in commands),
+        *forms,
+    ]
+    raise UsageError(f"%epl help: unknown topic `{topic}`{did_you_mean(wanted, known)} (topics: {', '.join(LISTS)})")
+
+
+FIRST_STEPS = (
+    ('cep.define("Tick", frame, time="ts")', "what events look like: a DataFrame, a file, a dict of types"),
+    ("%%epl", "a cell of statements: select symbol, avg(price) as mean from Tick#time(10 min) group by symbol"),
+    ('cep.replay(frame, type="Tick").run()', "the rows as events, in order of time"),
+    ('%view NAME, cep.changes("NAME")', "what a statement delivered, live and as a DataFrame"),
+    ('cep.to_frame("NAME")', "the rows that hold now: nothing, where windows have run empty"),
+)
+
+
+def _overview(commands: Sequence[MagicCommand]) -> StaticPicture:
+    rows = [(form, command.says.get(form, command.summary)) for command in commands for form in command.usage]
+    more = f"%epl help TOPIC: {', '.join(LISTS)}, or any name in them"
+    first = table("first steps", ("write", "for"), FIRST_STEPS, sentences=True)
+    return stack([first, table("magics", ("magic", "what it does"), rows, notes=(more,), sentences=True)])
+
+
+def _windows(commands: Sequence[MagicCommand]) -> StaticPicture:
+    rows = [(window_signature(row), row.doc, _support(row.supported)) for row in WINDOWS.values()]
+    return table("data windows", ("window", "what it does", ""), rows, sentences=True)
+
+
+def _aggregates(commands: Sequence[MagicCommand]) -> StaticPicture:
+    rows = [(row.example, row.doc, _support(row.supported)) for row in AGGREGATES.values()]
+    return table("aggregation functions", ("example", "what it is", ""), rows, sentences=True)
+
+
+def _functions(commands: Sequence[MagicCommand]) -> StaticPicture:
+    rows = [(row.name, row.doc, row.example) for row in FUNCTIONS.values()]
+    return table("functions and methods", ("name", "what it is", "example"), rows, sentences=True)
+
+
+def _methods(commands: Sequence[MagicCommand]) -> StaticPicture:
+    rows = [(row.name, row.doc, row.example) for row in METHODS.values()]
+    return table("methods of values", ("name", "what it is", "example"), rows, sentences=True)
+
+
+def _clauses(commands: Sequence[MagicCommand]) -> StaticPicture:
+    rows = [(row.name, row.doc, row.example) for row in CLAUSES.values()]
+    return table("clauses and operators", ("clause", "what it does", "example"), rows, sentences=True)
+
+
+def _dialects(commands: Sequence[MagicCommand]) -> StaticPicture:
+    rows = [(f"%%{row.magic}", row.title, word, doc) for row in DIALECTS.values() for word, doc in row.keywords.items()]
+    return table("words of the other dialects", ("magic", "dialect", "word", "what it is"), rows, sentences=True)
+
+
+LISTS: dict[str, Callable[[Sequence[MagicCommand]], StaticPicture]] = {
+    "clauses": _clauses,
+    "windows": _windows,
+    "aggregates": _aggregates,
+    "functions": _functions,
+    "methods": _methods,
+    "magics": _overview,
+    "dialects": _dialects,
+}
+
+
+def _entry(commands: Sequence[MagicCommand], name: str) -> str | None:
+    found = [
+        *(clause_doc(row) for row in CLAUSES.values() if row is CLAUSE_OF_KEYWORD.get(name) or row.name == name),
+        *(magic_doc(command) for command in commands if command.name == name),
+        *(form_doc(command, name) for command in commands if any(map(_begins(name), command.says))),
+        *(window_doc(row) for row in WINDOWS.values() if row.name == name),
+        *(aggregate_doc(row) for row in AGGREGATES.values() if row.name == name),
+        *(function_doc(row) for row in FUNCTIONS.values() if row.name.lower() == name),
+        *(method_doc(row) for row in (methods_named(name) or [r for r in METHODS.values() if r.name.lower() == name])),
+    ]
+    return "\n\n".join(found) or None
+
+
+def clause_doc(row: ClauseRow) -> str:
+    return _doc(row.name, row.doc, row.example, True)
+
+
+def magic_doc(command: MagicCommand) -> str:
+    """What it is for, its forms with what each does, where they do different things, and the details."""
+    forms = [f"{form}\n    {command.says[form]}" if form in command.says else form for form in command.usage]
+    return "\n".join([command.summary, "", *forms, *(["", command.details] if command.details else [])])
+
+
+def form_doc(command: MagicCommand, word: str) -> str:
+    """The forms of a magic that begin with this word: ``%epl drop``."""
+    return "\n".join(f"{form}\n  {said}" for form, said in command.says.items() if _begins(word)(form))
+
+
+def _begins(word: str) -> Callable[[str], bool]:
+    return lambda form: form.split()[1:2] == [word]
+
+
+def window_signature(row: WindowRow) -> str:
+    """``#ext_timed(timestamp, period [, reference point])``."""
+    shown = ""
+    for parameter in row.parameters:
+        name = f"{parameter.name}, …" if parameter.repeated else parameter.name
+        comma = ", " if shown else ""
+        shown += f" [{comma}{name}]" if parameter.optional else comma + name
+    return f"#{row.name}({shown.strip()})" if row.parameters else f"#{row.name}"
+
+
+def window_doc(row: WindowRow) -> str:
+    return _doc(f"{window_signature(row)}  (#{row.namespace}:{row.name})", row.doc, row.example, row.supported)
+
+
+def aggregate_doc(row: AggregateRow) -> str:
+    return _doc(f"{row.name}: aggregation function, nulls {row.nulls}", row.doc, row.example, row.supported)
+
+
+def function_doc(row: FunctionRow) -> str:
+    parameters = ", ".join(row.parameters) + (", …" if row.repeats else "")
+    return _doc(f"{row.name}({parameters})", row.doc, row.example, True)
+
+
+def method_doc(row: MethodRow) -> str:
+    """Its forms: ``datetime.set(field, value)``."""
+    forms = (", ".join(p.name if p.shape == "value" else "lambda" for p in form.parameters) for form in row.forms)
+    return _doc("  ".join(f"{row.name}({form})" for form in dict.fromkeys(forms)), row.doc, row.example, True)
+
+
+def _doc(head: str, doc: str, example: str, supported: bool) -> str:
+    return "\n".join([head, f"  {doc}", *([] if supported else [f"  {NOT_YET}"]), f"  example: {example}"])
+
+
+def _support(supported: bool) -> str:
+    return "" if supported else NOT_YET

@@ -1,0 +1,195 @@
+"""``%%epl --on spark``, ``%epl spark`` and ``%epl compare``: statements over the data of a Spark session."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from IPython.display import display
+
+from cepbook.errors import BindError, Diagnostic, UsageError, nearest_name
+from cepbook.lang.plan import nodes
+from cepbook.magics.shell.host import WORKBENCH, NotebookHost
+from cepbook.magics.shell.options import MagicOptions, number, pairs, variable_name
+from cepbook.session import Workbench
+from cepbook.session.io.time_conversion import int_or_text
+from cepbook.spark.session import read_table as table_of
+
+SPARK_OPTION_NAMES = ("frames", "from", "time", "sequence", "until", "into")  # the options of `with_spark`
+
+
+def with_spark(options: MagicOptions) -> MagicOptions:
+    """`options` and those that say what to run over."""
+    return (
+        options.add("--frames", help="variables that hold frames, by event type: Flight=flights,Weather=weather")
+        .add(
+            "--from",
+            help="tables, views or Parquet files that Spark reads, by event type (Flight=flights,…); of one type alone "
+            "without its name",
+        )
+        .add(
+            "--time",
+            help="column of the event time, or one per type (Flight=departure,…); default: the type's own",
+        )
+        .add("--sequence", help="the column that orders events of the same time")
+        .add("--until", help="where the clock stops after the last event")
+        .add("--into", type=variable_name, help="put the result into this variable instead of showing it")
+    )
+
+
+SPARK_OPTIONS = with_spark(MagicOptions("%epl spark").add("statements", nargs="*", help="statements; default: all"))
+COMPARE_OPTIONS = (
+    with_spark(
+        MagicOptions("%epl compare").add("statements", nargs="*", help="statements; default: all of the other side")
+    )
+    .add("--with", type=variable_name, help="the variable with the other side: a run on Spark, or frames by statement")
+    .add("--key", help="the columns that say which rows belong together: symbol,venue")
+    .add("--tolerance", type=number, default=1e-9, help="how far floats may be apart, relative to their size")
+    .add("--order", action="store_true", help="rows of one time must come in the same order")
+    .add("--assert", action="store_true", help="fail unless all rows were compared and are equal")
+)
+
+
+def run_over(host: NotebookHost, options: argparse.Namespace, magic: str) -> Callable[[Workbench, list[str]], Any]:
+    """The run that the options ask for; they are all checked now, before anything is deployed."""
+    tables = getattr(options, "from")
+    if options.frames is None and tables is None:
+        raise UsageError(f"{magic}: --frames is missing, as in `--frames Flight=flights`, or --from")
+    frames: dict[str, object] = {}
+    if options.frames is not None:
+        frames = {kind: host.variable(name) for kind, name in pairs(options.frames, magic, "--frames").items()}
+    time, sequence = _columns(options.time, magic, "--time"), _columns(options.sequence, magic, "--sequence")
+    until = None if options.until is None else int_or_text(options.until)
+
+    def run(workbench: Workbench, statements: list[str]) -> object:
+        if tables is not None:
+            named = pairs(tables, magic, "--from") if "=" in tables else {_only_type(workbench, magic): tables}
+            frames.update({kind: _table(kind, name, host, magic) for kind, name in named.items()})
+        return workbench.spark(frames, time=time, sequence=sequence, statements=statements or None, until=until)
+
+    return run
+
+
+def with_definition_hints(error: BindError, options: argparse.Namespace, known: Iterable[str]) -> BindError:
+    """The error, with how event types that are like none of `known` are made of the frames or tables of the options."""
+
+    def hinted(found: Diagnostic) -> Diagnostic:
+        name = error.source[found.span.start : found.span.end]
+        given = _source(name, options)
+        if found.code != "unknown-type" or given is None or nearest_name(name, known) is not None:
+            return found
+        time = f', time="{options.time}"' if options.time is not None and "=" not in options.time else ""
+        return replace(found, hint=f'{WORKBENCH}.define("{name}", {given}{time}) says what its events look like')
+
+    return BindError(tuple(map(hinted, error.diagnostics)), error.source)
+
+
+def _source(name: str, options: argparse.Namespace) -> str | None:
+    """What holds the events of a type, as Python has it; None where the options do not say."""
+    tables = getattr(options, "from")
+    if options.frames is not None:
+        return pairs(options.frames, "%%epl", "--frames").get(name)
+    table = pairs(tables, "%%epl", "--from").get(name) if "=" in tables else tables
+    if table is None or _is_path(table):
+        return None if table is None else f'"{table}"'
+    return f'cepbook.spark.local_session().table("{table}")'
+
+
+def assign_or_return(host: NotebookHost, options: argparse.Namespace, found: object) -> object:
+    """What the magic returns: the result, unless a variable takes it."""
+    if options.into is None:
+        return found
+    host.assign(options.into, found)
+    return None
+
+
+def on_spark(host: NotebookHost, rest: list[str]) -> object:
+    """``%epl spark``: the deployed statements over frames or tables."""
+    options = SPARK_OPTIONS.parse_words(rest)
+    return assign_or_return(host, options, run_over(host, options, "%epl spark")(host.workbench, options.statements))
+
+
+def compare(host: NotebookHost, rest: list[str]) -> object:
+    """``%epl compare``: what the workbench delivered, and what a run on Spark or another program has."""
+    options = COMPARE_OPTIONS.parse_words(rest)
+    other, statements = getattr(options, "with"), options.statements or None
+    if other is not None:
+        if options.frames is not None or getattr(options, "from") is not None:
+            raise UsageError("%epl compare takes --with a variable, or --frames or --from to run on Spark first")
+        batch = host.variable(other)
+    else:
+        batch = run_over(host, options, "%epl compare")(host.workbench, options.statements)
+    key = tuple(name.strip() for name in (options.key or "").split(",") if name.strip())
+    found = host.workbench.compare(
+        batch, statements=statements, key=key, tolerance=options.tolerance, order=options.order
+    )
+    if getattr(options, "assert"):
+        found.assert_same()
+    return assign_or_return(host, options, found)
+
+
+class SparkProgress:
+    """Spark's line of progress as one output of the cell that runs, whatever it asks of Spark; empty when that is done.
+
+    `cell` gives the number of the cell that runs.
+    """
+
+    def __init__(self, cell: Callable[[], int]) -> None:
+        self._cell = cell
+        self._handle: Any = None
+        self._shown_in: int | None = None
+
+    def __call__(self, line: str | None) -> None:
+        data = {"text/plain": line or ""}
+        if self._handle is not None and (line is None or self._shown_in == self._cell()):
+            self._handle.update(data, raw=True)
+        elif line is not None:
+            self._shown_in = self._cell()
+            self._handle = display(data, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+
+
+def _columns(text: str | None, magic: str, option: str) -> str | dict[str, str] | None:
+    """A column name for all event types, or one per type."""
+    return pairs(text, magic, option) if text is not None and "=" in text else text
+
+
+def _only_type(workbench: Workbench, magic: str) -> str:
+    """The event type that comes from outside, where there is one."""
+    runtime = workbench.runtime
+    statements = [s for deployment in runtime.deployments.values() for s in deployment.plan.statements]
+    made = {
+        insert.target
+        for s in statements
+        if isinstance(s, nodes.StreamStatement)
+        for insert in s.inserts
+        if insert.creates
+    }
+    made |= set(runtime.catalog.stores)
+    outer = [name for name in runtime.catalog.event_types if name not in made]
+    if len(outer) != 1:
+        known = ", ".join(outer) or "none"
+        raise UsageError(f"{magic}: --from TYPE=TABLE says which event type the table holds; there are: {known}")
+    return outer[0]
+
+
+def _is_path(name: str) -> bool:
+    return name.lower().endswith((".parquet", ".pq")) or os.path.isdir(name)
+
+
+def _table(kind: str, name: str, host: NotebookHost, magic: str) -> object:
+    """What `--from` names: the path of Parquet files, or a table or view of Spark's with the events of type `kind`."""
+    if _is_path(name):
+        return name
+    found, known = table_of(name)
+    if found is None:
+        hint = "a Parquet file ends in .parquet or .pq; of another file make a frame first, for --frames"
+        if name.isidentifier():
+            hint = f'frame.createOrReplaceTempView("{name}") makes a view of a DataFrame of Spark\'s'
+        if name in host.shell.user_ns:
+            hint = f"`{name}` is a variable: --frames {kind}={name}"
+        has = ", ".join(known) or "none"
+        raise UsageError(f"{magic}: Spark has no table or view `{name}`; it has: {has}\n  hint: {hint}")
+    return found

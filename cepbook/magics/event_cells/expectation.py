@@ -1,0 +1,64 @@
+"""Whether reactions are those that a cell states, and how the difference is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from cepbook.display import format_count
+from cepbook.errors import CepbookError
+from cepbook.magics.event_cells.cell_reader import CellStep
+from cepbook.magics.shell.output import table
+from cepbook.testing.report import compared_lines
+from cepbook.testing.runner import StepResult, same_reactions
+from cepbook.testing.trace import ReadRows, StatementDelivery
+from cepbook.widgets.base.static_picture import StaticPicture
+
+
+class ExpectationError(CepbookError):
+    """Reactions that the cell states did not come, or others did. `side_by_side` shows both."""
+
+
+def compared_statements(parts: Sequence[CellStep]) -> frozenset[str] | None:
+    """The statements whose deliveries are compared; None when the cell expects nothing."""
+    expected = [reaction for part in parts for reaction in part.step.reactions]
+    if not expected:
+        return None
+    return frozenset(r.statement for r in expected if isinstance(r, StatementDelivery))
+
+
+def evaluate_step(result: StepResult, checked: frozenset[str]) -> StepResult:
+    """The result with the reactions that count, and whether they are the expected ones.
+
+    A reading that nothing is stated about is only shown.
+    """
+    expects_rows = any(isinstance(r, ReadRows) for r in result.step.reactions)
+    actual = tuple(
+        r for r in result.actual
+        if (r.statement in checked if isinstance(r, StatementDelivery) else expects_rows or not isinstance(r, ReadRows))
+    )  # fmt: skip
+    expected = tuple(r for r in result.step.reactions if not isinstance(r, StatementDelivery) or r.insert or r.remove)
+    return replace(result, actual=actual, agrees=same_reactions(expected, actual, unordered=False))
+
+
+def side_by_side(results: Iterable[StepResult], what: str = "stimulus") -> StaticPicture:
+    """Each of `results` with what was expected and what came; a row that differs is marked and tinted."""
+    rows, signs = [], []
+    for result in results:
+        lines = [*compared_lines(result)] or [("", "")]
+        for number, (want, got) in enumerate(lines):
+            differs = not result.agrees and want != got
+            text = result.step.text.strip() if number == 0 else ""
+            rows.append((text, "✗" if differs else "", *(each.replace("  ", "\u00a0 ") for each in (want, got))))
+            signs.append("−" if differs else "")
+    return table("", (what, "", "expected", "actual"), rows, signs=signs)
+
+
+def expectation_error(
+    results: Sequence[StepResult], noun: str = "stimulus", nouns: str = "stimuli"
+) -> ExpectationError:
+    """The error that names the lines of the cell at which there were other reactions: a table shows them."""
+    wrong = [result for result in results if not result.agrees]
+    at = ", ".join(dict.fromkeys(str(result.step.line + 1) for result in wrong))  # the line of the magic is the first
+    where = "lines" if "," in at else "line"
+    return ExpectationError(f"{format_count(len(wrong), noun, nouns)} with other reactions than expected: {where} {at}")

@@ -1,0 +1,264 @@
+"""The scenario notation of Esper's online notebook: ``t = "…"``, ``t = t.plus(10 seconds)``, ``Type = {p = 'x'}``.
+
+Read by a scanner that knows values and nothing else: no text of a cell becomes code, and ``eval(…)`` is refused.
+Values are ``'text'``, ``"text"``, ``12``, ``12L``, ``1.5``, ``1.5f``, ``true``, ``false``, ``null``, arrays ``[1, 2]``
+or ``{1, 2}`` and nested ``{a = 1, b = {c = 2}}``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+from cepbook.engine.expressions.primitives import add_months
+from cepbook.errors import UsageError
+from cepbook.session.io.time_conversion import parse_period, parse_time
+
+CLOCK = re.compile(r"\s*t\s*=")
+EVENT = re.compile(r"\s*(?:[^\W\d][\w$.]*|`[^`\n]+`)\s*=\s*\{")
+
+_BLANK = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
+_NAME = re.compile(r"[^\W\d][\w$.]*|`[^`\n]+`")
+_NUMBER = re.compile(
+    r"[+-]?(?P<whole>\d+)?(?P<fraction>\.\d*)?(?P<exponent>[eE][+-]?\d+)?(?P<suffix>[lLfFdD])?(?![\w.])"
+)
+_STRING = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_PLUS = re.compile(r"t\s*\.\s*plus\s*\(")
+_PERIOD = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+_CONSTANTS = {"true": True, "false": False, "null": None}
+
+DIGITS = 400  # of a number: more than a biginteger of any use has
+DEEPEST = 100  # values in values
+
+_MONTHS = {**dict.fromkeys(("month", "months"), 1), **dict.fromkeys(("year", "years"), 12)}
+
+
+class NotationError(Exception):
+    """Text that is not in the notation, at offsets `start` to `end`. The cell's reader makes a diagnostic of it."""
+
+    def __init__(self, message: str, start: int, end: int, hint: str | None = None) -> None:
+        self.message = message
+        self.start = start
+        self.end = end
+        self.hint = hint
+        super().__init__(message)
+
+
+def parse_event(text: str, start: int = 0) -> tuple[str, dict[str, Any], int]:
+    """The event type, the event and the offset behind ``Type = {…}`` at `start`; raises `NotationError`."""
+    scanner = _Scanner(text, start)
+    name = scanner.name("an event type")
+    scanner.expect("=")
+    opening = scanner.at
+    value = scanner.braces()
+    if not isinstance(value, dict):
+        raise NotationError(
+            "the properties of an event are written name = value", opening, scanner.end, f"{name} = {{price = 10.0}}"
+        )
+    return name, value, scanner.end
+
+
+def parse_value(text: str) -> Any:
+    """The one value that `text` holds; raises `NotationError`."""
+    scanner = _Scanner(text, 0)
+    value = scanner.value()
+    if scanner.at < len(text):
+        scanner.fail("there is something behind the value", length=len(text) - scanner.at)
+    return value
+
+
+def parse_clock(text: str, start: int, now: int | None, second: int = 1000) -> tuple[int, int]:
+    """The clock time that ``t = …`` at `start` sets, and the offset behind it.
+
+    `now` is the value of ``t`` before, None where it has none.
+    """
+    scanner = _Scanner(text, start)
+    scanner.name("t")
+    scanner.expect("=")
+    at = scanner.at
+    plus = _PLUS.match(text, at)
+    if plus is not None:
+        close = text.find(")", plus.end())
+        line_end = text.find("\n", at)
+        if close < 0 or 0 <= line_end < close:
+            scanner.fail("the closing parenthesis of t.plus( is missing")
+        if now is None:
+            raise NotationError("t has no value yet", at, close + 1, 't = "2024-01-01 08:00:00.000" first')
+        return _plus(now, text[plus.end() : close], plus.end(), second), close + 1
+    value = scanner.value()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value, scanner.end
+    if isinstance(value, str):
+        return _moment(value, at, scanner.end, second), scanner.end
+    raise NotationError("t takes a date and time in quotes, t.plus(…) or milliseconds", at, scanner.end)
+
+
+def _moment(text: str, start: int, end: int, second: int) -> int:
+    try:
+        return parse_time(text, second)
+    except UsageError as error:
+        raise NotationError(str(error), start, end, 't = "2024-01-01 08:00:00.000"') from None
+
+
+def _plus(now: int, period: str, start: int, second: int) -> int:
+    """`now` plus a time period such as ``1 hour 30 min``; months and years by the calendar (UTC)."""
+    at, parts = 0, 0
+    for found in _PERIOD.finditer(period):
+        fixed, months = parse_period(found.group(), second), _MONTHS.get(found[2].lower())
+        if period[at : found.start()].strip() or (fixed is None and (months is None or "." in found[1])):
+            break
+        now = now + fixed if fixed is not None else add_months(now, int(found[1]) * (months or 0), second)
+        at, parts = found.end(), parts + 1
+    if not parts or period[at:].strip():
+        message = f"`{period.strip()}` is no time period"
+        raise NotationError(message, start, start + max(1, len(period)), "t = t.plus(1 hour 30 seconds)")
+    return now
+
+
+class _Scanner:
+    def __init__(self, text: str, at: int) -> None:
+        self.text = text
+        self.depth = 0
+        self.at = self.end = at  # `end` is behind the last token, `at` behind the blanks and comments after it
+        self.skip()
+
+    def skip(self) -> None:
+        blank = _BLANK.match(self.text, self.at)
+        if blank is not None:
+            self.at = blank.end()
+
+    def move(self, to: int) -> None:
+        self.at = self.end = to
+        self.skip()
+
+    def fail(self, message: str, hint: str | None = None, length: int = 1) -> NoReturn:
+        raise NotationError(message, self.at, self.at + length, hint)
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def take(self, mark: str) -> bool:
+        if self.peek() != mark:
+            return False
+        self.move(self.at + 1)
+        return True
+
+    def expect(self, mark: str) -> None:
+        if not self.take(mark):
+            found = self.peek()
+            self.fail(f"expected `{mark}`, found `{found}`" if found else f"expected `{mark}`, but the cell ends")
+
+    def name(self, what: str) -> str:
+        found = _NAME.match(self.text, self.at)
+        if found is None:
+            self.fail(f"expected {what}")
+        self.move(found.end())
+        return found.group().strip("`")
+
+    def value(self) -> Any:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            self.fail("values are nested too deeply")
+        found = self._value()
+        self.depth -= 1
+        return found
+
+    def _value(self) -> Any:
+        mark = self.peek()
+        if mark == "{":
+            return self.braces()
+        if mark == "[":
+            return self.array("[", "]")
+        if mark in ("'", '"'):
+            return self.string()
+        number = _NUMBER.match(self.text, self.at)
+        if number is not None and (number["whole"] or number["fraction"] not in (None, ".")):
+            return self.number(number)
+        return self.word()
+
+    def string(self) -> str:
+        found = _STRING.match(self.text, self.at)
+        if found is None:
+            self.fail("the closing quote is missing")
+        self.move(found.end())
+        return _ESCAPE.sub(_unescape, found.group()[1:-1])
+
+    def number(self, found: re.Match[str]) -> int | float:
+        self.move(found.end())
+        suffix = (found["suffix"] or "").lower()
+        text = found.group()[: -1 if suffix else None]
+        if found["fraction"] or found["exponent"] or suffix in ("f", "d"):
+            return float(text)
+        if len(text) > DIGITS:
+            raise NotationError(f"a number of {len(text):,} digits", found.start(), found.end())
+        return int(text)
+
+    def word(self) -> Any:
+        found = _NAME.match(self.text, self.at)
+        if found is None:
+            self.fail("expected a value" if self.peek() else "expected a value, but the cell ends")
+        word = found.group()
+        if word.lower() in _CONSTANTS:
+            self.move(found.end())
+            return _CONSTANTS[word.lower()]
+        if self.text[found.end() :].lstrip(" \t").startswith("("):
+            what = "eval(…) is not run" if word == "eval" else f"a call such as {word}(…) is not run"
+            hint = "send computed events from Python: cep.send(…)"
+            self.fail(f"{what}: values in a cell are constants", hint, len(word))
+        self.fail(f"`{word}` is no value", f"a text stands in quotes: '{word}'", len(word))
+
+    def braces(self) -> Any:
+        """``{a = 1}`` as a dict, ``{1, 2}`` as a list, ``{}`` as an empty dict."""
+        opening = self.at
+        self.expect("{")
+        self.at = opening
+        inner = _BLANK.match(self.text, opening + 1)
+        first = inner.end() if inner is not None else opening + 1
+        name = _NAME.match(self.text, first)
+        after = self.text[name.end() :].lstrip(" \t\r\n") if name is not None else ""
+        is_map = name is not None and name.group().lower() not in _CONSTANTS and not after.startswith((",", "}"))
+        if self.text[first : first + 1] == "}" or is_map:
+            return self.properties()
+        return self.array("{", "}")
+
+    def properties(self) -> dict[str, Any]:
+        opening = self.at
+        self.expect("{")
+        found: dict[str, Any] = {}
+        while not self.take("}"):
+            start = self.at
+            if not self.peek():
+                raise NotationError("the closing brace is missing", opening, opening + 1)
+            name = self.name("a property name or `}`")
+            if name == "eval" and self.peek() == "(":
+                self.at = start
+                self.word()
+            self.expect("=")
+            if name in found:
+                raise NotationError(f"the property `{name}` occurs twice", start, start + len(name))
+            found[name] = self.value()
+            if self.peek() != "}":
+                self.separator()
+        return found
+
+    def array(self, opening: str, closing: str) -> list[Any]:
+        self.expect(opening)
+        found: list[Any] = []
+        while not self.take(closing):
+            found.append(self.value())
+            if self.peek() != closing:
+                self.separator()
+        return found
+
+    def separator(self) -> None:
+        if not self.take(","):
+            found = self.peek()
+            expected = f"expected `,` or the closing brace, found `{found}`"
+            self.fail(expected if found else "the closing brace is missing")
+
+
+def _unescape(found: re.Match[str]) -> str:
+    code = found[1]
+    return chr(int(code[1:], 16)) if len(code) == 5 else _ESCAPED.get(code, code)

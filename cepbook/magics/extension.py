@@ -1,0 +1,189 @@
+"""Registers the magics, the completer and the inspector in a shell, and takes exactly that back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.magic import no_var_expand
+from IPython.display import display
+
+from cepbook.errors import CompileError
+from cepbook.lang.plan.catalog import EventType
+from cepbook.magics import panel
+from cepbook.magics.editor import lint
+from cepbook.magics.editor.completion import make_matcher
+from cepbook.magics.editor.inspection import make_inspect
+from cepbook.magics.epl.help import magic_doc
+from cepbook.magics.epl.spark import SparkProgress
+from cepbook.magics.shell.host import MagicCommand, NotebookHost
+from cepbook.magics.shell.options import OptionsError
+from cepbook.magics.shell.output import event_type_table, stack
+from cepbook.magics.shell.variable_hints import with_variables
+from cepbook.session import Workbench
+from cepbook.session.explain.explanations import EventExplanation, RowExplanation
+from cepbook.spark.session import use_progress_display
+from cepbook.widgets import show_live
+from cepbook.widgets.base.static_picture import StaticPicture
+from cepbook.widgets.marble.marble_chart import show_marbles
+from cepbook.widgets.timeline import show_timelines
+from cepbook.widgets.why import answer_picture as answer
+
+_GONE = object()
+
+
+class InstalledExtension:
+    """What one loaded extension changed in its shell."""
+
+    def __init__(self, host: NotebookHost) -> None:
+        self._host = host
+        self._undo: list[Callable[[], object]] = []
+
+    def install(self) -> None:
+        for command in self._host.commands:
+            if command.line is not None:
+                self._magic("line", command.name, _line_magic(self._host, command))
+            if command.cell is not None:
+                self._magic("cell", command.name, _cell_magic(self._host, command))
+        self._events()
+        self._completer()
+        self._inspector()
+        self._front_end()
+        self._event_types()
+        if getattr(self._host.shell, "kernel", None) is not None:  # a terminal shows it by itself
+            self._undo.append(use_progress_display(SparkProgress(lambda: int(self._host.shell.execution_count))))
+            self._snapshots()
+        self._undo.append(show_live(self._host.shell, display))
+        self._undo.append(show_marbles(self._host.shell))
+        self._undo.append(show_timelines(self._host.shell))
+
+    def uninstall(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+    def _magic(self, kind: str, name: str, function: Callable[..., object]) -> None:
+        table: dict[str, Any] = self._host.shell.magics_manager.magics[kind]
+        before = table.get(name, _GONE)
+        self._host.shell.magics_manager.register_function(function, magic_kind=kind, magic_name=name)
+
+        def undo() -> None:
+            if table.get(name) is not function:
+                return  # someone else has taken the name since
+            if before is _GONE:
+                del table[name]
+            else:
+                table[name] = before
+
+        self._undo.append(undo)
+
+    def _events(self) -> None:
+        events = self._host.shell.events
+        for name, callback in (("pre_run_cell", self._host.before_cell), ("post_run_cell", self._host.after_cell)):
+            events.register(name, callback)
+            self._undo.append(lambda name=name, callback=callback: events.unregister(name, callback))  # type: ignore[misc]
+
+    def _completer(self) -> None:
+        completer = self._host.shell.Completer
+        if completer is None:
+            return
+        matcher = make_matcher(self._host)
+        matchers: list[Any] = completer.custom_matchers
+        matchers.append(matcher)
+        self._undo.append(lambda: matchers.remove(matcher) if matcher in matchers else None)
+
+    def _event_types(self) -> None:
+        """What `Workbench.define` and `Workbench.why` return is shown as tables; of several event types that one cell
+        defines all."""
+
+        def defined(last: EventType) -> StaticPicture:
+            return stack([event_type_table(each) for each in self._host.defined_with(last)])
+
+        shell: Any = self._host.shell
+        made: dict[type, Callable[[Any], StaticPicture]] = {
+            EventType: defined,
+            RowExplanation: answer,
+            EventExplanation: answer,
+        }
+        for kind, make in made.items():
+            for name, part in (("text/plain", "text"), ("text/html", "html")):
+                formatter = shell.display_formatter.formatters[name]
+                formatter.for_type(kind, _printer(make, part))
+                self._undo.append(lambda formatter=formatter, kind=kind: formatter.pop(kind, None))  # type: ignore[misc]
+
+    def _inspector(self) -> None:
+        kernel = getattr(self._host.shell, "kernel", None)
+        if kernel is None:
+            return
+        own = kernel.__dict__.get("do_inspect", _GONE)
+        replacement = make_inspect(self._host, kernel.do_inspect)
+        kernel.do_inspect = replacement
+
+        def undo() -> None:
+            if kernel.__dict__.get("do_inspect") is not replacement:
+                return
+            if own is _GONE:
+                del kernel.do_inspect
+            else:
+                kernel.do_inspect = own
+
+        self._undo.append(undo)
+
+    def _snapshots(self) -> None:
+        """Replays keep some unless they are told not to: for the bar under them."""
+        before, Workbench.keep = Workbench.keep, True
+        self._undo.append(lambda: setattr(Workbench, "keep", before))
+
+    def _front_end(self) -> None:
+        for target in (lint, panel):
+            undo = target.open_target(self._host)
+            if undo is not None:
+                self._undo.append(undo)
+
+
+def _printer(make: Callable[[Any], StaticPicture], part: str) -> Callable[..., str | None]:
+    """A function for IPython: the formatter of plain text hands over a printer to write to, the one of HTML nothing."""
+
+    def show(thing: object, printer: Any = None, _cycle: bool = False) -> str | None:
+        shown: str = getattr(make(thing), part)
+        return shown if printer is None else printer.text(shown)
+
+    return show
+
+
+def _line_magic(host: NotebookHost, command: MagicCommand) -> Callable[[str], object]:
+    run = command.line
+    assert run is not None
+
+    def magic(line: str) -> object:
+        try:
+            return run(host, line)
+        except OptionsError as error:
+            raise error.forms(command.usage) from None
+        except CompileError as error:
+            raise with_variables(error, host) from None
+
+    return _dressed(magic, command)
+
+
+def _cell_magic(host: NotebookHost, command: MagicCommand) -> Callable[[str, str], object]:
+    run = command.cell
+    assert run is not None
+
+    def magic(line: str, cell: str) -> object:
+        try:
+            return run(host, line, cell)
+        except OptionsError as error:
+            raise error.forms(command.usage) from None
+        except CompileError as error:
+            told = with_variables(error, host)
+            raise told.counted_from(2, "cell") from None  # as the front end counts: the magic's line is the first
+
+    return _dressed(magic, command)
+
+
+def _dressed(magic: Callable[..., object], command: MagicCommand) -> Callable[..., object]:
+    """With the documentation that ``%epl?`` shows. Braces in a line are EPL, so IPython must not expand them."""
+    magic.__name__ = command.name
+    magic.__doc__ = magic_doc(command)
+    no_var_expand(magic)
+    return magic

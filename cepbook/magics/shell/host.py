@@ -1,0 +1,149 @@
+"""What every magic holds: the shell, the workbench in its namespace, and which cell is running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
+from IPython.display import display
+
+from cepbook.dialects.registry import DIALECTS
+from cepbook.display import format_count
+from cepbook.errors import UsageError, hint_line
+from cepbook.lang.plan.catalog import EventType
+from cepbook.magics.shell.cell_marks import CellMarks
+from cepbook.magics.shell.output import text
+from cepbook.session import Workbench
+from cepbook.spark.session import cancel_actions
+
+WORKBENCH = "cep"  # the name of the workbench in the user's namespace
+
+
+class LineRun(Protocol):
+    """Runs ``%name line``; what it returns is the value of the expression."""
+
+    def __call__(self, host: NotebookHost, line: str, /) -> object: ...
+
+
+class CellRun(Protocol):
+    """Runs ``%%name line`` over `cell`; what it returns is displayed."""
+
+    def __call__(self, host: NotebookHost, line: str, cell: str, /) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MagicCommand:
+    """One magic: ``%name`` runs `line`, ``%%name`` runs `cell` (None: there is no such form).
+
+    `usage` is one line per form, `summary` one sentence; ``%epl help magics`` prints both, ``%epl help NAME`` also
+    `details`. Where there are several forms, `says` has a sentence for each.
+    """
+
+    name: str
+    summary: str
+    usage: tuple[str, ...]
+    line: LineRun | None = None
+    cell: CellRun | None = None
+    details: str = ""
+    says: Mapping[str, str] = field(default_factory=dict)
+
+
+class NotebookHost:
+    """One loaded extension in one shell."""
+
+    def __init__(self, shell: InteractiveShell, commands: tuple[MagicCommand, ...]) -> None:
+        self.shell = shell
+        self.commands = commands
+        self.since = CellMarks()
+        self.defining_cell: dict[str, int] = {}  # event types that `Workbench.define` defined: the number of the cell
+        self._numbers: dict[str, int] = {}  # of the cells that deployed something, by the key that the workbench has
+        self._ran: list[str] = []  # keys of the running cell, whose number is known behind it
+        self._cell_id: str | None = None
+
+    @property
+    def workbench(self) -> Workbench:
+        """The workbench that the user's namespace holds as ``cep``; UsageError when it is gone."""
+        found = self.shell.user_ns.get(WORKBENCH)
+        if not isinstance(found, Workbench):
+            if found is None:
+                raise UsageError(f"the variable `{WORKBENCH}` is gone; `%reload_ext cepbook` makes a new one")
+            raise UsageError(
+                f"the variable `{WORKBENCH}` is of type {type(found).__name__}, not a Workbench\n"
+                f"  hint: `del {WORKBENCH}`, then `%reload_ext cepbook` makes a new one"
+            )
+        return found
+
+    def statements_with_rows(self) -> list[str]:
+        """The names of the statements that have rows to show: not of those that create variables."""
+        statements = self.workbench.runtime.statements
+        return [name for name, each in statements.items() if each.kind != "create variable"]
+
+    def adopt(self) -> Workbench:
+        """Reuse the workbench that is there, or put a new one into the namespace."""
+        found = self.shell.user_ns.get(WORKBENCH)
+        if found is None:
+            self.shell.user_ns[WORKBENCH] = found = Workbench()
+        return self.workbench
+
+    def variable(self, name: str) -> Any:
+        """A variable of the user; UsageError when there is none of that name."""
+        if name not in self.shell.user_ns:
+            known = [each for each in self.shell.user_ns if not each.startswith("_")]
+            raise UsageError(f"there is no variable `{name}`{hint_line(name, known)}")
+        return self.shell.user_ns[name]
+
+    def assign(self, name: str, value: object) -> None:
+        """Set a variable of the user."""
+        self.shell.user_ns[name] = value
+
+    def show(self, thing: object) -> None:
+        """Display `thing` as output of the running cell, beside what the magic returns."""
+        display(thing)  # type: ignore[no-untyped-call]  # IPython does not annotate it
+
+    @property
+    def cell_id(self) -> str | None:
+        """The id of the notebook cell that is running, when it is one of statements and the front end sent one."""
+        return self._cell_id
+
+    def ran(self, key: str | None) -> None:
+        """The running cell deployed something under this key."""
+        if key is not None:
+            self._ran.append(key)
+
+    def cell_label(self, deployment: str) -> str | None:
+        """The cell that a deployment came from, as the notebook numbers it: ``[3]``; None where that is not known."""
+        key = self.workbench.cell_of(deployment)
+        number = None if key is None else self._numbers.get(key)
+        return None if number is None else f"[{number}]"
+
+    def before_cell(self, info: ExecutionInfo) -> None:
+        """`pre_run_cell` callback. A Python cell may run several ``%%epl`` magics, so its id is not used."""
+        first = (info.raw_cell or "").split(maxsplit=1)[:1]
+        ours = bool(first) and first[0] in {f"%%{row.magic}" for row in DIALECTS.values()}
+        self._cell_id = info.cell_id if ours and info.cell_id else None
+        workbench = self.shell.user_ns.get(WORKBENCH)
+        if isinstance(workbench, Workbench):
+            self.since.begin(workbench)
+            workbench.defined.clear()
+
+    def defined_with(self, last: EventType) -> list[EventType]:
+        """The event types that the running cell has defined in the workbench, if `last` is the latest of them."""
+        workbench = self.shell.user_ns.get(WORKBENCH)
+        defined = list(workbench.defined.values()) if isinstance(workbench, Workbench) else []
+        return defined if defined and defined[-1] is last else [last]
+
+    def after_cell(self, result: object = None) -> None:
+        """`post_run_cell` callback. A kernel has a handler of its own for Ctrl-C, so that Spark hears nothing of it."""
+        self._cell_id = None
+        if isinstance(getattr(result, "error_in_exec", None), KeyboardInterrupt):
+            jobs = cancel_actions()
+            if jobs:
+                self.show(text(f"{format_count(jobs, 'job')} of Spark cancelled"))
+        workbench, number = self.shell.user_ns.get(WORKBENCH), getattr(result, "execution_count", None)
+        if number is not None:
+            self._numbers.update(dict.fromkeys(self._ran, int(number)))
+            defined = workbench.defined if isinstance(workbench, Workbench) else ()
+            self.defining_cell.update(dict.fromkeys(defined, int(number)))
+        self._ran.clear()

@@ -1,0 +1,136 @@
+"""What deployments hold, and which of them a run replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cepbook.engine.deploy.deployments import dependants, statement_names_text
+from cepbook.engine.deploy.naming import known_names_hint
+from cepbook.engine.runtime import Deployment, Runtime
+from cepbook.errors import BindError, Diagnostic, UsageError, hint_line
+from cepbook.lang.plan.definitions import defined_name
+from cepbook.lang.syntax.source_text import EPL, dialect_of
+
+
+def declared_names(deployment: Deployment) -> frozenset[str]:
+    """The names of the statements, event types, contexts and variables that a deployment holds."""
+    statements = (statement.name for statement in deployment.statements)
+    return frozenset((*statements, *deployment.event_types, *deployment.contexts, *deployment.variables))
+
+
+def find_deployment(runtime: Runtime, name: str) -> Deployment:
+    """The deployment that holds what is called `name`, or is. Errors: UsageError with the nearest known name."""
+    runtime.rounds.check()
+    deployments = runtime.deployments
+    statement = runtime.statements.get(name)
+    if statement is not None:
+        return deployments[statement.deployment_id]
+    for deployment in deployments.values():
+        if name == deployment.id or name in declared_names(deployment):
+            return deployment
+    if name in runtime.catalog.event_types:
+        raise UsageError(f"the event type `{name}` was defined from Python; only reset() takes it away")
+    known = list(
+        dict.fromkeys((*runtime.statements, *(n for d in deployments.values() for n in sorted(declared_names(d)))))
+    )
+    raise UsageError(f"nothing named `{name}` is deployed{hint_line(name, known) or known_names_hint('name', known)}")
+
+
+@dataclass(frozen=True, slots=True)
+class CellDeployment:
+    """What a run deployed: the cell that ran it (None: none given), the names it declares, its text."""
+
+    cell: str | None
+    names: frozenset[str]
+    text: str
+
+
+def drop_by_name(runtime: Runtime, deployment: Deployment, name: str, cascade: bool) -> None:
+    """Drop what `deployment` holds by this name: its statement alone where the rest can do without it.
+
+    Raises UsageError with what would go when that is more, unless `cascade`.
+    """
+    own = next((s for s in deployment.plan.statements if name in (s.name, defined_name(s))), None)
+    others = sorted(declared_names(deployment) - {name} - ({own.name, defined_name(own)} if own is not None else set()))
+    if own is not None and others and runtime.undeploy_statement(deployment.id, own.name):
+        return
+    whole = dialect_of(deployment.source) != EPL  # the parts of a query of another dialect are nothing without it
+    if others and not cascade and name != deployment.id and not whole:
+        users = dependants(runtime.deployments, [deployment])
+        more = f"; {statement_names_text(users)} would have to go, too" if users else ""
+        raise UsageError(
+            f"`{name}` was deployed with {backticked(others)}, and goes with them{more}\n"
+            f"  hint: drop all of it with `%epl drop --cascade {name}` (`cascade=True`)"
+        )
+    runtime.undeploy(deployment.id, cascade=cascade)
+
+
+def remaining_cells(
+    owned: Mapping[str, CellDeployment], runtime: Runtime, gone: frozenset[str]
+) -> dict[str, CellDeployment]:
+    """What the runs deployed that still is there, without the statements that are `gone`."""
+    present = {key: what for key, what in owned.items() if key in runtime.deployments}
+    return {
+        key: replace(what, names=what.names - gone, text=" ".join(runtime.deployments[key].source.split()))
+        for key, what in present.items()
+    }
+
+
+def replaced_deployment(
+    names: frozenset[str], text: str, cell: str | None, owned: Mapping[str, CellDeployment]
+) -> str | None:
+    """The id of the deployment that a run replaces; None when it is new.
+
+    With a cell key that is the deployment of that cell; else the one that declares one of the same names, or, for a
+    module without names, the one with the same text. A keyed cell takes over the deployment of another cell only if
+    it declares all that the other did. Raises UsageError when names would have to be taken from others.
+    """
+    text = " ".join(text.split())
+    own = [key for key, what in owned.items() if cell is not None and what.cell == cell]
+    rivals = [key for key, what in owned.items() if key not in own and what.names & names]
+    if own and not rivals:
+        return own[0]
+    if not own and not rivals:
+        same = [k for k, w in owned.items() if cell is None and w.cell is None and not w.names and w.text == text]
+        return same[0] if same and not names else None
+    if not own and len(rivals) == 1 and (cell is None or owned[rivals[0]].names <= names):
+        return rivals[0]
+    raise UsageError(_conflict(names, [owned[key] for key in rivals]))
+
+
+def _conflict(names: frozenset[str], rivals: Iterable[CellDeployment]) -> str:
+    parts = []
+    for rival in rivals:
+        shared = ", ".join(f"`{name}`" for name in sorted(rival.names & names))
+        parts.append(f"{shared} (with {', '.join(f'`{n}`' for n in sorted(rival.names - names)) or 'nothing else'})")
+    return (
+        f"these names were deployed by other cells: {'; '.join(parts)}\n"
+        "  hint: drop them first, or run those cells again without them"
+    )
+
+
+def explain_replacement(error: BindError, target: str, gone: frozenset[str]) -> BindError:
+    """The error, with the reason when the module uses what it would replace."""
+    used = sorted(name for name in gone if any(f"`{name}`" in each.message for each in error.diagnostics))
+    if not used or error.elsewhere:
+        return error
+    why = f"running this replaces the deployment `{target}`, which also declares {backticked(used)}"
+    span = error.diagnostics[0].span
+    hint = "give the statement another name, or run the whole module again"
+    return BindError((*error.diagnostics, Diagnostic("replaced", why, span, hint)), error.source, error.origin)
+
+
+def backticked(names: Sequence[str]) -> str:
+    """The names in backticks."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def unused_deployment_id(cell: str | None, taken: Collection[str]) -> str | None:
+    """The id of a deployment of a cell: the cell's own, with a number if that is taken."""
+    if cell is None or cell not in taken:
+        return cell
+    n = 2
+    while f"{cell}-{n}" in taken:
+        n += 1
+    return f"{cell}-{n}"

@@ -1,0 +1,129 @@
+"""What the chapters of a workbench share: the engine, its lock, what is deployed, the clock, the present replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from threading import RLock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from cepbook.argument_checks import check_argument, describe_value
+from cepbook.engine.runtime import Config, Runtime
+from cepbook.errors import EventError, UsageError
+from cepbook.feeds import Feed
+from cepbook.lang.plan.catalog import EventType, FunctionType
+from cepbook.session.core.cell_deployments import CellDeployment
+from cepbook.session.core.engine_handle import EngineHandle
+from cepbook.session.history.event_log import EventRecorder
+from cepbook.session.history.history_cursor import HistoryCursor
+from cepbook.session.io.event_validation import EventValidator, find_type
+from cepbook.session.io.time_conversion import (
+    ClockTime,
+    TimeLike,
+    check_clock_range,
+    parse_period,
+    period_units,
+    timedelta_units,
+    to_clock_units,
+)
+from cepbook.session.replay.replay import ENDED, Replay
+
+RegisteredFunctions = dict[str, tuple[Callable[..., Any], FunctionType]]
+
+
+class WorkbenchCore:
+    """A workbench without what it can do: each chapter of `Workbench` adds methods of one kind."""
+
+    def __init__(
+        self, *, start: TimeLike = 0, feed_capacity: int | None = 100_000, config: Config | None = None
+    ) -> None:
+        check_argument("Workbench", "feed_capacity", "int | None", feed_capacity)
+        if config is not None and not isinstance(config, Config):
+            hint = "from cepbook import Config; Workbench(config=Config(integer_division=True))"
+            raise UsageError(f"Workbench: `config` is a Config, or None, not {describe_value(config)}\n  hint: {hint}")
+        self._config = config if config is not None else Config()
+        self._start = self._moment(start)
+        self._capacity = Feed(feed_capacity).capacity  # a bad capacity is refused here, not at the first statement
+        self._lock = RLock()
+        self._functions: RegisteredFunctions = {}
+        self._replay: Replay | None = None
+        self._replays: WeakKeyDictionary[Replay, None] = WeakKeyDictionary()  # since it began, in order
+        self.glance = HistoryCursor()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is deployed, nothing has happened."""
+        runtime = Runtime(self._config, start=self._start)
+        for name, (fn, returns) in self._functions.items():
+            runtime.register_function(name, fn, returns=returns)
+        self._stage = EngineHandle(runtime, self._lock, self._capacity)
+        self._owned: dict[str, CellDeployment] = {}
+        self._checks: dict[str, tuple[EventType, EventValidator, EventRecorder]] = {}
+        self.defined: dict[str, EventType] = {}  # what `define` returned, latest last; notebooks clear it for each cell
+
+    @property
+    def runtime(self) -> Runtime:
+        """The engine. `reset` replaces it."""
+        return self._stage.runtime
+
+    @property
+    def clock(self) -> ClockTime:
+        """The time of the engine."""
+        return ClockTime(self.runtime.now, self._config.second)
+
+    @property
+    def start(self) -> ClockTime:
+        """Where the clock began, and begins again after `rewind` and `reset`."""
+        return ClockTime(self._start, self._config.second)
+
+    @property
+    def replaying(self) -> Replay | None:
+        """The replay that has not ended yet."""
+        return self._replay if self._replay is not None and self._replay.state not in ENDED else None
+
+    def _moment(self, value: object) -> int:
+        """A point in time in clock units, within the clock's range."""
+        second = self._config.second
+        return check_clock_range(to_clock_units(value, second), second)
+
+    def advance(
+        self, to: TimeLike | timedelta | None = None, *, by: str | timedelta | None = None, stepping: bool = False
+    ) -> ClockTime:
+        """Move the clock forward in one go; everything due fires in order, at the new time.
+
+        To a point in time (int ms, µs with such a clock; datetime; ISO 8601 text), or by a period (``"10 sec"``,
+        timedelta). `stepping` stops at every due time on the way. Raises EventError when the time lies in the past,
+        UsageError when it is no time.
+        """
+        if (to is None) == (by is None):
+            both = f", not both: {describe_value(to)} and {describe_value(by)}" if by is not None else ""
+            raise UsageError(f'advance the clock to a time or by a period{both}\n  hint: advance(by="10 sec")')
+        second = self._config.second
+        with self._lock:
+            if by is not None:
+                time = self.runtime.now + period_units(by, second)
+            elif isinstance(to, timedelta):
+                time = self.runtime.now + timedelta_units(to, second)
+            elif isinstance(to, str) and (period := parse_period(to, second)) is not None:
+                time = self.runtime.now + period
+            else:
+                time = to_clock_units(to, second)
+            check_clock_range(time, second)
+            if time < self.runtime.now:
+                raise EventError(f"the clock cannot go back from {self.clock} to {ClockTime(time, second)}")
+            self._stage.arrivals.stopped(time, stepping=stepping)
+            with self._stage.undisturbed(), self._stage.raising():
+                self.runtime.advance(time, stepping=stepping)
+        return self.clock
+
+    def _entry(self, type_name: str) -> tuple[EventValidator, EventRecorder]:
+        """What checks events of the type, and what keeps the latest of them."""
+        types = self.runtime.catalog.event_types
+        event_type = find_type(type_name, types)
+        known = self._checks.get(type_name)
+        if known is None or known[0] is not event_type:
+            check = EventValidator(event_type, types, second=self._config.second)
+            record = self._stage.arrivals.recorder(type_name)
+            known = self._checks[type_name] = (event_type, check, record)
+        return known[1:]

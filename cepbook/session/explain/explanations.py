@@ -1,0 +1,317 @@
+"""Answers to questions why: what `session.why.fired` and `session.why.fallen` found, as plain data, and in words.
+
+``str`` of an answer is what a terminal shows of it; a notebook shows the same page with tables (`widgets.why`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from cepbook.display import DisplayTable, format_count, format_property, format_time, table_text
+from cepbook.errors import printable
+from cepbook.session.explain.provenance import ProvenanceEvent
+from cepbook.session.explain.why_not_triggers import ProbeStep
+
+SHOWN = 50  # events of one list
+ROWS = 20  # rows of a table, and delivered rows that are told
+STEP_SIGNS = {True: "passed", False: "no", None: "?"}
+Basis = Literal["run again", "snapshot", "now"]
+_BASIS: dict[Basis, str] = {
+    "run again": "",
+    "snapshot": "by a snapshot of the replay",
+    "now": "by what is known now",
+}
+
+
+@dataclass(slots=True)
+class PageFacts:
+    """Names, and what they are."""
+
+    facts: Sequence[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class TitledTable:
+    """A table below its title."""
+
+    title: str
+    table: DisplayTable
+
+
+@dataclass(slots=True)
+class ExplanationPage:
+    """A title, with a note or none, and parts below each other: facts, tables, and sentences."""
+
+    title: str
+    note: str = ""
+    parts: list[PageFacts | TitledTable | str] = field(default_factory=list)
+
+    def facts(self, facts: Sequence[tuple[str, str]]) -> None:
+        """Names and what they are."""
+        self.parts.append(PageFacts(facts))
+
+    def table(self, title: str, table: DisplayTable) -> None:
+        """A table below its title."""
+        self.parts.append(TitledTable(title, table))
+
+    def notes(self, notes: Sequence[str]) -> None:
+        """A sentence each."""
+        self.parts += notes
+
+    def text(self) -> str:
+        """The page as plain text."""
+        lines = [f"{self.title}{f'  ({self.note})' if self.note else ''}"]
+        for part in self.parts:
+            match part:
+                case str():
+                    lines.append(part)
+                case TitledTable(title, table):
+                    lines += [title, table_text(table, limit=60)]
+                case PageFacts():
+                    lines += table_text(facts_table(part), limit=None).splitlines()[1:]
+        return printable("\n".join(lines))
+
+
+def facts_table(facts: PageFacts) -> DisplayTable:
+    """Facts as a table without headings."""
+    return DisplayTable(("", ""), (False, False), tuple(facts.facts))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowContents:
+    """What a window held: the last `SHOWN` of `total` events, oldest first; `name` is that of the stream."""
+
+    name: str
+    total: int
+    events: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowExplanation:
+    """Why statement `statement` delivered `row` with delivery `number` at `time` (clock units).
+
+    `cause` says in words what set it off, `stimulus` is the event if one did. `partition` and `group` are None without
+    a context and without group by. `made` are the events that made the row, the last `SHOWN` of `made_total`; None
+    where that is not known. `windows` are those after the stimulus, of a remove row those before. `waiting` is what a
+    pattern waited for then. `times` are the properties of events that hold times in units of the clock, `row_times` the
+    columns of the row. `basis` tells how it is known: the statement was ``run again`` over all events, by a
+    ``snapshot`` of the replay, or only by what there is ``now``.
+    """
+
+    statement: str
+    number: int
+    time: int
+    insert: bool
+    row: Mapping[str, Any]
+    basis: Basis
+    cause: str
+    stimulus: ProvenanceEvent | None
+    partition: Mapping[str, Any] | None
+    group: Mapping[str, Any] | None
+    made: tuple[ProvenanceEvent, ...] | None
+    made_total: int
+    windows: tuple[WindowContents, ...]
+    waiting: tuple[str, ...]
+    notes: tuple[str, ...]
+    second: int = 1000
+    times: tuple[str, ...] = ()
+    row_times: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    def page(self) -> ExplanationPage:
+        """What a person reads."""
+        return _fired_page(self)
+
+    def __str__(self) -> str:
+        return self.page().text()
+
+
+@dataclass(frozen=True, slots=True)
+class StatementOutcome:
+    """What became of the event at one statement: `delivered`, `kept` (it is held, or counts, and nothing is delivered),
+    ``fell out`` or ``not known``. `rows` are the first `ROWS` of those delivered: (``+`` or ``−``, row); of its columns
+    `times` hold times in units of the clock.
+    """
+
+    statement: str
+    outcome: str
+    stages: tuple[ProbeStep, ...]
+    rows: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    notes: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+
+    @property
+    def fell_at(self) -> ProbeStep | None:
+        """The first stage that it did not pass."""
+        return next((stage for stage in self.stages if stage.passed is False), None)
+
+
+@dataclass(frozen=True, slots=True)
+class EventExplanation:
+    """What became of `event`: one course for each statement that reads events of its type. `supposed`: it was not sent,
+    but handed in, and would come now. `times` are the properties of its type that hold times in units of the clock."""
+
+    event: ProvenanceEvent
+    courses: tuple[StatementOutcome, ...]
+    supposed: bool = False
+    second: int = 1000
+    times: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    def page(self) -> ExplanationPage:
+        """What a person reads."""
+        return _judged_page(self)
+
+    def __str__(self) -> str:
+        return self.page().text()
+
+
+class _Words(NamedTuple):
+    """How values are written: properties and columns of `times` are times, of whose clock a second has `second`."""
+
+    times: Collection[str]
+    second: int
+
+    def of(self, name: str, value: object, fine: bool = False) -> str:
+        if fine and type(value) is int:
+            return format_time(value, millis=True, second=self.second)
+        return format_property(name, value, self.times, self.second)
+
+    def row(self, row: Mapping[str, Any]) -> str:
+        """``symbol=A  price=10.0``."""
+        return "  ".join(f"{name}={self.of(name, value)}" for name, value in row.items())
+
+
+def _fired_page(found: RowExplanation) -> ExplanationPage:
+    def at(time: int) -> str:
+        return format_time(time, second=found.second)
+
+    events, rows = _Words(found.times, found.second), _Words(found.row_times, found.second)
+    page = ExplanationPage(
+        f"why {found.statement} delivered {'+' if found.insert else '−'} at {at(found.time)}", _BASIS[found.basis]
+    )
+    stimulus = found.stimulus
+    cause = found.cause if stimulus is None else f"{stimulus.type_name}  {events.row(stimulus.event)}"
+    if stimulus is not None and stimulus.time is not None and stimulus.time != found.time:
+        cause = f"{found.cause}, before {cause}"
+    facts = [("row", rows.row(found.row)), ("set off by", cause)]
+    facts += [("partition", events.row(found.partition))] if found.partition is not None else []
+    facts += [("group", events.row(found.group))] if found.group is not None else []
+    facts += [("then waits for", wait) for wait in found.waiting[:ROWS]]
+    page.facts(facts)
+    if found.made is not None:
+        title = f"made of {format_count(found.made_total, 'event')}"
+        if found.made:
+            page.table(title + _last(found.made_total, len(found.made)), _pieces(found.made[-ROWS:], events))
+        else:
+            page.notes([title])
+    for contents in found.windows:
+        noun = "held then" if found.basis == "run again" and found.insert else "held"
+        noun = "held before" if found.basis == "run again" and not found.insert else noun
+        title = f"{contents.name}: {format_count(contents.total, 'event')} {noun}"
+        if contents.events:
+            page.table(title + _last(contents.total, len(contents.events)), _rows(contents.events[-ROWS:], events))
+        else:
+            page.notes([title])
+    page.notes(found.notes)
+    return page
+
+
+def _last(total: int, known: int) -> str:
+    shown_rows = min(known, ROWS)
+    return f", the last {shown_rows}" if total > shown_rows else ""
+
+
+def _pieces(pieces: Sequence[ProvenanceEvent], words: _Words) -> DisplayTable:
+    rows = [{"": piece.tag, "time": "" if piece.time is None else piece.time, **_free(piece.event)} for piece in pieces]
+    return _rows(rows, words._replace(times={*_free(dict.fromkeys(words.times)), "time"}))
+
+
+def _free(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{name} " if name == "time" else name: value for name, value in event.items()}
+
+
+def _rows(rows: Sequence[Mapping[str, Any]], words: _Words) -> DisplayTable:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    values = [[row.get(name) if name in row else "" for name in names] for row in rows]
+    right = tuple(n not in words.times and all(_number(line[i]) for line in values) for i, n in enumerate(names))
+    timed = (name in words.times for name in names)
+    fine = [of and any(_beside(line[i], words.second) for line in values) for i, of in enumerate(timed)]
+    cells = (tuple(map(words.of, names, line, fine)) for line in values)
+    return DisplayTable(tuple(names), right, tuple(cells))
+
+
+def _beside(value: object, second: int) -> bool:
+    """Whether a time is not at a whole second: then all of its column are told as finely."""
+    return type(value) is int and value % second != 0
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _judged_page(found: EventExplanation) -> ExplanationPage:
+    at = "" if found.event.time is None else format_time(found.event.time, second=found.second)
+    what = "what would become of" if found.supposed else "what became of"
+    page = ExplanationPage(f"{what} {found.event.type_name} at {at}")
+    words = _Words(found.times, found.second)
+    page.facts([("event", words.row(found.event.event))])
+    if not found.courses:
+        page.notes(["no statement reads events of this type"])
+    elif len(found.courses) == 1:
+        only = found.courses[0]
+        page.table(f"{only.statement}: {_outcome(only, found.second)}", _stages(only.stages, words))
+        page.notes(only.notes)
+    else:
+        page.table(f"at {format_count(len(found.courses), 'statement')}", _summary(found.courses, words))
+    return page
+
+
+def _outcome(course: StatementOutcome, second: int) -> str:
+    rows = [f"{sign} {_Words(course.times, second).row(row)}" for sign, row in course.rows[:3]]
+    more = f", and {len(course.rows) - 3} more" if len(course.rows) > 3 else ""
+    said = course.outcome if course.outcome == "delivered" else f"{course.outcome}; delivered were"
+    return f"{said}: {'; '.join(rows)}{more}" if rows else course.outcome
+
+
+def _values(stage: ProbeStep, words: _Words) -> str:
+    return ", ".join(f"{name} = {words.of(name, value)}" for name, value in stage.values)
+
+
+def _stages(stages: Sequence[ProbeStep], words: _Words) -> DisplayTable:
+    cells = tuple((s.name, STEP_SIGNS[s.passed], s.text, _values(s, words), s.note) for s in stages)
+    signs = tuple({True: "+", False: "−"}.get(s.passed, "") if s.passed is not None else "" for s in stages)
+    headings = ("stage", "", "condition", "values", "note")
+    return DisplayTable(headings, (False,) * 5, cells, signs, prose=(False,) * 4 + (True,))
+
+
+def _summary(courses: Sequence[StatementOutcome], words: _Words) -> DisplayTable:
+    signs = {"delivered": "+", "fell out": "−"}
+    return DisplayTable(
+        ("statement", "", "at", "condition", "values", "note"),
+        (False,) * 6,
+        tuple(tuple(_line(course, words)) for course in courses),
+        tuple(signs.get(course.outcome, "") for course in courses),
+        prose=(False,) * 5 + (True,),
+    )
+
+
+def _line(course: StatementOutcome, words: _Words) -> Iterator[str]:
+    stage = None if course.outcome == "delivered" else course.fell_at
+    if stage is None and course.outcome == "not known":
+        stage = next((each for each in course.stages if each.passed is None), None)
+    yield course.statement
+    yield course.outcome
+    yield from ("", "") if stage is None else (stage.name, stage.text)
+    rows = _Words(course.times, words.second)
+    made = "; ".join(f"{sign} {rows.row(row)}" for sign, row in course.rows[:2])
+    yield made if stage is None else _values(stage, words)
+    yield "; ".join(filter(None, ["" if stage is None else stage.note, *course.notes]))

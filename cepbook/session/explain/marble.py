@@ -1,0 +1,207 @@
+"""Marble diagrams: what a statement's window held when, and what it delivered, over engine time.
+
+The engine's windows keep no identity of their events, so the picture is not recorded but made: the statement and all
+that feeds it run again (`session.past.rerun`) over the latest arrivals and clock stops (`session.running.arrivals`).
+Functions written in Python are called again.
+
+What a statement read before the record begins cannot be shown; `Marble.notes` say so unless it had left before the
+span that is drawn, and they tell when the running statement delivered something else in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from cepbook.display import DATE_THRESHOLD_MS
+from cepbook.engine.delivery.delta import Row
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import UsageError, hint_line
+from cepbook.feeds import Delivery, Feed
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.types import SIZED_NUMBERS
+from cepbook.session.history.event_log import EventLog
+from cepbook.session.history.rerun_windows import MarbleArrival, MatchRun, WindowRerun, WindowStay, rows_equal
+from cepbook.session.io.time_conversion import clock_unit, format_clock_time, format_span
+
+MOST_EVENTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Marble:
+    """A marble diagram as data. In a notebook it is shown as a chart (`cepbook.widgets.marble.marble_chart` draws it).
+
+    It spans `start` to `end` (ms, or µs with such a clock): from the first of `arrivals` to the present. `bars` are in
+    order of arrival; the first may have begun before `start`. `windowed` is False for unbound statements, which have
+    none. `deliveries` count from 0. `properties` are those of an arriving event, `held` those of an event in the window
+    (others behind a derived-value window), `columns` those of a row. `grouped_by` names the keys that `group` holds;
+    `label` the properties that stand for an event. `runs` are the matches of match_recognize, by arrivals.
+    """
+
+    name: str
+    epl: str
+    start: int
+    end: int
+    windowed: bool
+    arrivals: tuple[MarbleArrival, ...]
+    bars: tuple[WindowStay, ...]
+    deliveries: tuple[Delivery, ...]
+    properties: tuple[str, ...]
+    held: tuple[str, ...]
+    columns: tuple[str, ...]
+    selector: nodes.Selector = "istream"
+    grouped_by: tuple[str, ...] = ()
+    label: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    unit: str = "ms"
+    runs: tuple[MatchRun, ...] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """The stays, one line each: number, arrived, entered, left (ms; NA: not yet), and its properties."""
+        head = {
+            "number": pd.array([bar.number for bar in self.bars], dtype="Int64"),
+            "arrived": pd.array([bar.arrived for bar in self.bars], dtype="Int64"),
+            "entered": pd.array([bar.entered for bar in self.bars], dtype="Int64"),
+            "left": pd.array([bar.left for bar in self.bars], dtype="Int64"),
+        }
+        rest = {
+            f"{name}_" if name in head else name: pd.Series([bar.event.get(name) for bar in self.bars], dtype="object")
+            for name in self.held
+        }
+        return pd.DataFrame({**head, **rest})
+
+    def __repr__(self) -> str:
+        parts = [
+            _counted(len(self.arrivals), "arrival"),
+            *([_counted(len(self.bars), "bar")] if self.windowed else []),
+            *([f"{len(self.runs)} match{'es' * (len(self.runs) != 1)}"] if self.runs else []),
+            _counted(sum(len(d.insert or ()) for d in self.deliveries), "insert row"),
+            _counted(sum(len(d.remove or ()) for d in self.deliveries), "remove row"),
+            format_span(self.start, self.end, self.unit),
+        ]
+        text = f"marble diagram of {self.name}: {', '.join(parts)}"
+        return "\n".join((text, *(f"  {note}" for note in self.notes)))
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def build_marble(
+    runtime: Runtime, record: EventLog, feed: Feed, name: str, events: int, label: str | Sequence[str] | None
+) -> Marble:
+    """The diagram of statement `name` over its last `events` arrivals; `feed` tells what it delivered in fact.
+
+    `label` names the properties that stand for an event; default: the first text and the first number. Errors:
+    UsageError for an unknown name or property, and for a number of events below 1 or above `MOST_EVENTS`.
+    """
+    if isinstance(events, bool) or not isinstance(events, int) or not 1 <= events <= MOST_EVENTS:
+        raise UsageError(f"a marble diagram shows 1 to {MOST_EVENTS} events, not {events!r}")
+    statement = runtime.statement(name)
+    if not isinstance(statement.plan, nodes.SelectStatement):
+        raise UsageError(f"`{name}` is a statement of kind `{statement.kind}`: marble diagrams show select statements")
+    source = statement.steps.source
+    if source.pattern is not None or source.nothing or statement.steps.inputs:
+        what = "the matches of a pattern" if source.pattern is not None else "no events"
+        what = "several streams" if statement.steps.inputs else what
+        raise UsageError(f"`{name}` reads {what}: marble diagrams show statements that read a stream of events")
+    event_type = runtime.catalog.event_types[source.event_type]
+    labels = _labels(event_type, label)
+    rerun = WindowRerun(runtime, record, statement.plan)
+    rerun.run()
+    first = max(0, len(rerun.arrivals) - events)
+    arrivals = rerun.arrivals[first:]
+    begin = arrivals[0].time if arrivals else runtime.now
+    bars, notes = _bars(rerun, first, events)
+    drawn = [delivery for after, delivery in rerun.deliveries if after > first]
+    kept, complete = feed.snapshot(), not feed.dropped
+    agrees = _agree(drawn, kept, begin, complete=complete)
+    if not agrees:
+        drawn = [delivery for delivery in kept if delivery.time >= begin]
+        notes.append("running it again over the known arrivals gives other rows: the rows are those of the statement")
+    if rerun.lost and not (agrees and rerun.caught_up(first)):
+        notes.append(f"what came before {_time_text(rerun.begin, runtime)} is not known, and left out of the window")
+    return Marble(
+        name=name,
+        epl=statement.epl,
+        start=begin,
+        end=max(runtime.now, begin),
+        windowed=rerun.stream is not None,
+        arrivals=tuple(arrivals),
+        bars=tuple(bars),
+        deliveries=tuple(delivery._replace(number=number) for number, delivery in enumerate(drawn)),
+        properties=tuple(event_type.properties),
+        held=tuple(_held(rerun.stream, event_type).properties),
+        columns=tuple(statement.output_type.properties),
+        selector=statement.steps.apply.selector,
+        grouped_by=rerun.grouped_by,
+        label=labels,
+        notes=tuple(notes),
+        unit=clock_unit(runtime.config.second),
+        runs=tuple(run for run in rerun.runs if run.rows[0][0] >= first),
+    )
+
+
+def _bars(rerun: WindowRerun, first: int, events: int) -> tuple[list[WindowStay], list[str]]:
+    """The stays that touch the span from arrival number `first` on, and what is left out of them."""
+    shown: list[WindowStay] = []
+    older: list[WindowStay] = []
+    for bar in rerun.bars:
+        if bar.number >= first:
+            shown.append(bar)
+        elif bar.left is None or bar.ended > first:
+            older.append(bar)
+    left_out = len(older) - events
+    notes = []
+    if left_out > 0:
+        older = older[left_out:]
+        notes.append(f"{_counted(left_out, 'older event')} in the window not drawn")
+    return older + shown, notes
+
+
+def _time_text(time: int, runtime: Runtime) -> str:
+    if abs(time) * 1000 // runtime.config.second >= DATE_THRESHOLD_MS:
+        return format_clock_time(time, runtime.config.second)
+    return f"{time} {clock_unit(runtime.config.second)}"  # such a clock counts from nowhere in particular
+
+
+# ---------------------------------------------------------------- labels
+def _held(stream: nodes.Windowed | None, event_type: EventType) -> EventType:
+    """The type of what the window holds: the events that arrive, or what a derived-value window makes of them."""
+    return stream.input.event_type if stream is not None and isinstance(stream.input, nodes.Derivation) else event_type
+
+
+def _labels(event_type: EventType, wanted: str | Sequence[str] | None) -> tuple[str, ...]:
+    properties = event_type.properties
+    if wanted is not None:
+        names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+        for name in names:
+            if name not in properties:
+                hint = hint_line(name, properties)
+                raise UsageError(f"event type `{event_type.name}` has no property `{name}`{hint}")
+        return names
+    times = (event_type.time_property, event_type.end_time_property)
+    texts = [name for name, of in properties.items() if of.name in ("string", "char")]
+    numbers = [name for name, of in properties.items() if of.name in SIZED_NUMBERS and name not in times]
+    return (*texts[:1], *numbers[:1]) or tuple(properties)[:1]
+
+
+# ---------------------------------------------------------------- what was delivered in fact
+def _agree(drawn: Sequence[Delivery], delivered: Sequence[Delivery], begin: int, *, complete: bool) -> bool:
+    """Whether the running statement delivered what is drawn, as far as its feed goes back."""
+    if not complete:
+        begin = max(begin, delivered[0].time)  # the newest delivery is always kept
+    later = [sum(d.time > begin for d in some) for some in (drawn, delivered)]
+    if later[0] != later[1] or (complete and len(delivered) < len(drawn)):
+        return False
+    reach = min(len(drawn), len(delivered))
+    pairs = zip(drawn[len(drawn) - reach :], delivered[len(delivered) - reach :], strict=True)
+    return all(a.time == b.time and _same_rows(a.insert, b.insert) and _same_rows(a.remove, b.remove) for a, b in pairs)
+
+
+def _same_rows(some: Sequence[Row] | None, others: Sequence[Row] | None) -> bool:
+    some, others = some or (), others or ()
+    return len(some) == len(others) and all(rows_equal(a, b) for a, b in zip(some, others, strict=True))

@@ -1,0 +1,276 @@
+"""What a row was made of: the events of its group, its match, its combination, or the one that set a trigger off.
+
+Read from a statement that ran again up to that instant, and from the shadows beside it (`session.past.watched`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cepbook.engine.delivery.delta import Delta, Row
+from cepbook.engine.expressions.primitives import deep_copied
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.cycles import StreamPartition
+from cepbook.session.history.event_log import LogEntry
+from cepbook.session.history.rerun_provenance import (
+    COUNTS,
+    EVENT,
+    PARTITION,
+    DeliveredRow,
+    ProvenanceRerun,
+    event_column,
+    key_column,
+    matches_row,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenanceEvent:
+    """An event of an explanation. `tag` is its stream, its tag in a pattern, or its variable in match_recognize; `time`
+    (clock units) and `type_name` are None where they are not known: of events that a statement made."""
+
+    tag: str
+    event: Mapping[str, Any]
+    time: int | None = None
+    type_name: str | None = None
+
+
+@dataclass(slots=True)
+class RetainedRows:
+    """What was held at an instant: rows of the shadows by stream, combinations of a join, rows of stores by name.
+
+    `unbound` is how many events had come to a stream without windows. `cycled` are events of the partitions of a query
+    that is run in cycles.
+    """
+
+    windows: dict[int, list[Row]] = field(default_factory=dict)
+    combined: list[Row] = field(default_factory=list)
+    stored: dict[str, list[Row]] = field(default_factory=dict)
+    partitions: dict[int, Row] = field(default_factory=dict)
+    unbound: int = 0
+    cycled: list[list[Row]] = field(default_factory=list)
+
+    def of(self, partition: int | None) -> dict[int, list[Row]]:
+        """The windows in one partition; None: all."""
+        return {
+            number: [row for row in rows if is_of_partition(row, partition)] for number, rows in self.windows.items()
+        }
+
+
+def retained_rows(run: ProvenanceRerun) -> RetainedRows:
+    """What is held now."""
+    context, partitions = run.target.context, dict[int, Row]()
+    if context is not None and context in run.runtime.contexts:
+        partitions = {row["id"]: row for row in run.runtime.partitions(context)}
+    windows = {number: run.held(number) or [] for number in run.windows}
+    return RetainedRows(windows, run.combined() or [], run.stored(), partitions, len(run.unbound), run.cycled())
+
+
+def is_of_partition(row: Row, partition: int | None) -> bool:
+    """Whether a row of a shadow is of a partition."""
+    return partition is None or row.get(PARTITION, partition) == partition
+
+
+def provenance_event(run: ProvenanceRerun, tag: str, event: Row) -> ProvenanceEvent:
+    """An event with what is known of its coming."""
+    sent = run.sent.get(id(event))
+    if sent is None:
+        return ProvenanceEvent(tag, deep_copied(dict(event)))
+    return ProvenanceEvent(tag, deep_copied(dict(event)), sent.time, sent.type_name)
+
+
+def match_events(run: ProvenanceRerun, match: Mapping[str, Any]) -> list[ProvenanceEvent]:
+    """The events of a match, by tag or variable, in the order in which they came."""
+    found: list[ProvenanceEvent] = []
+    for tag, value in match.items():
+        events = value if isinstance(value, list | tuple) else [value]
+        found += [provenance_event(run, tag, event) for event in events if isinstance(event, Mapping)]  # type: ignore[arg-type]
+    return sorted(found, key=lambda each: (each.time is None, each.time or 0))
+
+
+def stream_name(target: nodes.SelectStatement, number: int) -> str:
+    """What a stream is called: its alias or its event type. Behind the streams come the subqueries."""
+    count = len(target.sources)
+    if number >= count:
+        source = target.subqueries[number - count].root
+        inner = nodes.source_of(nodes.streams(source)[0])
+        return f"subquery of {inner.alias or inner.event_type}"
+    source_ = target.sources[number]
+    return source_.alias or (source_.store.name if source_.store is not None else source_.event_type)
+
+
+def shadow_row(run: ProvenanceRerun, deltas: Sequence[Delta], at: DeliveredRow) -> Row | None:
+    """The row with its hidden columns; of several alike that in its place.
+
+    What others fill a table with shows in no shadow: there the place alone tells.
+    """
+    found = None
+    filling = run.select is not None and run.select.into is not None
+    for delta in deltas:
+        rows = (delta.insert if at.insert else delta.remove) or ()
+        if delta.time != at.time:
+            continue
+        if len(rows) > at.place and (filling or matches_row(rows[at.place], at.row)):
+            return rows[at.place]
+        found = found or next((row for row in rows if matches_row(row, at.row)), None)
+    return found
+
+
+def row_provenance(
+    run: ProvenanceRerun,
+    at: DeliveredRow,
+    shadow: Row | None,
+    held: RetainedRows,
+    before: RetainedRows,
+    partition: int | None,
+    cause: Sequence[LogEntry],
+) -> list[ProvenanceEvent] | None:
+    """The events behind a row; None where that is not known. `held`: of insert rows now, of remove rows before."""
+    target, select = run.target, run.select
+    if isinstance(target, nodes.CycleStatement):
+        return _cycled(run, target, at, held, before)
+    if select is None:
+        return _triggered(run, at, cause)
+    if isinstance(target, nodes.CreateWindowStatement):
+        return [ProvenanceEvent(target.store.name, deep_copied(dict(at.row)), None, target.store.name)]
+    matches = run.told.matches
+    if select.join is None and (select.source.pattern is not None or has_match_recognize(select)):
+        match = matches[at.place] if len(matches) > at.place and at.insert else None
+        match = (shadow or {}).get(event_column(0)) if match is None else match
+        if match is not None or run.aggregation is None or not at.insert:  # the clock may have moved it twice at once
+            return None if match is None else match_events(run, match)
+    if run.aggregation is not None and run.aggregation.kind.startswith("fully"):
+        if select.join is not None:
+            return _combined(run, select, shadow, held, partition)
+        return _group(run, at, shadow, held, partition)
+    if run.derived is not None:
+        return _group(run, at, shadow, held, partition)
+    if shadow is None or event_column(0) not in shadow:
+        return None
+    found = [(stream_name(select, n), shadow[event_column(n)]) for n in range(len(select.sources))]
+    return [provenance_event(run, tag, event) for tag, event in found if event is not None]
+
+
+def has_match_recognize(target: nodes.SelectStatement) -> bool:
+    """Whether it is a match_recognize."""
+    return any(isinstance(node, nodes.Recognition) for node in nodes.chain(target.root))
+
+
+def _cycled(
+    run: ProvenanceRerun, target: nodes.CycleStatement, at: DeliveredRow, held: RetainedRows, before: RetainedRows
+) -> list[ProvenanceEvent]:
+    """The events of the partitions that have the values of the row, where it has columns of theirs."""
+    named = {each.store.name: number for number, each in enumerate(target.partitions)}
+    sources = [None if each.store is None else named.get(each.store.name) for each in target.select.sources]
+    shown: dict[int, dict[str, Any]] = {number: {} for number in named.values()}
+    for column in target.select.root.columns:
+        value = column.value
+        if isinstance(value, x.Prop) and sources[value.stream] is not None and column.name in at.row:
+            shown[sources[value.stream] or 0][value.name] = at.row[column.name]
+    found: list[ProvenanceEvent] = []
+    for number, partition in enumerate(target.partitions):
+        wanted = {name: value for name, value in shown[number].items() if name in partition.columns}
+        tag = partition.source.alias or partition.source.event_type
+        rows = [row for row in held.cycled[number] if matches_row(row, wanted)]
+        rows = rows or [row for row in before.cycled[number] if matches_row(row, wanted)]
+        found += [_sent_as(run, tag, partition, row) for row in rows]
+    return found
+
+
+def _sent_as(run: ProvenanceRerun, tag: str, partition: StreamPartition, values: Row) -> ProvenanceEvent:
+    """The last event with these values, as it was sent."""
+    event = {name: values[name] for name in partition.columns if name in values}
+    known = run.runtime.catalog
+    for sent in reversed(run.sent.values()):
+        if known.is_a(sent.type_name, partition.source.event_type) and matches_row(sent.event, event):
+            return ProvenanceEvent(tag, deep_copied(dict(sent.event)), sent.time, sent.type_name)
+    return ProvenanceEvent(tag, deep_copied(event))
+
+
+def _triggered(run: ProvenanceRerun, at: DeliveredRow, cause: Sequence[LogEntry]) -> list[ProvenanceEvent] | None:
+    """The event, or the match, that set off a statement that acts on events."""
+    target, told = run.target, run.told
+    events = [each for each in cause if each.type_name is not None]
+    sent = [provenance_event(run, "", each.event) for each in run.sent.values()][-len(events) :] if events else []
+    if isinstance(target, nodes.CreateVariableStatement | nodes.CycleStatement):
+        return sent
+    source = target.source
+    tag = source.alias or source.event_type
+    number = next((n for n, delta in enumerate(told.delivered) if _has(delta, at)), 0)
+    if source.pattern is not None:
+        match = told.matches[min(number, len(told.matches) - 1)] if told.matches else None
+        return None if match is None else match_events(run, match)
+    if isinstance(target, nodes.UpdateStatement):  # the events as they came; statements see them as they were changed
+        known = run.runtime.catalog
+        own = [each for each in sent if known.is_a(each.type_name or "", source.event_type)]
+        before = (told.delivered[number].remove or ()) if told.delivered else ()
+        if not own and len(before) > at.place:
+            own = [provenance_event(run, tag, before[at.place])]
+        return [ProvenanceEvent(tag, each.event, each.time, each.type_name) for each in own]
+    if not told.reached:
+        return None
+    last = told.set_off[number] if number < len(told.set_off) else 0
+    if last == len(told.reached) == len(told.delivered):  # all were told of at the end of the round
+        last = number + 1
+    return [provenance_event(run, tag, told.reached[max(1, last) - 1][EVENT])]
+
+
+def _has(delta: Delta, at: DeliveredRow) -> bool:
+    rows = (delta.insert if at.insert else delta.remove) or ()
+    return delta.time == at.time and len(rows) > at.place and matches_row(rows[at.place], at.row)
+
+
+def _in_group(run: ProvenanceRerun, rows: Sequence[Row], shadow: Row | None) -> list[Row]:
+    """The rows of the group that a row is of."""
+    keys = () if run.aggregation is None else run.aggregation.keys
+    levels = run.aggregation is not None and bool(run.aggregation.levels)
+    found = list(rows)
+    for number in range(len(keys)):
+        name = key_column(number)
+        if shadow is not None and name in shadow and not (levels and shadow[name] is None):
+            found = [row for row in found if row.get(name, shadow[name]) == shadow[name]]
+    return found
+
+
+def _group(
+    run: ProvenanceRerun, at: DeliveredRow, shadow: Row | None, held: RetainedRows, partition: int | None
+) -> list[ProvenanceEvent]:
+    """The events of the row's group: of batches those that were released, of sliding windows those that are held."""
+    assert run.select is not None
+    if 0 not in run.windows:
+        rows = [row for row in run.unbound[: held.unbound] if is_of_partition(row, partition)]
+    elif run.batched and not run.told.moved.get(0):  # the row is that of the last batch again
+        last = [rows for (number, _), rows in run.batches.items() if number == 0]
+        rows = [row for each in last for row in each if is_of_partition(row, partition)]
+    elif run.batched:
+        moved = run.told.moved[0]
+        rows = [row for delta in moved for row in (delta.remove if run.shows_former_state(at) else delta.insert) or ()]
+        rows = [row for row in rows if is_of_partition(row, partition)]
+    else:
+        rows = held.of(partition)[0]
+    name = stream_name(run.select, 0)
+    return [
+        provenance_event(run, name, row[EVENT]) for row in _in_group(run, rows, shadow) if row.get(COUNTS, True) is True
+    ]
+
+
+def _combined(
+    run: ProvenanceRerun, select: nodes.SelectStatement, shadow: Row | None, held: RetainedRows, partition: int | None
+) -> list[ProvenanceEvent] | None:
+    """The events of the combinations that a row of a join sums up, each once for its stream."""
+    if run.combinations is None:
+        return None
+    assert select.join is not None
+    now = [row for delta in run.told.combined for row in delta.insert or ()]
+    passing = isinstance(select, nodes.OnSelectStatement) or any(each.unidirectional for each in select.join.inputs)
+    rows = [row for row in (now if passing else held.combined) if is_of_partition(row, partition)]
+    found: dict[tuple[int, int], ProvenanceEvent] = {}
+    for row in _in_group(run, rows, shadow):
+        for number in range(len(select.sources)):
+            event = row[event_column(number)]
+            if event is not None and (number, id(event)) not in found:
+                found[number, id(event)] = provenance_event(run, stream_name(select, number), event)
+    return list(found.values())

@@ -1,0 +1,589 @@
+"""What became of an event: for each statement that reads its type the stages that it passed, and where it fell out.
+
+As for rows (`session.why.fired`) statements run again aside, up to that event. What cannot run again, because not all
+is known any more or because a Python function would be called, is judged by its filters, with the present variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cepbook.engine.contexts.partition import ContextPartition
+from cepbook.engine.delivery.delta import Row
+from cepbook.engine.expressions.primitives import deep_copied
+from cepbook.engine.inspection.evaluation import UnknownValue, evaluate
+from cepbook.engine.patterns.pattern_codegen import atom_text
+from cepbook.engine.rows.arrived import TypedEvent
+from cepbook.engine.runtime import Runtime
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.pattern import EVENT_STREAM as TAKEN
+from cepbook.lang.plan.pattern import MATCH_STREAM, Atom
+from cepbook.lang.registry.windows import WINDOWS
+from cepbook.session.explain.explanations import ROWS, EventExplanation, StatementOutcome
+from cepbook.session.explain.provenance import ProvenanceEvent, stream_name
+from cepbook.session.explain.why import named_partition, source_text, uncalled_functions_note
+from cepbook.session.explain.why_not_contained import contained_events_step, contained_where_steps
+from cepbook.session.explain.why_not_context import no_partition_reason
+from cepbook.session.explain.why_not_matches import distinct_duplicate, partner_values, unmet_condition
+from cepbook.session.explain.why_not_triggers import MAX_ROWS_TRIED, ProbeStep, TriggerProbe
+from cepbook.session.history.event_log import EventLog, LogEntry
+from cepbook.session.history.rerun_provenance import EVENT, PARTITION, ProvenanceRerun, compared_leaves
+from cepbook.session.inspect.partial_matches import PartialMatch, partial_matches, pattern_tags
+from cepbook.session.inspect.time_columns import TimeColumns
+from cepbook.session.io.time_conversion import format_clock_time
+
+MAX_RERUNS = 30  # statements that run again for one question,
+HAPPENING = 30_000  # and what happens to them all together
+
+
+def why_not(
+    runtime: Runtime, record: EventLog, names: Sequence[str], event: LogEntry, *, supposed: bool, calls: bool
+) -> EventExplanation:
+    """What became of an event at each of the statements `names`."""
+    found: list[StatementOutcome] = []
+    again, happened = 0, 0
+    updates = [s.plan for s in runtime.statements.values() if isinstance(s.plan, nodes.UpdateStatement)]
+    changed = any(runtime.catalog.is_a(event.type_name or "", each.source.event_type) for each in updates)
+    with record.unchanged():
+        for name in names:
+            course = None if changed else _at_once(runtime, name, event)
+            if course is None:
+                again += 1
+                more = again <= MAX_RERUNS and happened < HAPPENING
+                course, size = _course(runtime, record, name, event, supposed, calls, again=more)
+                happened += size
+            found.append(course)
+    piece = ProvenanceEvent("", deep_copied(event.event), event.time, event.type_name)
+    times = TimeColumns(runtime)
+    timed = tuple(replace(each, times=tuple(times.of_statement(each.statement))) for each in found)
+    return EventExplanation(piece, timed, supposed, runtime.config.second, tuple(times.of_type(piece.type_name or "")))
+
+
+def statements_reading(runtime: Runtime, type_name: str) -> list[str]:
+    """The statements that read events of a type."""
+    return [name for name, statement in runtime.statements.items() if statement.reads(type_name)]
+
+
+def _at_once(runtime: Runtime, name: str, event: LogEntry) -> StatementOutcome | None:
+    """The course of an event that falls out at a filter, where that needs nothing but the event; else None."""
+    target = runtime.statement(name).plan
+    if not isinstance(target, nodes.SelectStatement) or target.join is not None or target.context is not None:
+        return None
+    parts = [part for each in x.conjuncts(target.source.filter) for part in x.walk(each)]
+    if target.source.pattern is not None or any(
+        isinstance(each, x.VariableRead | x.CurrentTimestamp) for each in parts
+    ):
+        return None
+    stages = tuple(_Judge(runtime, name, event, None, [event], False).filters())
+    return StatementOutcome(name, "fell out", stages) if stages and stages[-1].passed is False else None
+
+
+def _course(
+    runtime: Runtime, record: EventLog, name: str, event: LogEntry, supposed: bool, calls: bool, *, again: bool
+) -> tuple[StatementOutcome, int]:
+    """The course, and how much happened again for it."""
+    target = runtime.statement(name).plan
+    notes: list[str] = []
+    run: ProvenanceRerun | None = None
+    if not again:
+        notes.append(f"not run again: at most {MAX_RERUNS} statements are, fewer of much; ask for this one by its name")
+    elif isinstance(target, nodes.StreamStatement):
+        run = ProvenanceRerun(runtime, record, target, shadows=True)
+        if run.calls and not calls:
+            notes.append(uncalled_functions_note(run.calls))
+            run = None
+    if run is not None and run.lost:
+        notes.append(
+            f"what came before {format_clock_time(run.begin, runtime.config.second)} is not known, and left out"
+        )
+    stimulus = None if run is None else _come_to(run, event, supposed)
+    if run is not None and stimulus is None:
+        notes.append("the event is not known any more, or the statement was deployed after it")
+        run = None
+    judge = _Judge(runtime, name, event, run, stimulus or [event], calls)
+    stages = tuple(judge.stages())
+    rows = tuple(judge.rows()) if run is not None else ()
+    if run is None:
+        stages = (*stages, ProbeStep("state", None, "", note="what its windows and patterns held then is not known"))
+    return StatementOutcome(
+        name, _outcome(stages, judge, run), stages, rows, tuple(notes)
+    ), 0 if run is None else run.size
+
+
+def _come_to(run: ProvenanceRerun, event: LogEntry, supposed: bool) -> list[LogEntry] | None:
+    """Let happen what happened before the event; what comes with it, None when it does not come."""
+    for log_entries in run.stimuli():
+        if not supposed and any(each.place == event.place for each in log_entries):
+            return log_entries if run.target.name in run.runtime.statements else None
+        run.play_silently(log_entries)
+    if supposed:
+        run.catch_up()
+    return [event] if supposed else None
+
+
+def _outcome(stages: Sequence[ProbeStep], judge: _Judge, run: ProvenanceRerun | None) -> str:
+    if judge.delivered:
+        return "delivered"
+    if any(stage.passed is False for stage in stages):
+        return "kept" if judge.kept else "fell out"
+    if run is not None and judge.kept:
+        return "kept"
+    return "not known" if run is None or any(stage.passed is None for stage in stages) else "kept"
+
+
+class _Judge:
+    """One event at one statement. It sends the event on the way, in the runtime of `run`."""
+
+    def __init__(
+        self,
+        origin: Runtime,
+        name: str,
+        event: LogEntry,
+        run: ProvenanceRerun | None,
+        stimulus: list[LogEntry],
+        calls: bool,
+    ) -> None:
+        self._origin, self._name, self._event = origin, name, dict(event.event)
+        self._runtime = origin if run is None else run.runtime
+        self._happening, self._run, self._stimulus, self._calls = event, run, stimulus, calls
+        self.plan = origin.statement(name).plan
+        self.delivered = self.kept = False
+        self._partials: list[PartialMatch] = []
+        self._stored: dict[str, list[Row]] = {}
+        self._ids: list[int] = []
+        self._held: dict[int, int] = {}  # how many events windows held before, by stream
+        self._streams = [0]  # those that the event passes the filters of
+
+    # ---- sending
+    def _send(self) -> None:
+        """Let the event come, and look at what that leads to."""
+        run = self._run
+        assert run is not None
+        self._partials, self._stored = self._waiting(), run.stored()
+        self._held = {n: len(run.held(n) or []) for n in self._contained()}
+        run.let(self._stimulus)
+        of_type = [s for s in run.sent.values() if s.type_name == self._happening.type_name]
+        last = of_type[-len(self._stimulus) :]
+        self._event = next((s.event for s in last if s.event == self._event), self._event)
+        self.delivered = bool(run.told.delivered)
+        reached = run.told.reached
+        if len(self._stimulus) == len(last) == 1 and reached and all(row[EVENT] is not self._event for row in reached):
+            copies = [row[EVENT] for row in reached if row[EVENT].keys() == self._event.keys()]
+            self._event = copies[0] if copies else self._event  # `update istream` has changed it
+        mine = [row for row in run.told.reached if row[EVENT] is self._event]
+        self._ids = list(dict.fromkeys(row[PARTITION] for row in mine if PARTITION in row))
+
+    def _contained(self) -> list[int]:
+        """The streams of windows that are made of events within events."""
+        sources = self.plan.sources if isinstance(self.plan, nodes.SelectStatement) else ()
+        return [n for n, source in enumerate(sources) if source.contained]
+
+    def _waiting(self) -> list[PartialMatch]:
+        runtime = self._runtime
+        if self._name not in runtime.statements or pattern_tags(runtime, self._name) is None:
+            return []
+        return list(partial_matches(runtime, self._name).rows)
+
+    def rows(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """What was delivered."""
+        assert self._run is not None
+        for delta in self._run.told.delivered[:ROWS]:
+            yield from (("+", deep_copied(dict(row))) for row in (delta.insert or ())[:ROWS])
+            yield from (("−", deep_copied(dict(row))) for row in (delta.remove or ())[:ROWS])
+
+    # ---- stages
+    def stages(self) -> Iterator[ProbeStep]:
+        """All stages, up to the first that it does not pass."""
+        for stage in self._all():
+            yield stage
+            if stage.passed is False:
+                return
+
+    def filters(self) -> Iterator[ProbeStep]:
+        """The conditions of its filter, up to the first that is false."""
+        for stage in self._filters():
+            yield stage
+            if stage.passed is False:
+                return
+
+    def _all(self) -> Iterator[ProbeStep]:
+        target = self.plan
+        filters = list(self._filters()) if self._pattern() is None else []  # with the variables as they were before
+        atoms = list(self._atoms()) if self._pattern() is not None else []
+        if self._run is not None:
+            self._send()
+        if self._context is not None:
+            yield self._context_stage()
+            filters = list(self._filters()) if filters else []  # now the partition is known
+        if self._pattern() is not None:
+            yield from self._pattern_stages(atoms)
+        else:
+            sent = self._happening.event
+            yield from filters if self._event == sent else self._filters()  # as it was changed
+        if isinstance(target, nodes.SelectStatement) and self._run is not None:
+            yield from self._behind(target)
+        elif self._run is not None:
+            yield from self._acting(self._run) if self._pattern() is None else ()
+        elif not isinstance(target, nodes.SelectStatement):
+            yield from self._where(getattr(target, "where", None) or getattr(target, "predicate", None))
+
+    @property
+    def _context(self) -> str | None:
+        name: str | None = getattr(self.plan, "context", None)
+        return name
+
+    def _pattern(self) -> Any:
+        """The pattern that reads the event, of a statement that is no join."""
+        target = self.plan
+        if isinstance(target, nodes.SelectStatement) and target.join is not None:
+            return None
+        return target.source.pattern if isinstance(target, nodes.StreamStatement) else None
+
+    def _acting(self, run: ProvenanceRerun) -> Iterator[ProbeStep]:
+        """What a trigger, a split stream or a query that is run in cycles does with it."""
+        target = self.plan
+        rows = self._stored.get(target.target.name, []) if isinstance(target, nodes.MergeStatement) else []
+        acting = TriggerProbe(run, self._event, rows, self._tested, self._text, self._calls)
+        stages = list(acting.stages())
+        self.delivered = self.delivered or acting.acted
+        self.kept = acting.kept
+        yield from stages
+
+    def _takes(self, type_name: str) -> bool:
+        return self._origin.catalog.is_a(self._happening.type_name or "", type_name)
+
+    @property
+    def _partition(self) -> ContextPartition | None:
+        if self._context is None or self._context not in self._runtime.contexts:
+            return None
+        living = self._runtime.context(self._context).partitions.values()
+        return next((each for each in living if each.id in self._ids), None)
+
+    def _tested(self, name: str, condition: x.BoundExpr, events: Mapping[int, Any], note: str = "") -> ProbeStep:
+        """A condition on the event, with the values that it compares."""
+        given = {"partition": self._partition, "calls": self._calls}
+        events = self._typed(events)
+        value = evaluate(self._runtime, condition, events, **given)  # type: ignore[arg-type]
+        values = []
+        for leaf in compared_leaves(condition):
+            found = evaluate(self._runtime, leaf, events, **given)  # type: ignore[arg-type]
+            if not isinstance(found, UnknownValue):
+                values.append((self._text(leaf), deep_copied(found)))
+        if isinstance(value, UnknownValue):
+            return ProbeStep(name, None, self._text(condition), tuple(values), note or value.reason)
+        return ProbeStep(name, value is True, self._text(condition), tuple(values), note)
+
+    def _typed(self, events: Mapping[int, Any]) -> Mapping[int, Any]:
+        """The event with its type, for ``typeof``: outside of statements that ask, a dict tells nothing of it."""
+        known = TypedEvent(self._happening.type_name or "", self._event)
+        return {number: known if event is self._event else event for number, event in events.items()}
+
+    def _text(self, e: Any) -> str:
+        return source_text(self._origin, self._name, e)
+
+    # ---- context
+    def _context_stage(self) -> ProbeStep:
+        context = self._origin.catalog.contexts[self._context or ""]
+        kind = f"{context.name} ({context.kind})"
+        if self._run is None:
+            return ProbeStep("context", None, kind, note="which partitions there were is not known")
+        rows = {row["id"]: row for row in self._runtime.partitions(context.name)} if self._living(context.name) else {}
+        if not self._ids:
+            note = no_partition_reason(self._origin, context.name, self._happening.type_name or "")
+            return ProbeStep("context", False, kind, note=note)
+        named = named_partition(self._runtime, context.name, rows.get(self._ids[0]))
+        values = tuple((key, value) for key, value in (named or {}).items() if key != "id")
+        ids = ", ".join(map(str, self._ids))
+        return ProbeStep("context", True, kind, values, f"partition{'s' * (len(self._ids) > 1)} {ids}")
+
+    def _living(self, context: str) -> bool:
+        return context in self._runtime.contexts
+
+    # ---- filters
+    def _filters(self) -> Iterator[ProbeStep]:
+        """The conditions of the from-clause; of a join those of each stream that reads the type."""
+        if not isinstance(self.plan, nodes.StreamStatement):
+            return
+        if not isinstance(self.plan, nodes.SelectStatement) or self.plan.join is None:
+            for condition in x.conjuncts(self.plan.source.filter):
+                yield self._tested("filter", condition, {0: self._event})
+            return
+        mine = [n for n, s in enumerate(self.plan.sources) if s.pattern is None and self._takes(s.event_type)]
+        tried: dict[int, list[ProbeStep]] = {}
+        for number in mine:
+            note = f"of `{stream_name(self.plan, number)}`"
+            conditions = x.conjuncts(self.plan.sources[number].filter)
+            tried[number] = [self._tested("filter", each, {0: self._event}, note) for each in conditions]
+        self._streams = [n for n in mine if all(stage.passed is not False for stage in tried[n])]
+        for number, stages in tried.items():
+            for stage in stages:
+                lost = self._streams and number not in self._streams and stage.passed is False
+                yield replace(stage, passed=None, note=f"{stage.note}: no event for this stream") if lost else stage
+
+    def _where(self, condition: x.BoundExpr | None) -> Iterator[ProbeStep]:
+        for part in x.conjuncts(condition):
+            yield self._tested("where", part, {0: self._event})
+
+    # ---- patterns
+    def _atoms(self) -> Iterator[tuple[Atom, str]]:
+        for atom in self._pattern().atoms:
+            if self._takes(atom.event_type):
+                yield atom, atom_text(atom)
+
+    def _pattern_stages(self, atoms: Sequence[tuple[Atom, str]]) -> Iterator[ProbeStep]:
+        """For each atom of its type: whether the pattern waited for it, and which condition was false."""
+        if self._run is None:
+            for atom, _ in atoms:
+                own = [p for p in x.conjuncts(atom.filter) if not any(_of_match(part) for part in x.walk(p))]
+                for part in own:
+                    yield self._tested("filter", part, {TAKEN: self._event}, f"of {self._text(atom)}")
+            return
+        after = self._waiting()
+        if self._context is not None:
+            after = [each for each in after if each.partition in self._ids]
+            before = [each for each in self._partials if each.partition in self._ids]
+        else:
+            before = self._partials
+        begun = not before and self._context is not None  # of a new partition the pattern has just started
+        taken = sum(map(self._has_event, after)) > sum(map(self._has_event, before))
+        moved = self.kept = self.delivered or taken or (not begun and _known(after) != _known(before))
+        before = before or (after if begun else [])
+        waited = list(dict.fromkeys(each.waiting_for for each in before))
+        found: list[ProbeStep] = []
+        for atom, shown in atoms:
+            waits = [each for each in before if each.waiting_for == shown]
+            if not waits:
+                found.append(ProbeStep("pattern", None, self._text(atom), note="the pattern did not wait for it"))
+                continue
+            found += self._atom_stages(atom, waits)
+        text = self._text(self._pattern()) or "the pattern"
+        if moved:
+            yield from (each for each in found if each.passed is not False)
+        else:
+            yield from sorted(found, key=lambda each: each.passed is False)
+        waiting = list(dict.fromkeys(each.waiting_for for each in after))
+        note = f"waits for {', '.join(waiting)}" if waiting else "waits for nothing any more"
+        if not self.delivered:
+            if not moved and not any(each.passed is False for each in found):
+                note = f"it waits for {', '.join(waited)}" if waited else "it waits for nothing any more"
+                yield ProbeStep("pattern", False, text, note=note)
+            elif moved:
+                yield ProbeStep(
+                    "pattern", False, text, note=f"the event is part of a match that is not complete: {note}"
+                )
+
+    def _has_event(self, partial: PartialMatch) -> bool:
+        values = partial.events.values()
+        return any(self._event in value if isinstance(value, list) else value == self._event for value in values)
+
+    def _atom_stages(self, atom: Atom, waits: Sequence[PartialMatch]) -> Iterator[ProbeStep]:
+        tried: list[ProbeStep] = []
+        for each in waits:
+            events = {TAKEN: self._event, MATCH_STREAM: each.events}
+            stages = [self._tested("pattern", part, events) for part in x.conjuncts(atom.filter)]
+            failed = next((stage for stage in stages if stage.passed is False), None)
+            if failed is None:
+                yield from stages or (ProbeStep("pattern", True, self._text(atom), note="any event of the type"),)
+                return
+            tried.append(failed)
+        first = tried[0]
+        more = f", and of {len(tried) - 1} more" if len(tried) > 1 else ""
+        note = f"`{self._text(atom)}` was waited for{more}"
+        yield ProbeStep(first.name, False, first.text, first.values, note)
+
+    # ---- behind the filters
+    def _behind(self, target: nodes.SelectStatement) -> Iterator[ProbeStep]:
+        run = self._run
+        assert run is not None
+        if self._pattern() is None:
+            if target.join is None and not run.told.reached:
+                yield ProbeStep(
+                    "stream", False, target.source.event_type, note="another statement takes it away (@Drop)"
+                )
+                return
+            yield from self._within_stages(target)
+            yield from self._window_stages(target)
+        if target.root.distinct and self.delivered:
+            columns = tuple(run.runtime.statement(self._name).output_type.properties)
+            equal = distinct_duplicate(run.told.rows, self._streams, self._event, columns)
+            self.delivered, self.kept = equal is None, self.kept and equal is None
+            yield from () if equal is None else (equal,)
+        if target.join is not None:
+            yield from self._join_stages(target)
+        elif self._pattern() is None:
+            where = next((n for n in nodes.chain(target.root) if isinstance(n, nodes.Selection)), None)
+            derived = any(isinstance(n, nodes.Derivation | nodes.Recognition) for n in nodes.chain(target.root))
+            if not derived and target.source.contained:
+                parts = x.conjuncts(None if where is None else where.predicate)
+                yield from contained_where_steps(parts, self._own(run.told.within.get(0, ())), self._tested)
+            elif not derived:
+                yield from self._where(None if where is None else where.predicate)
+        if pattern_tags(self._runtime, self._name) is not None and self._pattern() is None and not self.delivered:
+            after = self._waiting()
+            self.kept = self.kept or any(map(self._has_event, after))
+            node = next((n for n in nodes.chain(target.root) if isinstance(n, nodes.Recognition)), None)
+            given = self._event, self._asked, self._tested
+            lacks = None if self.kept or node is None else unmet_condition(node, self._partials, *given)
+            waiting = list(dict.fromkeys(each.waiting_for for each in after))
+            note = f"waits for {', '.join(waiting)}" if waiting else "no match has begun"
+            yield lacks or ProbeStep("match", False, "match_recognize", note=note)
+            return
+        if not self.delivered:
+            yield from self._row_stages(target)
+
+    def _own(self, rows: Sequence[Row]) -> list[Row]:
+        """The events of rows of a shadow that are of the partitions of this event."""
+        return [row[EVENT] for row in rows if PARTITION not in row or row[PARTITION] in self._ids]
+
+    def _within_stages(self, target: nodes.SelectStatement) -> Iterator[ProbeStep]:
+        """Whether there are events within it, of streams that are made of these."""
+        run = self._run
+        assert run is not None
+        for number, source in enumerate(target.sources):
+            if source.contained and number in self._streams:
+                inside, within = (self._own(rows.get(number, ())) for rows in (run.told.inside, run.told.within))
+                text = "".join(map(self._text, source.contained)) or source.event_type
+                yield contained_events_step(source, self._event, inside, len(within), self._tested, text)
+
+    def _window_stages(self, target: nodes.SelectStatement) -> Iterator[ProbeStep]:
+        run = self._run
+        assert run is not None
+        for number, stream in enumerate(nodes.streams(target.root)):
+            windowed = [node for node in nodes.chain(stream) if isinstance(node, nodes.Windowed)]
+            if not windowed or number not in run.windows or number not in self._streams:
+                continue
+            text = self._text(windowed[-1]) or ", ".join(f"#{w.name}" for w in windowed[-1].windows)
+            name = f"{stream_name(target, number)}{text}" if target.join is not None else text
+            now = [row for row in run.held(number) or [] if PARTITION not in row or row[PARTITION] in self._ids]
+            entered = [row for delta in run.told.moved.get(number, ()) for row in delta.insert or ()]
+            batch = any(WINDOWS[w.name].batch for w in windowed[-1].windows if w.name in WINDOWS)
+            if target.sources[number].contained:  # it is not the event itself that is held
+                enters, holds = bool(entered), len(now) > self._held.get(number, 0)
+            else:
+                holds = any(row[EVENT] is self._event for row in now)
+                enters = any(row[EVENT] is self._event for row in entered)
+            self.kept = self.kept or holds
+            if enters:
+                said = f"its batch of {len(entered):,} is released" if batch else f"it enters: {len(now):,} held"
+                yield ProbeStep("window", True, name, note=said)
+            elif holds:
+                yield ProbeStep("window", False, name, note=f"it waits in the batch: {len(now):,} collected")
+            else:
+                yield ProbeStep("window", False, name, note=f"the window does not take it: {len(now):,} held")
+
+    def _join_stages(self, target: nodes.SelectStatement) -> Iterator[ProbeStep]:
+        """Conditions between two streams, tried on what the other window holds."""
+        run, join = self._run, target.join
+        assert run is not None and join is not None
+        if self.delivered:
+            return
+        own = self._streams
+        where = next((n for n in nodes.chain(target.root) if isinstance(n, nodes.Selection)), None)
+        parts = x.conjuncts(None if where is None else where.predicate)
+        parts += [part for each in join.inputs for part in x.conjuncts(each.on)]
+        for number in range(len(target.sources)):
+            if number not in own and self._others(number) == []:
+                what = "its window is empty" if target.sources[number].store is None else "it holds no rows"
+                if run.lost:
+                    begin = format_clock_time(run.begin, self._runtime.config.second)
+                    what = f"what it held is not known: events are kept from {begin} on"
+                yield ProbeStep("join", None if run.lost else False, stream_name(target, number), note=what)
+        left: dict[int, list[Row]] = {}  # of other streams, with which all is true so far
+        for part in parts:
+            streams = {leaf.stream for leaf in x.walk(part) if isinstance(leaf, x.Prop | x.EventOf)}
+            for mine in [n for n in own if n in streams][:1]:
+                others = sorted(streams - {mine})
+                if not others and not target.sources[mine].contained:
+                    yield self._tested("where", part, {mine: self._event})
+                elif len(others) == 1 and self._others(others[0]) is not None:
+                    yield self._tried(target, part, mine, others[0], left)
+
+    def _others(self, number: int) -> list[Row] | None:
+        """What another stream of a join has: what its window holds, or the rows of a store; None: not known."""
+        run, target = self._run, self.plan
+        assert run is not None and isinstance(target, nodes.SelectStatement)
+        store = target.sources[number].store
+        if number in run.windows:
+            return [row[EVENT] for row in run.held(number) or []]
+        return None if store is None else self._stored.get(store.name)
+
+    def _tried(
+        self, target: nodes.SelectStatement, part: x.BoundExpr, mine: int, other: int, left: dict[int, list[Row]]
+    ) -> ProbeStep:
+        """A condition between two streams, tried on those events of the other with which the ones before are true."""
+        if target.sources[mine].contained:
+            return ProbeStep("join", None, self._text(part), note="it is for each of the events within")
+        every = (self._others(other) or [])[-MAX_ROWS_TRIED:]
+        rows = left.get(other, every)
+        said = [self._asked(part, {mine: self._event, other: row}) for row in rows]
+        unknown = next((each for each in said if isinstance(each, UnknownValue)), None)
+        if unknown is not None:
+            return ProbeStep("join", None, self._text(part), note=unknown.reason)
+        fits = sum(each is True for each in said)
+        leaves = [leaf for leaf in compared_leaves(part) if isinstance(leaf, x.Prop) and leaf.stream == mine]
+        values = tuple((self._text(leaf), self._asked(leaf, {mine: self._event})) for leaf in leaves)
+        left[other] = [row for row, each in zip(rows, said, strict=True) if each is True]
+        note = f"true of {fits:,} of {len(rows):,} events of `{stream_name(target, other)}`"
+        if len(rows) < len(every):
+            note += f" that were left of {len(every):,}"
+        if not fits:
+            values += tuple(partner_values(part, other, rows, self._asked, self._text))
+        return ProbeStep("join", fits > 0, self._text(part), values, note)
+
+    def _asked(self, e: x.BoundExpr, events: Mapping[int, Any]) -> Any:
+        return evaluate(self._runtime, e, self._typed(events), self._partition, calls=self._calls)
+
+    def _row_stages(self, target: nodes.SelectStatement) -> Iterator[ProbeStep]:
+        """Having, the output clause, and what the select-clause leaves out."""
+        run = self._run
+        assert run is not None
+        self.kept = self.kept or run.aggregation is not None
+        made = [row for delta in run.told.before_output for row in delta.insert or ()]
+        passed = made
+        if run.having is not None:
+            if not made:
+                yield ProbeStep("having", None, self._text(run.having), note="no row was made for it to test")
+                return
+            for number, condition in enumerate(run.conditions):
+                leaves = [self._text(leaf) for leaf in compared_leaves(condition)]
+                row = made[-1]
+                values = tuple((leaf, row.get(f"v{number}_{place}")) for place, leaf in enumerate(leaves))
+                yield ProbeStep("having", row.get(f"c{number}") is True, self._text(condition), values)
+            passed = [row for row in made if all(row.get(f"c{n}") is True for n in range(len(run.conditions)))]
+        if target.output is not None:
+            due = min((s["next_timer"] for s in self._runtime.state(self._name) if s["next_timer"]), default=None)
+            rows = f"{len(passed):,} row{'s' * (len(passed) != 1)} held back"
+            note = rows if due is None else f"{rows}, next due at {format_clock_time(due, self._runtime.config.second)}"
+            self.kept = self.kept or bool(passed)
+            yield ProbeStep("output", False, self._text(target.output), note=note)
+        elif target.selector == "rstream":
+            self.kept = True
+            yield ProbeStep("select", False, "rstream", note="only rows of events that leave are delivered")
+        elif target.join is not None:
+            of = "what is known" if run.lost else "events"
+            note = f"no combination of {of} passes all conditions"
+            yield ProbeStep("join", None if run.lost else False, "all conditions", note=note)
+        else:
+            yield ProbeStep("select", False, "the select-clause", note="no row was made")
+
+
+def _of_match(e: x.BoundExpr) -> bool:
+    return isinstance(e, x.Prop | x.EventOf) and e.stream == MATCH_STREAM
+
+
+def _known(partials: Sequence[PartialMatch]) -> list[tuple[object, ...]]:
+    return [(p.partition, p.waiting_for, p.since, repr(p.events)) for p in partials]
+
+
+def hypothetical_event(type_name: str, event: Row, now: int) -> LogEntry:
+    """An event that would come now."""
+    return LogEntry((0, 0), now, type_name, event)
+
+
+def known_events(record: EventLog, runtime: Runtime, type_names: Sequence[str]) -> list[LogEntry]:
+    """The events of these types that are known, oldest first."""
+    found = record.since((0, 0), set(type_names), runtime.catalog.event_types)
+    return [each for each in found if each.type_name is not None]

@@ -1,0 +1,159 @@
+"""What became of an event at statements that act on it: ``on … merge``, ``on … set``, a split stream, ``update
+istream``, and queries that are run in cycles. The stages behind their filters (`session.why.fallen`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cepbook.engine.delivery.delta import Row
+from cepbook.engine.inspection.evaluation import UnknownValue, evaluate
+from cepbook.engine.runtime import Runtime
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.session.history.rerun_provenance import ProvenanceRerun
+
+MAX_ROWS_TRIED = 500  # rows that a condition is tried on
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeStep:
+    """One thing that an event has to pass: a ``context``, a ``filter``, a ``window``, ``where``, a ``join``, a
+    ``pattern``, ``having``, ``output``, ``when`` of a merge, an ``insert`` of a split stream, a ``cycle``.
+
+    `passed` is None where it cannot be told. `text` is the condition or clause, `values` what was compared there.
+    """
+
+    name: str
+    passed: bool | None
+    text: str
+    values: tuple[tuple[str, Any], ...] = ()
+    note: str = ""
+
+
+ConditionProbe = Callable[
+    [str, x.BoundExpr, Mapping[int, Any]], ProbeStep
+]  # of a stage of this name, by the events of its streams
+
+
+@dataclass(slots=True)
+class TriggerProbe:
+    """The stages of one event at one statement. `rows` are those of the target of a merge as they were before.
+
+    `acted`: it led to something. `kept`: it is held.
+    """
+
+    run: ProvenanceRerun
+    event: Row
+    rows: Sequence[Row]
+    test: ConditionProbe
+    text: Callable[[Any], str]
+    calls: bool = False
+    acted: bool = False
+    kept: bool = False
+
+    @property
+    def _runtime(self) -> Runtime:
+        return self.run.runtime
+
+    def stages(self) -> Iterator[ProbeStep]:
+        """What comes behind the filter."""
+        target = self.run.target
+        if isinstance(target, nodes.MergeStatement):
+            yield from self._merge(target)
+        elif isinstance(target, nodes.SplitStatement):
+            yield from self._split(target)
+        elif isinstance(target, nodes.CycleStatement):
+            yield from self._cycle(target)
+        elif isinstance(target, nodes.OnSetStatement | nodes.UpdateStatement):
+            condition = target.where if isinstance(target, nodes.OnSetStatement) else target.predicate
+            stages = [self.test("where", part, {0: self.event}) for part in x.conjuncts(condition)]
+            self.acted = all(stage.passed is True for stage in stages)
+            yield from stages
+
+    def _merge(self, target: nodes.MergeStatement) -> Iterator[ProbeStep]:
+        fits = list(self.rows)
+        if target.predicate is not None:
+            some = fits[-MAX_ROWS_TRIED:]
+            said = [
+                evaluate(self._runtime, target.predicate, {0: row, 1: self.event}, calls=self.calls) for row in some
+            ]
+            unknown = next((each for each in said if isinstance(each, UnknownValue)), None)
+            if unknown is not None:
+                yield ProbeStep("join", None, self.text(target.predicate), note=unknown.reason)
+                return
+            fits = [row for row, each in zip(some, said, strict=True) if each is True]
+            note = f"true of {len(fits):,} of {len(some):,} rows of `{target.target.name}`"
+            goes_on = bool(fits) or any(branch.matched is not True for branch in target.branches)
+            yield ProbeStep("join", goes_on, self.text(target.predicate), note=note)
+        elif not fits and all(branch.matched is True for branch in target.branches):
+            yield ProbeStep("join", False, target.target.name, note="it holds no rows")
+        yield from self._branches(target, fits)
+
+    def _branches(self, target: nodes.MergeStatement, fits: Sequence[Row]) -> Iterator[ProbeStep]:
+        """The first branch whose condition holds acts; where none does, why the first does not."""
+        events = {0: fits[-1] if fits else {}, 1: self.event, 2: fits[-1] if fits else {}}
+        of_kind = [each for each in target.branches if each.matched is None or each.matched == bool(fits)]
+        tried: list[ProbeStep] = []
+        for branch in of_kind:
+            parts = x.conjuncts(branch.condition)
+            parts += [p for action in branch.actions if len(branch.actions) == 1 for p in x.conjuncts(action.predicate)]
+            stages = [self.test("when", part, events) for part in parts]
+            failed = next((stage for stage in stages if stage.passed is not True), None)
+            if failed is None:
+                self.acted = True
+                kinds = ", ".join(action.kind for action in branch.actions)
+                yield from stages or (ProbeStep("when", True, kinds),)
+                return
+            tried.append(failed)
+        if tried:
+            yield tried[0]
+        else:
+            found = "a row that matches" if fits else "an event that matches no row"
+            yield ProbeStep("when", False, "", note=f"there is no branch for {found}")
+
+    def _split(self, target: nodes.SplitStatement) -> Iterator[ProbeStep]:
+        tried: list[ProbeStep] = []
+        for branch in target.branches:
+            into = f"insert into {branch.insert.target}"
+            if branch.contained:
+                yield ProbeStep("insert", None, into, note="it is for each of the events within")
+                continue
+            stages = [self.test("insert", part, {0: self.event}) for part in x.conjuncts(branch.predicate)]
+            failed = next((stage for stage in stages if stage.passed is not True), None)
+            if failed is None:
+                self.acted = True
+                yield ProbeStep("insert", True, into, tuple(value for stage in stages for value in stage.values))
+                if not target.output_all:
+                    return
+            else:
+                tried.append(failed)
+        if not self.acted:
+            yield from tried[:1]
+
+    def _cycle(self, target: nodes.CycleStatement) -> Iterator[ProbeStep]:
+        held: Any = self._runtime.statement(target.name).state[1]
+        known = self._runtime.catalog
+        of = self.run.sent[id(self.event)].type_name if id(self.event) in self.run.sent else ""
+        for number, (partition, rows) in enumerate(zip(target.partitions, self.run.cycled(), strict=True)):
+            if not known.is_a(of, partition.source.event_type):
+                continue
+            own = {name: self.event.get(name) for name in partition.columns}
+            waits = any(_agree(own, values) for _, _, values in held.waiting[number])
+            there = any(_agree(own, row) for row in rows)
+            self.kept = self.kept or waits or there
+            text = self.text(partition.source) or partition.source.event_type
+            if waits:
+                note = f"it waits for a cycle: {held.weight:g} of the weight of one has come"
+                yield ProbeStep("cycle", False, text, note=note)
+            else:
+                note = f"{len(rows):,} held" if there else f"the window does not take it: {len(rows):,} held"
+                yield ProbeStep("window", there, text, note=note)
+        if not self.run.told.delivered:
+            yield ProbeStep("select", False, "the select-clause", note="the cycle made no row")
+
+
+def _agree(event: Row, row: Row) -> bool:
+    """Whether a row, which has only the columns that are read, is of an event."""
+    return all(name not in row or row[name] == value for name, value in event.items())

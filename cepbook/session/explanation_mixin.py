@@ -1,0 +1,139 @@
+"""Questions why: of a row that was delivered, of an event that was not (`session.why.fired`, `session.why.fallen`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, overload
+
+from cepbook.argument_checks import short_repr
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import UsageError
+from cepbook.session.core.workbench_core import WorkbenchCore
+from cepbook.session.explain.explanations import EventExplanation, RowExplanation
+from cepbook.session.explain.why import explain_row, find_row
+from cepbook.session.explain.why_not import hypothetical_event, known_events, statements_reading, why_not
+from cepbook.session.history.event_log import LogEntry
+from cepbook.session.history.rerun_provenance import DeliveredRow
+from cepbook.session.inspect.time_columns import TimeColumns
+from cepbook.session.io.event_validation import find_type
+from cepbook.session.io.time_conversion import TimeLike
+
+EventChoice = int | str | Mapping[str, Any]
+
+
+class ExplanationMixin(WorkbenchCore):
+    """The part of a workbench that explains. It changes nothing, and calls Python functions only on request."""
+
+    @overload
+    def why(
+        self, name: str, event: None = None, *, row: int | None = None, at: TimeLike | None = None, calls: bool = False
+    ) -> RowExplanation: ...
+    @overload
+    def why(
+        self,
+        name: str | None,
+        event: EventChoice,
+        *,
+        type: str | None = None,
+        at: TimeLike | None = None,
+        calls: bool = False,
+    ) -> EventExplanation: ...
+    def why(
+        self,
+        name: str | None = None,
+        event: Any = None,
+        *,
+        type: str | None = None,
+        row: int | None = None,
+        at: TimeLike | None = None,
+        calls: bool = False,
+    ) -> RowExplanation | EventExplanation:
+        """Why statement `name` delivered a row; or what became of an `event` there, and without a name everywhere.
+
+        The row is the last one, the last until the time `at`, or `row` of `changes` (negative from the end): what set
+        it off, its partition and group, the events that made it, what windows held. The event is a number (1 is the
+        first of the types that are read, -1 the last), the name of a type (its last event), or a dict of properties of
+        an event that would come now: which filter, context, window, where, join, pattern, having or output it did not
+        pass, with the values. `type` is needed with a dict where a statement reads several types.
+
+        Statements run again aside over the latest events; `calls` says that Python functions may be called for that.
+        Raises UsageError for unknown names and for what is not there, EventError for a dict that is no such event.
+        """
+        with self._lock:
+            runtime = self._stage.runtime
+            until = None if at is None else self._moment(at)
+            if name is not None:
+                runtime.statement(name)
+            if event is None:
+                if name is None:
+                    raise UsageError("why of which statement, or of which event?")
+                place = find_row(
+                    self._stage.feed(name), name, tuple(runtime.statement(name).output_type.properties), row, until
+                )
+                return self._fired(name, place, calls=calls)
+            if row is not None:
+                raise UsageError("give a row or an event, not both")
+            log_entry, supposed = self._wanted(runtime, name, event, type, until)
+            names = statements_reading(runtime, log_entry.type_name or "") if name is None else [name]
+            if name is not None and name not in statements_reading(runtime, log_entry.type_name or ""):
+                raise UsageError(f"`{name}` does not read events of type `{log_entry.type_name}`")
+            return why_not(runtime, self._stage.arrivals, names, log_entry, supposed=supposed, calls=calls)
+
+    def _fired(self, name: str, place: DeliveredRow, *, calls: bool = False) -> RowExplanation:
+        runtime, record = self._stage.runtime, self._stage.arrivals
+        found, times = explain_row(runtime, record, self._replay, name, place, calls=calls), TimeColumns(runtime)
+        return replace(found, times=tuple(times.of_all(name)), row_times=tuple(times.of_statement(name)))
+
+    def why_row(self, name: str, delivery: int, behind: int, *, insert: bool) -> RowExplanation:
+        """As `why` of a row, by its delivery: `behind` it so many insert, or remove, rows of that follow."""
+        with self._lock:
+            columns = tuple(self._stage.runtime.statement(name).output_type.properties)
+            found = self._stage.feed(name).columns(delivery)
+            same = [i for i, n in enumerate(found.numbers) if n == delivery and found.inserts[i] == insert]
+            if not 0 <= behind < len(same):
+                raise UsageError(f"the feed of `{name}` has this row no more")
+            place = len(same) - 1 - behind
+            index = same[place]
+            row = {each: found.column(each)[index] for each in columns}
+            return self._fired(name, DeliveredRow(delivery, found.times[index], insert, place, row))
+
+    def _wanted(
+        self, runtime: Runtime, name: str | None, event: Any, type_name: str | None, until: int | None
+    ) -> tuple[LogEntry, bool]:
+        """The event that is meant, and whether it is only supposed."""
+        types = runtime.catalog.event_types
+        if type_name is not None:
+            find_type(type_name, types)
+        if not isinstance(event, int | str):
+            chosen = type_name or _only_type(runtime, name)
+            return hypothetical_event(chosen, self._entry(chosen)[0](event), runtime.now), True
+        statements = runtime.statements.values() if name is None else (runtime.statement(name),)
+        if isinstance(event, str):
+            find_type(event, types)
+            wanted = [event]
+        else:
+            wanted = [each for each in types if any(s.reads(each) for s in statements)] if name else list(types)
+        record = self._stage.arrivals
+        known = [e for e in known_events(record, runtime, wanted) if until is None or e.time <= until]
+        number = -1 if isinstance(event, str) else event
+        if number > 0:  # the first is 1, also when it is not known any more
+            number -= 1 + sum(record.counts[each] for each in wanted) - len(known) if until is None else 1
+            if number < 0:
+                raise UsageError(f"event {short_repr(event)} is not known any more: the latest {len(known)} are")
+        elif number == 0:
+            raise UsageError("events are counted from 1, or from the end: -1 is the last")
+        if not -len(known) <= number < len(known):
+            which = f"of type `{event}`" if isinstance(event, str) else f"number {short_repr(event)}"
+            raise UsageError(f"there is no event {which}: {len(known)} came")
+        return known[number], False
+
+
+def _only_type(runtime: Runtime, name: str | None) -> str:
+    """The one type that a statement reads."""
+    if name is None:
+        raise UsageError("an event that is handed in needs its type: why(None, {...}, type=...)")
+    types = runtime.statement(name).steps.event_types
+    if len(types) != 1:
+        raise UsageError(f"`{name}` reads events of {', '.join(types) or 'no type'}: say which by type=")
+    return types[0]

@@ -1,0 +1,255 @@
+"""Fire-and-forget queries: over named windows and tables, or over the rows that statements hold now, answered once.
+
+The engine answers what is asked of named windows and tables; inserts, updates and deletes change them. Beside that each
+deployed statement is a table: the rows of its iterator, with its output columns. Such a query is a normal select
+without windows; it runs in a runtime of its own, over these rows, and leaves the running statements alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Set
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Protocol
+
+import pandas as pd
+
+from cepbook.engine.contexts import selectors as engine
+from cepbook.engine.deploy.compiler import binder_options
+from cepbook.engine.deploy.fire_and_forget import FireAndForgetQuery
+from cepbook.engine.deploy.naming import known_names_hint
+from cepbook.engine.runtime import Config, Runtime
+from cepbook.errors import UsageError, hint_line
+from cepbook.lang.bind import bind
+from cepbook.lang.bind.substitution import parameter_uses, substitute
+from cepbook.lang.plan.catalog import EventType, FunctionType
+from cepbook.lang.rewrite import rewrite
+from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.reader import parser as dialect
+from cepbook.lang.syntax.source_text import settings_of
+from cepbook.lang.types import Type
+from cepbook.session.history.event_log import ManualAction
+from cepbook.session.inspect.partition_selectors import Selector, engine_selector, selected_rows
+from cepbook.session.io.event_validation import EventTypes
+from cepbook.session.io.parameter_values import ParameterValues, with_parameters
+from cepbook.session.io.result_frames import rows_frame
+
+Functions = Mapping[str, tuple[Callable[..., Any], FunctionType]]
+
+
+class _Ask(Protocol):
+    def __call__(
+        self, epl: str | PreparedQuery, selector: Selector | None = None, *, parameters: ParameterValues | None = None
+    ) -> pd.DataFrame: ...
+
+
+_parsed = lru_cache(maxsize=64)(dialect.parse_epl)
+
+
+class PreparedQuery:
+    """A query that was read once: `run` answers it, as often as one likes, with other values for its parameters.
+
+    `Workbench.prepare` makes it. `parameters` are the names of its parameters, and the numbers from 1 of those without
+    a name, in the order of the text.
+    """
+
+    def __init__(self, epl: str, answer: _Ask) -> None:
+        self.epl = epl
+        self.parameters = tuple(dict.fromkeys(key for _, key in parameter_uses(_parsed(epl))))
+        self._asked: tuple[Runtime, FireAndForgetQuery] | None = None  # of stores: the query as the engine has read it
+        self._answer = answer
+
+    def within(self, runtime: Runtime) -> FireAndForgetQuery:
+        """The query as an engine has read it."""
+        if self._asked is None or self._asked[0] is not runtime:
+            self._asked = runtime, FireAndForgetQuery(runtime, self.epl)
+        return self._asked[1]
+
+    def run(self, *values: Any, selector: Selector | None = None, **named: Any) -> pd.DataFrame:
+        """The rows that answer the query now, with values for its parameters: by number, by name, or both.
+
+        One dict or list stands for all values. `selector` tells which partitions of the context it reads. Raises
+        UsageError for values of which the query has no parameter, else as `Workbench.query` does.
+        """
+        if len(values) == 1 and not named and isinstance(values[0], Mapping):
+            return self._answer(self, selector, parameters=self._known(values[0]))
+        if len(values) == 1 and isinstance(values[0], list | tuple) and len(self.parameters) != 1:
+            values = tuple(values[0])
+        by_number = {str(number): value for number, value in enumerate(values, 1)}
+        unnamed = [key for key in self.parameters if key.isdecimal()]
+        if len(values) > len(unnamed):
+            takes = "no values by number" if not unnamed else f"{len(unnamed)} value{'s' * (len(unnamed) > 1)}"
+            names = [key for key in self.parameters if not key.isdecimal()]
+            hint = f"\n  hint: give it by name: run({names[0]}=…)" if names else ""
+            raise UsageError(f"the query takes {takes}, found {len(values)}{hint}")
+        return self._answer(self, selector, parameters=self._known({**by_number, **named}))
+
+    def _known(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name in given:
+            if str(name) not in self.parameters:
+                raise UsageError(f"the query has no parameter `{name}`{hint_line(str(name), self.parameters)}")
+        return {str(name): value for name, value in given.items()}
+
+    def __repr__(self) -> str:
+        shown = ", ".join(key if key.isdecimal() else f":{key}" for key in self.parameters)
+        return f"Prepared({self.epl!r}{f', parameters {shown}' if shown else ''})"
+
+
+def run_query(
+    asked: str | PreparedQuery,
+    runtime: Runtime,
+    config: Config,
+    functions: Functions,
+    selector: Selector | None = None,
+    parameters: ParameterValues | None = None,
+    *,
+    acted: Callable[[ManualAction, Set[str]], object],
+) -> pd.DataFrame:
+    """The rows of a query over the stores or the statements of `runtime`, of the partitions that `selector` names.
+
+    `acted` is called before a store is changed, with what does the same to another runtime, and the stores concerned.
+    Raises ParseError and BindError as for any EPL, UsageError when the text is no query of stores and no plain select
+    over statements.
+    """
+    if not isinstance(asked, str | PreparedQuery):
+        raise UsageError(f"a query is EPL text, or what `prepare` gives, not {type(asked).__name__}")
+    text = asked.epl if isinstance(asked, PreparedQuery) else asked
+    epl = with_parameters(text, parameters, config.second, _parsed)
+    values = settings_of(epl).get("parameters")
+    context, stores = _stores(epl, runtime)
+    if stores is not None:
+        read = asked.within(runtime) if isinstance(asked, PreparedQuery) else FireAndForgetQuery(runtime, epl)
+
+        def again(other: Runtime) -> object:
+            return FireAndForgetQuery(other, epl).ask(values, _of_context(context, stores or (), other, selector), int)
+
+        answer = read.ask(values, _of_context(context, stores, runtime, selector), lambda: acted(again, stores))
+        return rows_frame(answer.rows, answer.properties)
+    select = _select(epl, values)
+    names = _tables(select, runtime)
+    scratch = Runtime(config, start=runtime.now)
+    for name, (fn, returns) in functions.items():
+        scratch.register_function(name, fn, returns=returns)
+    for name, cell in runtime.variables.items():
+        if cell.partitioned:
+            continue
+        scratch.define_variable(name, cell.type, cell.value, constant=runtime.catalog.variables[name].constant)
+    types = [replace(runtime.statement(name).output_type, name=name, supertypes=()) for name in names]
+    for needed in _nested(types, runtime.catalog.event_types):
+        scratch.define(needed)
+    for of in types:
+        scratch.define(replace(of, time_property=None, end_time_property=None))
+    options = binder_options(config)
+    deployment = scratch.deploy(rewrite(bind(ast.Module((select,)), scratch.catalog, epl, options=options)))
+    for name in names:
+        send = scratch.sender(name)
+        for row in selected_rows(runtime, name, selector):
+            send(row)
+    (statement,) = deployment.statements
+    return rows_frame(scratch.iterate(statement.name), statement.output_type.properties)
+
+
+def queried_statements(epl: str, runtime: Runtime) -> tuple[str, ...]:
+    """The statements that a query reads, none where it is about stores. Raises as `query` does."""
+    return () if _stores(epl, runtime)[1] is not None else _tables(_select(epl, None), runtime)
+
+
+def _of_context(
+    named: str | None, stores: Container[str], runtime: Runtime, selector: Selector | None
+) -> engine.Selector | None:
+    """The engine's selector, of the context `named` in the query, or that of its stores.
+
+    Errors: UsageError without a context, and as `engine_selector`.
+    """
+    if selector is None:
+        return None
+    own = (s.type.context for name, s in runtime.stores.items() if name in stores and s.type.context)
+    context = named if named in runtime.contexts else next(own, None)
+    if context is None:
+        raise UsageError("the query reads nothing that has a context, its partitions cannot be selected")
+    return engine_selector(runtime, context, selector)
+
+
+def _stores(epl: str, runtime: Runtime) -> tuple[str | None, Set[str] | None]:
+    """The context that a query names, and the named windows and tables that it reads or changes.
+
+    None in place of these: it is one over statements.
+    """
+    statements = _parsed(epl).statements
+    only = statements[0] if len(statements) == 1 else None
+    if isinstance(only, (ast.FafInsert, ast.FafUpdate, ast.FafDelete)):
+        return only.context, {only.target}
+    if not isinstance(only, ast.Select):
+        return None, None
+    found = {s.stream.type_name for s in only.sources if isinstance(s.stream, ast.FilterStream)}
+    if only.insert_into is not None:
+        found.add(only.insert_into.target)
+    return only.context, found & runtime.stores.keys() or None
+
+
+def _tables(select: ast.Select, runtime: Runtime) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_table(source, runtime) for source in select.sources))
+
+
+def _select(epl: str, values: Mapping[str, Any] | None) -> ast.Select:
+    """The one select of a query over statements; without `values` its parameters stay."""
+    tree = _parsed(epl)
+    statements = (tree if values is None else substitute(tree, values, epl)).statements
+    if len(statements) != 1 or not isinstance(statements[0], ast.Select):
+        hint = "statements that stay are deployed: Workbench.run, %%epl"
+        raise UsageError(f"a query is one select, insert, update or delete\n  hint: {hint}")
+    select = statements[0]
+    for given, what in (
+        (select.insert_into, "insert into"),
+        (select.output, "an output clause"),
+        (select.context, "a context"),
+        (select.selector not in (None, "istream"), "a stream selector"),
+        (select.match_recognize, "match_recognize"),
+    ):
+        if given:
+            raise UsageError(f"a query runs once and cannot have {what}")
+    if not select.sources:
+        raise UsageError("a query needs a from-clause that names a statement")
+    return replace(select, selector=None, sources=tuple(_kept(source) for source in select.sources))
+
+
+def _kept(source: ast.StreamSource) -> ast.StreamSource:
+    if not isinstance(source.stream, ast.FilterStream):
+        raise UsageError("a query reads statements, not patterns")
+    if source.windows:
+        raise UsageError(
+            f"a query reads the rows that `{source.stream.type_name}` holds now and cannot have a window\n"
+            "  hint: give the statement the window"
+        )
+    return replace(source, windows=(ast.Window("keepall", ()),))
+
+
+def _table(source: ast.StreamSource, runtime: Runtime) -> str:
+    assert isinstance(source.stream, ast.FilterStream)  # _kept has refused the rest
+    name = source.stream.type_name
+    if name not in runtime.statements and name in runtime.catalog.event_types:
+        raise UsageError(f"`{name}` is an event type, and events are not kept; query a statement that has a window")
+    if name not in runtime.statements:
+        known = list(dict.fromkeys((*runtime.stores, *runtime.statements)))
+        hint = hint_line(name, known) or known_names_hint("name", known)
+        raise UsageError(f"there is no named window, table or statement `{name}`{hint}")
+    return runtime.statement(name).name
+
+
+def _nested(types: list[EventType], known: EventTypes) -> list[EventType]:
+    """Event types that properties of `types` refer to, deepest first."""
+    found: dict[str, EventType] = {}
+
+    def visit(of: Type) -> None:
+        if of.of is not None:
+            visit(of.of)
+        elif of.event is not None and of.event in known and of.event not in found:
+            for inner in known[of.event].properties.values():
+                visit(inner)
+            found[of.event] = known[of.event]
+
+    for one in types:
+        for of in one.properties.values():
+            visit(of)
+    own = {one.name for one in types}
+    return [one for name, one in found.items() if name not in own]

@@ -1,0 +1,76 @@
+"""Provenance: which matches of a pattern made a delivery, kept while somebody looks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from cepbook.engine.delivery.delta import Record, Row
+from cepbook.engine.runtime import RunningStatement
+from cepbook.feeds import Feed
+
+KEPT = 2_000  # deliveries
+MOST = 50  # matches of one delivery
+
+Match = Mapping[str, Any]  # events by tag; of a repeated tag a list
+
+
+class DeliveryMatches(NamedTuple):
+    """The matches behind a delivery: the first `MOST` of `total`."""
+
+    matches: tuple[Match, ...]
+    total: int
+
+
+class MatchRecord:
+    """The matches of a pattern statement, by number of the delivery in its feed; from `begin` on, until `end`.
+
+    A sink of the statement beside its feed. A delivery is said to be made by all matches since the one before, which
+    is so unless windows or output clauses hold rows back.
+    """
+
+    def __init__(self, statement: RunningStatement, feed: Feed) -> None:
+        self._statement = statement
+        self._next = feed.deliveries
+        self._pending: list[Match] = []
+        self._total = 0
+        self._kept: deque[tuple[int, DeliveryMatches]] = deque(maxlen=KEPT)
+
+    def is_of(self, statement: RunningStatement) -> bool:
+        """Whether it records this statement, and not one of its name that was there before."""
+        return self._statement is statement
+
+    def begin(self) -> None:
+        """From now on matches are kept."""
+        self._statement.add_match_listener(self._on_match)
+        self._statement.add_sink(self)
+
+    def end(self) -> None:
+        """Nothing is kept any more, and the statement runs as if nobody had looked."""
+        self._statement.remove_match_listener(self._on_match)
+        self._statement.remove_sink(self)
+
+    def of(self, number: int) -> DeliveryMatches | None:
+        """The matches behind delivery `number`; None when they are not known."""
+        return next((made for kept, made in reversed(self._kept) if kept == number), None)
+
+    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
+        """The layout of the statement says it all."""
+
+    def one(self, record: Record) -> None:
+        """A delivery."""
+        self._kept.append((self._next, DeliveryMatches(tuple(self._pending), self._total)))
+        self._next += 1
+        self._pending, self._total = [], 0
+
+    def extend(self, flat: list[Any]) -> None:
+        """The records of deliveries."""
+        for record in self._statement.outlet.layout.records(flat):
+            if not record[0] % 2:  # begins a delivery
+                self.one(record)
+
+    def _on_match(self, match: Match) -> None:
+        self._total += 1
+        if len(self._pending) < MOST:
+            self._pending.append(match)

@@ -1,0 +1,100 @@
+"""What a workbench holds, at a glance: items of each kind with one figure, at a cost that does not grow with the state.
+
+`items` change when something is deployed, dropped or declared; figures with every event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, time
+from typing import TYPE_CHECKING, Any, Literal
+
+from cepbook.display import format_count
+from cepbook.errors import UsageError
+from cepbook.lang.plan import nodes
+from cepbook.lang.types import Type
+from cepbook.session.core.run_results import statement_kind
+from cepbook.session.io.event_validation import ISO_PARSERS, iso_example
+
+if TYPE_CHECKING:
+    from cepbook.session.workbench import Workbench
+
+Section = Literal["statements", "types", "contexts", "stores", "variables", "errors"]
+SECTIONS: tuple[Section, ...] = ("statements", "types", "contexts", "stores", "variables", "errors")
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewItem:
+    """One thing by its name, what it is in a word or two, and its figure."""
+
+    section: Section
+    name: str
+    kind: str
+    figure: str
+
+
+def overview_items(workbench: Workbench) -> Iterator[OverviewItem]:
+    """Statements (rows delivered), event types (events), contexts (partitions), stores (rows), variables (values) and
+    errors (how often), in this order."""
+    runtime = workbench.runtime
+    owners = {store.owner.name for store in runtime.stores.values()}
+    for name, statement in runtime.statements.items():
+        if name not in owners and not isinstance(statement.plan, nodes.CreateVariableStatement):
+            feed = workbench.feed(name)
+            yield OverviewItem(
+                "statements", name, statement_kind(statement), f"{feed.total_insert + feed.total_remove:,}"
+            )
+    counts = workbench.event_counts()
+    for name, event_type in runtime.catalog.event_types.items():
+        if name not in runtime.stores:
+            properties = format_count(len(event_type.shown), "property", "properties")
+            yield OverviewItem("types", name, properties, f"{counts.get(name, 0):,}")
+    for name, context in runtime.catalog.contexts.items():
+        running = runtime.contexts.get(name)
+        yield OverviewItem("contexts", name, context.kind, f"{0 if running is None else len(running.partitions):,}")
+    for name, store in runtime.stores.items():
+        held = sum(state["retained"] for state in runtime.state(store.owner.name, partials=0))
+        yield OverviewItem("stores", name, "named window" if store.type.kind == "window" else "table", f"{held:,}")
+    for name, variable in runtime.catalog.variables.items():
+        kind = f"{'constant ' * variable.constant}{variable.type}"
+        yield OverviewItem(
+            "variables", name, kind, "" if variable.context is not None else field_text(workbench.get(name))
+        )
+    for name, count in Counter(workbench.failures).items():
+        yield OverviewItem("errors", name, "", f"{count:,}")
+
+
+def field_text(value: object) -> str:
+    """A value as people write it in a field: ``null``, ``true``, ``4.5``, a text as it is, ``[1, 2]``."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, date | time):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def parse_field_value(text: str, of: Type) -> Any:
+    """What somebody wrote into a field for a value of type `of`; texts are as they stand, ``null`` is null.
+
+    Errors: UsageError for what is no such value.
+    """
+    if text.strip() == "null":
+        return None
+    if of.of is None and of.name in ("string", "char"):
+        return text
+    read = json.loads if of.of is not None else ISO_PARSERS.get(of.name, json.loads)
+    try:
+        return read(text.strip())
+    except (ValueError, RecursionError):
+        raise UsageError(f"`{text}` is no value of type {of}{_hint(of)}") from None
+
+
+def _hint(of: Type) -> str:
+    if of.of is not None:
+        return ': write an array, as in `["a", "b"]`' if of.of.name == "string" else ": write an array, as in `[1, 2]`"
+    if of.name in ISO_PARSERS:
+        return f": write it as in `{iso_example(of.name)}`"
+    return {"boolean": ": write `true` or `false`"}.get(of.name, "")

@@ -1,0 +1,108 @@
+"""Which context partitions are meant: `ById`, `ByKey`, `ByHash`, `ByCategory`, `ByProperties`, `Nested`, and what plain
+Python values stand for: an id or several ids, a dict of property values, a function of the properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, SupportsInt, TypeGuard
+
+from cepbook.argument_checks import describe_value
+from cepbook.engine.contexts import selectors as engine
+from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested, select_partitions
+from cepbook.engine.delivery.delta import Row
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import UsageError, exception_text, hint_line
+from cepbook.session.inspect.partition_table import flat_types, partition_properties
+
+__all__ = [
+    "ByCategory",
+    "ByHash",
+    "ById",
+    "ByKey",
+    "ByProperties",
+    "Nested",
+    "Selector",
+    "selected_rows",
+    "selected_ids",
+]
+
+Selector = engine.Selector | int | Collection[int] | Mapping[str, Any] | Callable[[Mapping[str, Any]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class _ByValues(engine.Selector):
+    """Partitions with these values of properties, which are named as in the table of partitions."""
+
+    values: Mapping[str, Any]
+
+    def chooses(self, partition: engine.PartitionIdentity) -> bool:
+        found = {"id": partition.id, **partition_properties(partition)}
+        return all(name in found and found[name] == value for name, value in self.values.items())
+
+
+def selected_rows(runtime: Runtime, statement: str, selector: Selector | None) -> list[Row]:
+    """The rows of a statement's iterator, of the partitions that `selector` means (None: of all), by id.
+
+    Errors: UsageError when the statement has no context, and as `engine_selector`.
+    """
+    if selector is None:
+        return runtime.iterate(statement)
+    context = runtime.statement(statement).steps.context
+    meant = (
+        ById() if context is None else engine_selector(runtime, context, selector)
+    )  # without a context it is refused
+    return [row for _, rows in runtime.iterate_partitions(statement, meant) for row in rows]
+
+
+def selected_ids(runtime: Runtime, context: str, selector: Selector) -> Set[int]:
+    """The ids of the partitions that `selector` means. Errors: as `engine_selector`."""
+    return select_partitions(engine_selector(runtime, context, selector), runtime.context(context))
+
+
+def engine_selector(runtime: Runtime, context: str, selector: Selector) -> engine.Selector:
+    """The engine's selector. Errors: UsageError for an unknown property, and for what is no selector."""
+    if isinstance(selector, engine.Selector):
+        return selector
+    if _is_id(selector):
+        return ById(int(selector))
+    if isinstance(selector, Mapping):
+        return _by_values(runtime, context, selector)
+    if callable(selector):
+        return ByProperties(_asking(selector))
+    if isinstance(selector, Collection) and not isinstance(selector, str):
+        ids = list(selector)
+        if all(map(_is_id, ids)):
+            return ById(*map(int, ids))
+    raise UsageError(
+        f"{describe_value(selector)} selects no context partitions\n"
+        "  hint: give ids, a dict of property values, a function of the properties, or ByKey, ByCategory, Nested …"
+    )
+
+
+def _asking(fn: Callable[[Mapping[str, Any]], object]) -> Callable[[Mapping[str, Any]], object]:
+    """The user's function, whose failure is told as the selector's."""
+
+    def asked(properties: Mapping[str, Any]) -> object:
+        try:
+            return fn(properties)
+        except Exception as error:
+            raise UsageError(f"the selector {describe_value(fn)} failed: {exception_text(error)}") from error
+
+    return asked
+
+
+def _is_id(value: object) -> TypeGuard[SupportsInt]:
+    """Whether it is a whole number, maybe one out of a table."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _by_values(runtime: Runtime, context: str, values: Mapping[str, Any]) -> engine.Selector:
+    runtime.context(context)  # says which contexts there are
+    known = ["id", "name", *flat_types(runtime.catalog.contexts[context])]
+    for name in values:
+        if name not in known:
+            raise UsageError(f"partitions of context `{context}` have no property `{name}`{hint_line(name, known)}")
+    return _ByValues({name: value for name, value in values.items() if name != "name" or value != context})

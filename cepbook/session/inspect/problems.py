@@ -1,0 +1,56 @@
+"""What is wrong with EPL that is not run: nothing is compiled, deployed or kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cepbook.dialects.registry import declared_names
+from cepbook.engine.deploy.compiler import bind_text
+from cepbook.engine.deploy.deployments import catalog_without, dependants
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import CompileError, Diagnostic, UsageError, rejecting_deep_nesting
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.syntax.source_text import EPL
+from cepbook.session.core.cell_deployments import CellDeployment, replaced_deployment
+from cepbook.session.io.parameter_values import with_dialect_settings
+
+_UNKNOWN_TYPE = "unknown-type"
+
+
+def find_problems(
+    runtime: Runtime,
+    owned: Mapping[str, CellDeployment],
+    epl: str,
+    cell: str | None,
+    dialect: str,
+    settings: Mapping[str, Any],
+    alone: bool,
+) -> tuple[Diagnostic, ...]:
+    """`Workbench.problems`, in text order. A problem of the text as a whole has no place (`NO_SPAN`)."""
+    try:
+        with rejecting_deep_nesting():
+            if dialect != EPL or settings:
+                epl = with_dialect_settings(epl, dialect, settings, runtime.config.second)
+            if alone:
+                bind_text(epl, Catalog(functions=dict(runtime.catalog.functions)), runtime.config, ())
+            else:
+                _bind_in_place(runtime, owned, epl, cell)
+    except CompileError as error:
+        # types may be made from the files that a module will run over: without them only the syntax tells
+        known = not alone or all(each.code != _UNKNOWN_TYPE for each in error.diagnostics)
+        return error.diagnostics if known else ()
+    except UsageError as error:
+        message, _, hint = str(error).partition("\n  hint: ")
+        return (Diagnostic("usage", message, hint=hint or None),)
+    return ()
+
+
+def _bind_in_place(runtime: Runtime, owned: Mapping[str, CellDeployment], epl: str, cell: str | None) -> None:
+    """Bind against the catalogue as it would be without what the cell deployed before, and all that depends on it."""
+    target = replaced_deployment(declared_names(epl), epl, cell, owned)
+    gone = [] if target is None else [runtime.deployments[target]]
+    gone += dependants(runtime.deployments, gone)
+    ids = {deployment.id for deployment in gone}
+    kept = {name for name, each in runtime.statements.items() if each.deployment_id not in ids}
+    bind_text(epl, catalog_without(runtime.catalog, gone), runtime.config, kept)

@@ -1,0 +1,133 @@
+"""Named windows and tables, as people look at them: what they hold, their keys and their indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from cepbook.engine.relations.relation import CompositeIndex, HashIndex, SortedIndex
+from cepbook.engine.relations.store import Store
+from cepbook.engine.runtime import Runtime
+from cepbook.lang.plan.expressions import TableRead
+from cepbook.lang.plan.references import expressions_in
+from cepbook.lang.types import LONG, STRING
+from cepbook.session.core.run_results import columns_text
+from cepbook.session.io.result_frames import rows_frame
+
+STORE_KINDS = {"window": "named window", "table": "table"}
+_KINDS = {HashIndex: "hash", SortedIndex: "sorted", CompositeIndex: "composite"}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSize:
+    """An index of a store: of `kind` hash, sorted or composite, over `columns`; `keys` is the number of its keys.
+
+    `declared` are the names of ``create index`` that it is for; others are made for the statements that read by it.
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    keys: int
+    declared: tuple[str, ...] = ()
+    unique: bool = False
+
+    def __str__(self) -> str:
+        names = f"{', '.join(self.declared)} " if self.declared else ""
+        counted = f"{self.keys} key{'' if self.keys == 1 else 's'}"
+        return f"{names}{'unique ' if self.unique else ''}{self.kind}({', '.join(self.columns)}): {counted}"
+
+
+def stores_frame(runtime: Runtime) -> pd.DataFrame:
+    """All named windows and tables in order of deployment.
+
+    Columns: name, kind, context, keys (of a table), indexes (one line each), rows (of all context partitions),
+    partitions (live ones, with a context), columns.
+    """
+    lines = []
+    for store in runtime.stores.values():
+        states = [state for _, state in store.owner.states()]
+        lines.append(
+            {
+                "name": store.name,
+                "kind": STORE_KINDS[store.type.kind],
+                "context": store.type.context,
+                "keys": ", ".join(store.type.keys) or None,
+                "indexes": "\n".join(map(str, index_sizes(runtime, store))) or None,
+                "rows": sum(len(store.contents(state)) for state in states),
+                "partitions": len(states) if store.type.context is not None else None,
+                "columns": columns_text(runtime.catalog.event_types[store.name].properties),
+            }
+        )
+    texts = ("name", "kind", "context", "keys", "indexes")
+    properties = {**dict.fromkeys(texts, STRING), "rows": LONG, "partitions": LONG, "columns": STRING}
+    return rows_frame(lines, properties)
+
+
+def index_sizes(runtime: Runtime, store: Store) -> list[IndexSize]:
+    """The indexes that a store has now: that of its keys, declared ones, and those that statements made."""
+    sizes: dict[tuple[str, tuple[str, ...]], int] = {}
+    for _, state in store.owner.states():
+        for kind, columns, keys in _held(store, state):
+            sizes[kind, columns] = sizes.get((kind, columns), 0) + keys
+    found = []
+    declared = [each for each in runtime.catalog.indexes.values() if each.store == store.name]
+    if store.type.kind == "table" and store.type.keys:
+        rows = sum(len(store.contents(state)) for _, state in store.owner.states())
+        found.append(IndexSize("hash", store.type.keys, rows, ("primary key",), True))
+    for each in declared:
+        columns = tuple(name for name, _ in each.columns)
+        kind = "hash" if each.unique or all(how == "hash" for _, how in each.columns) else "sorted"
+        found.append(IndexSize(kind, columns, sizes.pop((kind, columns), 0), (each.name,), each.unique))
+    return found + [IndexSize(kind, columns, keys) for (kind, columns), keys in sizes.items()]
+
+
+def _held(store: Store, state: Any) -> Iterator[tuple[str, tuple[str, ...], int]]:
+    """The indexes behind the contents in one state: kind, columns, number of keys."""
+    for index in () if state[2] is None else state[2].indexes:
+        columns = tuple(getattr(index.key, "columns", ())) or ("an expression",)
+        yield _KINDS[type(index)], columns, len(index.table)
+
+
+def describe_store(runtime: Runtime, store: Store) -> str:
+    """What a named window or table is and holds, for ``%epl show NAME``."""
+    states = store.owner.states()
+    rows = sum(len(store.contents(state)) for _, state in states)
+    head = (
+        f"{STORE_KINDS[store.type.kind]} "
+        f"{store.name}({columns_text(runtime.catalog.event_types[store.name].properties)})"
+    )
+    lines = [head]
+    if store.type.context is not None:
+        lines.append(f"  in context {store.type.context}: {len(states)} partition{'' if len(states) == 1 else 's'}")
+    lines.append(f"  holds {rows} row{'' if rows == 1 else 's'}")
+    lines += [f"  index {index}" for index in index_sizes(runtime, store)]
+    lines += [f"  {what} by {', '.join(names)}" for what, names in store_users(runtime, store).items() if names]
+    return "\n".join(lines)
+
+
+def store_users(runtime: Runtime, store: Store) -> dict[str, list[str]]:
+    """The statements that fill, change and read a store."""
+    found: dict[str, list[str]] = {"filled": [], "changed": [], "read": []}
+    for deployment in runtime.deployments.values():
+        for statement in deployment.statements:
+            plan, applied = statement.plan, statement.steps.apply
+            merged = applied.merges
+            into = statement.steps.into
+            if store.name in applied.targets or (into is not None and into.store.name == store.name):
+                found["filled"].append(statement.name)
+            if merged is not None and merged.target.name == store.name:
+                found["changed"].append(statement.name)
+            sources = getattr(plan, "sources", ())
+            inner = [each.source for each in plan.subqueries]
+            read = any(each.store is not None and each.store.name == store.name for each in (*sources, *inner))
+            if statement is not store.owner and (read or store.name in _tables(plan)):
+                found["read"].append(statement.name)
+    return found
+
+
+def _tables(plan: object) -> set[str]:
+    """The tables that expressions of a statement read by key."""
+    return {part.table for part in expressions_in(plan) if isinstance(part, TableRead)}

@@ -1,0 +1,144 @@
+"""Which properties and columns hold times of events, so that people see them as times and not as milliseconds.
+
+Those of an event type are its start and end timestamps, where they are whole numbers in units of the clock. A column of
+a statement holds one where it is such a property as it is: of an event, of an earlier one, the least, the greatest, the
+first or the last of them, or what a function or ``case`` picks; so does ``current_timestamp``. What statements insert
+into a stream, and what match_recognize measures, goes on as what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from cepbook.engine.runtime import Runtime
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.references import event_types_read, stores_read
+from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.registry.functions import FUNCTIONS
+from cepbook.lang.types import LONG
+
+
+class TimeColumns:
+    """The times among what a runtime has now. `ms`: those alone that are in ms, which a finer clock has not."""
+
+    def __init__(self, runtime: Runtime, *, ms: bool = False) -> None:
+        self._runtime = runtime
+        self._none = ms and runtime.config.second != 1000
+        self._types: dict[str, frozenset[str]] = {}
+        self._plans = [each for deployment in runtime.deployments.values() for each in deployment.plan.statements]
+
+    def of_type(self, name: str) -> frozenset[str]:
+        """The properties of an event type that hold times."""
+        found = self._types.get(name)
+        if found is None:
+            self._types[name] = frozenset()  # of a stream that feeds itself
+            found = self._types[name] = self._of_type(name)
+        return found
+
+    def _of_type(self, name: str) -> frozenset[str]:
+        event_type = self._runtime.catalog.event_types.get(name)
+        if event_type is None or self._none:
+            return frozenset()
+        own = {event_type.time_property, event_type.end_time_property}
+        filled = [self._of_plan(each) for each in self._plans if name in _targets(each)]
+        made = frozenset.intersection(*filled) if filled else frozenset()
+        return frozenset(each for each, of in event_type.properties.items() if of == LONG and each in own | made)
+
+    def of_statement(self, name: str) -> frozenset[str]:
+        """The columns of a statement that hold times."""
+        statement = self._runtime.statements.get(name)
+        return frozenset() if statement is None or self._none else self._of_plan(statement.plan)
+
+    def of_events(self, name: str) -> frozenset[str]:
+        """Of the events that a statement reads: what holds a time in each of them that has such a property."""
+        statement = self._runtime.statements.get(name)
+        sources = () if statement is None else getattr(statement.plan, "sources", ())
+        return self.of_types(each for source in sources for each in _types_of(source))
+
+    def of_all(self, name: str) -> frozenset[str]:
+        """Likewise of all that a statement reads, in subqueries, patterns and stores, too."""
+        statement = self._runtime.statements.get(name)
+        read = () if statement is None else (*event_types_read(statement.plan), *stores_read(statement.plan))
+        return self.of_types(read)
+
+    def of_context(self, name: str) -> frozenset[str]:
+        """Of the events that begin partitions of a context, likewise."""
+        context = self._runtime.catalog.contexts[name]
+        kinds = [of for each in (context, *context.levels) for of in each.properties.values()]
+        return self.of_types(of.event for of in kinds if of.event is not None)
+
+    def of_types(self, names: Iterable[str]) -> frozenset[str]:
+        """What holds a time in each of these event types that has such a property."""
+        known = self._runtime.catalog.event_types
+        found, others = set[str](), set[str]()
+        for name in names:
+            times = self.of_type(name)
+            found |= times
+            others |= (known[name].properties.keys() if name in known else set()) - times
+        return frozenset(found - others)
+
+    def _of_plan(self, of: Any) -> frozenset[str]:
+        root = getattr(of, "root", None)
+        output = getattr(of, "output_type", None)
+        if not isinstance(root, nodes.Projection):
+            return frozenset() if output is None else self.of_type(output.name)
+        if any(isinstance(node, nodes.Derivation) for node in nodes.chain(root)):
+            return frozenset()  # it makes columns of its own, which may be called as properties are
+        streams = self._streams(of, root)
+        aggregation = next((node for node in nodes.chain(root) if isinstance(node, nodes.Aggregation)), None)
+        columns = {each.name for each in root.columns if self._is_time(each.value, streams, aggregation)}
+        if root.wildcard and len(streams) == 1:
+            columns |= streams[0]
+        return frozenset(columns)
+
+    def _streams(self, of: Any, root: nodes.Projection) -> Sequence[frozenset[str]]:
+        """What holds times in the events of each stream; of match_recognize, its measures."""
+        matches = next((node for node in nodes.chain(root) if isinstance(node, nodes.Recognition)), None)
+        if matches is not None:
+            return (frozenset(each.name for each in matches.measures if self._is_time(each.value, (), None)),)
+        sources: Sequence[nodes.SourceNode] = getattr(of, "sources", ())
+        return [self.of_types(_types_of(source)) for source in sources]
+
+    def _is_time(
+        self, e: x.BoundExpr, streams: Sequence[frozenset[str]], aggregation: nodes.Aggregation | None
+    ) -> bool:
+        if e.type != LONG:
+            return False
+        match e:
+            case x.CurrentTimestamp():
+                return True
+            case x.Prop(stream=stream, name=name):
+                return stream < len(streams) and name in streams[stream]
+            case x.MemberAccess(target=target, name=name):
+                return target.type.event is not None and name in self.of_type(target.type.event)
+            case x.MeasureAggregate(name=name, rows=rows, value=x.Prop(name=read)):
+                of = None if rows.type.of is None else rows.type.of.event
+                return of is not None and name in AGGREGATES and AGGREGATES[name].picks and read in self.of_type(of)
+            case x.Prev(kind="prev" | "tail", value=x.BoundExpr() as value) | x.Prior(value=value):
+                return self._is_time(value, streams, aggregation)
+            case x.FunctionCall(name=name, args=args) if name in FUNCTIONS and FUNCTIONS[name].picks:
+                return all(self._is_time(each, streams, aggregation) for each in args)
+            case x.CaseWhen(branches=branches, default=default):
+                values = [value for _, value in branches] + ([] if default is None else [default])
+                return all(self._is_time(each, streams, aggregation) for each in values)
+            case x.KeyRef(index=index) if aggregation is not None:
+                return self._is_time(aggregation.keys[index], streams, aggregation)
+            case x.AggregateRef(index=index) if aggregation is not None:
+                call = aggregation.calls[index]
+                picks = call.name in AGGREGATES and AGGREGATES[call.name].picks
+                return picks and bool(call.args) and self._is_time(call.args[0], streams, None)
+        return False
+
+
+def _types_of(source: nodes.SourceNode) -> Iterator[str]:
+    """The event types of a stream; of a pattern those of its tags."""
+    if source.pattern is not None:
+        yield from (of.event for of in source.pattern.match_type.properties.values() if of.event is not None)
+    else:
+        yield source.event_type if source.store is None else source.store.name
+
+
+def _targets(of: object) -> Iterator[str]:
+    return (each.target for each in of.inserts) if isinstance(of, nodes.StreamStatement) else iter(())

@@ -1,0 +1,286 @@
+"""Whether a Python value fits an EPL type, and the plain value that the engine gets.
+
+Rules, for everything that comes in through the workbench:
+
+- ``None``, ``NaN``, ``NaT`` and ``pandas.NA`` are null; a property that is not given is null.
+- ``int`` fits byte to long within their range (Esper reference, "Event Representations"), float, double and the
+  big types; a ``float`` fits float and double only; ``bool`` is no number. A float holds single precision, as in
+  Java: ``1.1`` becomes 1.100000023841858.
+- ``datetime``, ``date`` and ``timedelta`` given for a long become units of the clock: milliseconds, or
+  microseconds with such a clock (`second` is how many a second has); naive times are UTC.
+- a ``datetime`` fits timestamp (``date``), calendar and zoneddatetime, naive ones are UTC; localdatetime is one without
+  a zone, localdate a ``date``, localtime a ``time``. Each may be given as ISO 8601 text, as JSON has it.
+- numpy scalars and arrays become plain Python values; tuples become lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cepbook.argument_checks import describe_value, short_repr
+from cepbook.errors import EventError, UsageError, hint_line
+from cepbook.lang.java.numbers import to_float32
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.types import BITS, CALENDAR, TIMESTAMP, ZONEDDATETIME, Type
+from cepbook.session.io.time_conversion import timedelta_units, to_clock_units
+
+EventTypes = Mapping[str, EventType]
+Converter = Callable[[Any], Any]
+
+
+class TypeMismatch(Exception):
+    """A value that does not fit; the message starts with "is" and completes "property `x` …"."""
+
+
+def is_missing(value: object) -> bool:
+    """Whether `value` stands for null: None, NaN, NaT or pandas.NA."""
+    if value is None or value is pd.NA:
+        return True
+    return isinstance(value, float | datetime | timedelta | np.floating | np.datetime64) and value != value
+
+
+def _integer(low: int, high: int, name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeMismatch(f"is {name}, not {describe_value(value)}")
+    if not low <= value <= high:
+        raise TypeMismatch(f"is {name}, and {short_repr(value)} is outside {low} … {high}")
+    return value
+
+
+def _long(second: int, value: Any) -> int:
+    if isinstance(value, datetime | date):
+        return to_clock_units(value, second)
+    if isinstance(value, timedelta):
+        return timedelta_units(value, second)
+    return _integer(-(2**63), 2**63 - 1, "long", value)
+
+
+def _floating(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeMismatch(f"is {name}, not {describe_value(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise TypeMismatch(f"is {name}, and {describe_value(value)} is too large for it") from None
+
+
+def _single(value: Any) -> float:
+    return to_float32(_floating("float", value))
+
+
+def _biginteger(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeMismatch(f"is biginteger, not {describe_value(value)}")
+    return value
+
+
+def _bigdecimal(value: Any) -> Decimal:
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeMismatch(f"is bigdecimal, not {describe_value(value)}")
+    return Decimal(repr(value))
+
+
+def _exactly(kind: type, name: str, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeMismatch(f"is {name}, not {describe_value(value)}")
+    return value
+
+
+def _char(value: Any) -> str:
+    if not isinstance(value, str) or len(value) != 1:
+        raise TypeMismatch(f"is char (one character), not {describe_value(value)}")
+    return value
+
+
+def _read(name: str, value: Any) -> Any:
+    """A value for a type of dates and times, read where it is ISO 8601 text."""
+    if isinstance(value, str):
+        try:
+            return ISO_PARSERS[name](value.strip())
+        except ValueError:
+            raise TypeMismatch(
+                f"is {name}, and {short_repr(value)} is not written as in `{iso_example(name)}`"
+            ) from None
+    return value.to_pydatetime(warn=False) if isinstance(value, pd.Timestamp) else value
+
+
+def iso_example(name: str) -> str:
+    """How a value of a type of dates and times is written."""
+    return _WRITTEN.get(name, "2024-01-02T10:30:00")
+
+
+def _moment(name: str, value: Any) -> datetime:
+    found: datetime = _exactly(datetime, name, _read(name, value))
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _local(kind: type, name: str, value: Any) -> Any:
+    found = _exactly(kind, name, _read(name, value))
+    if type(found) is not kind or getattr(found, "tzinfo", None) is not None:
+        raise TypeMismatch(f"is {name}, not {describe_value(value)}")
+    return found
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeMismatch(f"is map, not {describe_value(value)}")
+    return dict(value)
+
+
+def _array(element: Converter, name: str, value: Any) -> list[Any]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        raise TypeMismatch(f"is {name}, not {describe_value(value)}")
+    return [element(one) for one in value]
+
+
+def _anything(value: Any) -> Any:
+    return value
+
+
+_SCALARS: dict[str, Converter] = {
+    **{name: partial(_integer, -(2 ** (b - 1)), 2 ** (b - 1) - 1, name) for name, b in BITS.items() if name != "long"},
+    "float": _single,
+    "double": partial(_floating, "double"),
+    "biginteger": _biginteger,
+    "bigdecimal": _bigdecimal,
+    "boolean": partial(_exactly, bool, "boolean"),
+    "string": partial(_exactly, str, "string"),
+    "char": _char,
+    **{type_.name: partial(_moment, type_.name) for type_ in (TIMESTAMP, CALENDAR, ZONEDDATETIME)},
+    "localdatetime": partial(_local, datetime, "localdatetime"),
+    "localdate": partial(_local, date, "localdate"),
+    "localtime": partial(_local, time, "localtime"),
+    "map": _mapping,
+}
+
+# How texts of dates and times are read, by type, and how they are written where that differs.
+ISO_PARSERS: dict[str, Callable[[str], date | time]] = {
+    **{type_.name: datetime.fromisoformat for type_ in (TIMESTAMP, CALENDAR, ZONEDDATETIME)},
+    "localdatetime": datetime.fromisoformat,
+    "localdate": date.fromisoformat,
+    "localtime": time.fromisoformat,
+}
+_WRITTEN = {"localdate": "2024-01-02", "localtime": "10:30:00", "zoneddatetime": "2024-01-02T10:30:00+01:00"}
+
+# Values of exactly these classes need no conversion (a float may still be NaN, an int out of range).
+_PLAIN: dict[str, type] = {"string": str, "boolean": bool, "double": float, "long": int}
+
+
+def value_converter(of: Type, types: EventTypes, second: int = 1000) -> Converter:
+    """The function that turns a value into what the engine holds for type `of`, or raises `TypeMismatch`."""
+    convert: Converter
+    if of.of is not None:
+        convert = partial(_array, value_converter(of.of, types, second), str(of))
+    elif of.event is not None:
+        convert = partial(_nested, of.event, types, second)
+    elif of.name == "long":
+        convert = partial(_long, second)
+    else:
+        convert = _SCALARS.get(of.name, _anything)
+
+    def nullable(value: Any) -> Any:
+        if is_missing(value):
+            return None
+        return convert(value.item() if isinstance(value, np.generic) else value)
+
+    return nullable
+
+
+def _nested(name: str, types: EventTypes, second: int, value: Any) -> dict[str, Any]:
+    found = types.get(name)
+    if found is None:
+        return _mapping(value)
+    try:
+        return EventValidator(found, types, second=second)(value)
+    except EventError as error:
+        raise TypeMismatch(f"is an event of type `{name}`: {error}") from None
+
+
+def as_mapping(event: object) -> Mapping[str, Any] | None:
+    """`event` as name -> value: a mapping itself, a dataclass instance or a named tuple; None when it is neither."""
+    if isinstance(event, Mapping):
+        return event
+    if isinstance(event, tuple) and hasattr(event, "_asdict"):
+        return dict(event._asdict())
+    if is_dataclass(event) and not isinstance(event, type):
+        return {f.name: _plain(getattr(event, f.name)) for f in fields(event)}
+    return None
+
+
+def _plain(value: Any) -> Any:
+    return as_mapping(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+class EventValidator:
+    """Checks events against one event type; calling it gives the new dict that the engine may keep.
+
+    The dict has all properties in declaration order, null where nothing was given. `also` names keys that may
+    be present without being properties (the time of a replayed event).
+    """
+
+    def __init__(
+        self, event_type: EventType, types: EventTypes, also: Iterable[str] = (), *, second: int = 1000
+    ) -> None:
+        self._type = event_type
+        self._convert = {name: value_converter(of, types, second) for name, of in event_type.properties.items()}
+        self._plain = {name: _PLAIN.get(of.name, dict) for name, of in event_type.properties.items()}
+        self._empty: dict[str, Any] = dict.fromkeys(event_type.properties)
+        self._also = frozenset(also) - set(event_type.properties)
+
+    def __call__(self, event: object) -> dict[str, Any]:
+        """The event as a plain dict. Raises EventError naming the type and the property."""
+        given = as_mapping(event)
+        if given is None:
+            raise EventError(
+                f"an event of type `{self._type.name}` is a dict or a dataclass, not {describe_value(event)}"
+            )
+        ignore_extra = given is not event  # a class may have more attributes than the event type has properties
+        result = self._empty.copy()
+        plain = self._plain
+        bits: Converter = int.bit_length
+        for name, value in given.items():
+            kind = plain.get(name)
+            if kind is None:
+                if not ignore_extra and name not in self._also:
+                    raise self._unknown(str(name))
+            elif type(value) is not kind or kind is dict or value != value or (kind is int and bits(value) > 63):
+                result[name] = self._converted(name, value)  # rare: another class, NaN, beyond long
+            else:
+                result[name] = value
+        return result
+
+    def _converted(self, name: str, value: Any) -> Any:
+        try:
+            return self._convert[name](value)
+        except TypeMismatch as mismatch:
+            raise EventError(f"property `{name}` of event type `{self._type.name}` {mismatch}") from None
+
+    def _unknown(self, name: str) -> EventError:
+        hint = hint_line(name, self._type.properties)
+        return EventError(f"event type `{self._type.name}` has no property `{name}`{hint}")
+
+
+def find_type(name: str, types: EventTypes) -> EventType:
+    """The event type, or an EventError with the nearest known name."""
+    try:
+        found = types.get(name)
+    except TypeError:  # a list or the like
+        found = None
+    if found is None and not isinstance(name, str):
+        raise UsageError(f"an event type is given by its name, not by {describe_value(name)}")
+    if found is None:
+        known = "" if types else "\n  hint: define one with `create schema` or Workbench.define"
+        raise EventError(f"there is no event type `{name}`{hint_line(name, types) or known}")
+    return found

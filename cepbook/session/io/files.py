@@ -1,0 +1,290 @@
+"""Files of events: Parquet, CSV and JSON lines, as DataFrames.
+
+========================================  ============================================================================
+``.parquet``, ``.pq``                     needs pyarrow
+``.csv``, also ``.csv.gz``, ``.csv.zst``  the first line names the columns; columns of string properties are read as
+                                          text (``007`` stays), empty fields are null
+``.jsonl``, ``.ndjson``, also ``.gz``     a JSON object per line; empty lines are skipped, a property that a line does
+                                          not have is null
+========================================  ============================================================================
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from itertools import islice
+from typing import Any, NamedTuple
+
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from cepbook.errors import EventError, UsageError
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.types import is_numeric
+from cepbook.session.io.foreign_frames import frame_of_table
+
+PARQUET = (".parquet", ".pq")
+CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")
+JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+KINDS = "Parquet (.parquet, .pq), CSV (.csv, .csv.gz) nor JSON lines (.jsonl, .ndjson)"
+
+PLACES = 33  # of a file that is looked at here and there,
+BLOCK = 65_536  # and bytes there
+
+ColumnSelection = Mapping[str, bool]
+"""Columns that are wanted: name -> whether it is read as text."""
+
+
+def required_columns(event_type: EventType, *others: str | None) -> ColumnSelection:
+    """The columns that events of a type need, and `others`: those of their time and sequence."""
+    found = {name: of.name in ("string", "char") for name, of in event_type.properties.items()}
+    return found | {name: False for name in others if name is not None and name not in found}
+
+
+def read_file(path: str, columns: ColumnSelection | None = None) -> pd.DataFrame:
+    """The rows of a file, of `columns` those that it has; None: all.
+
+    Raises UsageError when there is no such file or it is of another kind, EventError when it cannot be read.
+    """
+    if not os.path.exists(path):
+        raise UsageError(f"there is no file {path!r}")
+    lower = path.lower()
+    if lower.endswith(PARQUET):
+        return _parquet(path, columns)
+    if lower.endswith(CSV):
+        return _csv(path, columns)
+    if lower.endswith(JSON_LINES):
+        return _json_lines(path, columns)
+    raise UsageError(f"{path!r} is neither a {KINDS} file")
+
+
+def _parquet(path: str, columns: ColumnSelection | None) -> pd.DataFrame:
+    parquet = _reader()
+    try:
+        present = set(parquet.read_schema(path).names)
+        wanted = None if columns is None else [c for c in columns if c in present]
+        return frame_of_table(parquet.read_table(path, columns=wanted))
+    except (ValueError, OSError) as error:  # Arrow's errors are subclasses of these
+        raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
+
+
+def parquet_rows(path: str) -> int:
+    """How many rows a Parquet file has; 0 for what is none, and for a folder of them."""
+    if not os.path.isfile(path) or not path.lower().endswith(PARQUET):
+        return 0
+    try:
+        return int(_reader().read_metadata(path).num_rows)
+    except (ValueError, OSError):
+        return 0
+
+
+def parquet_chunks(path: str, columns: ColumnSelection, rows: int) -> Iterator[pd.DataFrame]:
+    """The rows of a Parquet file as `read_file` has them, so many at a time. Raises EventError when it cannot be
+    read.
+    """
+    parquet = _reader()
+    import pyarrow  # optional, and there
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            wanted = [name for name in columns if name in set(file.schema_arrow.names)]
+            for batch in file.iter_batches(rows, columns=wanted):
+                yield frame_of_table(pyarrow.Table.from_batches([batch]))
+    except (ValueError, OSError) as error:
+        raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
+
+
+def parquet_head(path: str) -> Any:
+    """The columns of a Parquet file, as an Arrow table without rows. Errors as `read_file`."""
+    parquet = _reader()
+    if not os.path.exists(path):
+        raise UsageError(f"there is no file {path!r}")
+    try:
+        return parquet.read_schema(path).empty_table()
+    except (ValueError, OSError) as error:
+        raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
+
+
+def pieces(path: str, columns: ColumnSelection | None, rows: int) -> Iterator[pd.DataFrame]:
+    """The rows of a file as `read_file` has them, so many at a time; columns have the dtypes of their piece.
+
+    Of JSON lines each piece has all of `columns` (None: those of its lines), null where no line has them.
+    """
+    lower = path.lower()
+    if lower.endswith(PARQUET):
+        yield from parquet_chunks(path, columns or {}, rows)
+    elif lower.endswith(CSV):
+        with _csv_errors(path), _csv_reader(path, columns, chunksize=rows) as reader:
+            yield from reader
+    else:
+        lines = _objects(path)
+        while some := list(islice(lines, rows)):
+            yield frame_of_objects(some, _names(some) if columns is None else columns)
+
+
+class FileSample(NamedTuple):
+    """Some rows from within a file, of so many bytes."""
+
+    frame: pd.DataFrame
+    size: int
+
+
+def file_samples(path: str, columns: ColumnSelection) -> Iterator[FileSample]:
+    """Rows from `PLACES` places of a file of text, in its order, from its beginning to its end.
+
+    There are none of a compressed file, nor of one that has no more than these. Where a line begins is told by the line
+    break before it: within cells in quotes that is wrong, and rows are odd then. Raises EventError for what cannot be
+    read.
+    """
+    lower = path.lower()
+    if lower.endswith(".csv"):
+        with _csv_errors(path):
+            names = list(pd.read_csv(path, nrows=0).columns)
+            for text in _texts(path, heading=True):
+                yield FileSample(_csv_reader(BytesIO(text), columns, names=names, header=None), len(text))
+    elif lower.endswith((".jsonl", ".ndjson")):
+        for text in _texts(path, heading=False):
+            try:
+                found = [json_object(line) for line in text.decode("utf-8").splitlines() if line.strip()]
+            except ValueError as error:
+                raise EventError(f"{path!r}: {error}") from None
+            yield FileSample(frame_of_objects(found, columns), len(text))
+
+
+def _texts(path: str, *, heading: bool) -> Iterator[bytes]:
+    """Whole lines from `PLACES` places of a file, without the first one that is its `heading`."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        for place in range(PLACES if size > PLACES * BLOCK else 0):
+            file.seek(place * (size - BLOCK) // (PLACES - 1))
+            if place or heading:
+                file.readline()
+            text = file.read(BLOCK)
+            yield text if place == PLACES - 1 else text[: text.rfind(b"\n") + 1]
+
+
+def _reader() -> Any:
+    try:
+        from pyarrow import parquet  # optional: only Parquet files need it
+    except ImportError:
+        raise UsageError("reading Parquet files needs pyarrow: pip install pyarrow") from None
+    return parquet
+
+
+def _csv(path: str, columns: ColumnSelection | None) -> pd.DataFrame:
+    with _csv_errors(path):
+        found: pd.DataFrame = _csv_reader(path, columns)
+    return found
+
+
+def _csv_reader(path: str | BytesIO, columns: ColumnSelection | None, **settings: Any) -> Any:
+    if columns is None:
+        return pd.read_csv(path, **settings)
+    text: Any = {name: "str" for name, as_text in columns.items() if as_text}
+    return pd.read_csv(path, usecols=lambda c: c in columns, dtype=text, **settings)
+
+
+@contextmanager
+def _csv_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, OSError, EOFError) as error:  # the errors of pandas' parser are ValueErrors
+        raise EventError(f"{path!r} cannot be read as a CSV file: {error}") from error
+
+
+def check_numeric_columns(
+    path: str, frame: pd.DataFrame, event_type: EventType, others: Collection[str | None], before: int = 0
+) -> None:
+    """One word among its numbers makes a whole column text: the cell is named by file, line and column.
+
+    `others` are columns that need not be numbers, as times. `before` the frame the file has so many rows. Raises
+    EventError.
+    """
+    for name, of in event_type.properties.items():
+        if not is_numeric(of) or name in others or name not in frame.columns or is_numeric_dtype(frame[name].dtype):
+            continue
+        column = frame[name]
+        wrong = (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy()
+        if wrong.any():
+            row = int(wrong.argmax())
+            place = _line(path, before + row)
+            raise EventError(f"{path!r}, {place}, column `{name}`: {column.iloc[row]!r} is no {of.name}")
+
+
+def _line(path: str, row: int) -> str:
+    """Where row `row` of a CSV file begins; a cell in quotes may have several lines, and empty lines are no rows."""
+    opened: Any = gzip.open if path.lower().endswith(".gz") else open
+    if not path.lower().endswith((".csv", ".csv.gz")):
+        return f"row {row + 1}"
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        reader, found, before = csv.reader(file), -2, 0
+        for cells in reader:
+            found += bool(cells)
+            if found == row:
+                return f"line {before + 1}"
+            before = reader.line_num
+    return f"row {row + 1}"
+
+
+def _json_lines(path: str, columns: ColumnSelection | None) -> pd.DataFrame:
+    rows = list(_objects(path))
+    return frame_of_objects(rows, [name for name in _names(rows) if columns is None or name in columns])
+
+
+def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The properties of objects, in the order in which they come."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _objects(path: str) -> Iterator[dict[str, Any]]:
+    """The objects of a file of JSON lines. Raises EventError, of a line with its number."""
+    try:
+        opened: Any = gzip.open if path.lower().endswith(".gz") else open
+        with opened(path, "rt", encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    try:
+                        row = json_object(line)
+                    except ValueError as error:
+                        raise EventError(f"{path!r}, line {number}: {error}") from None
+                    yield row
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise EventError(f"{path!r} cannot be read as JSON lines: {error}") from error
+
+
+def json_object(line: str) -> dict[str, Any]:
+    """The object that a line of JSON is. Raises ValueError with what is wrong."""
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"this is no JSON: {error}") from None
+    except RecursionError:
+        raise ValueError("this JSON is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"an event is a JSON object, not {type(found).__name__}")
+    return found
+
+
+def frame_of_objects(rows: Sequence[Mapping[str, Any]], names: Collection[str]) -> pd.DataFrame:
+    """Columns with the dtype of their values; whole numbers with gaps stay whole numbers."""
+    return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names}, columns=list(names))
+
+
+def _column(values: list[Any]) -> pd.Series[Any]:
+    kinds = {type(value) for value in values} - {type(None)}
+    dtype = "object"
+    if kinds == {int} and all(value is None or -(2**63) <= value < 2**63 for value in values):
+        dtype = "Int64"
+    elif kinds and kinds <= {int, float} and float in kinds:
+        dtype = "float64"
+    elif kinds == {bool}:
+        dtype = "boolean"
+    elif kinds == {str}:
+        dtype = "string"
+    return pd.Series(values, dtype=dtype)

@@ -1,0 +1,135 @@
+"""Arrow tables and Spark DataFrames as pandas frames, and their columns as EPL types. Neither library is imported here.
+
+=========================================  =========================================================================
+Arrow, Spark                               EPL
+=========================================  =========================================================================
+integers of 8, 16, 32, 64 bits             byte, short, int, long; unsigned ones the next wider, biginteger at last
+half, float / double; bool; text           float / double; boolean; string
+decimals                                   biginteger without digits behind the point, else bigdecimal
+dates, timestamps, spans                   long: milliseconds since 1970 UTC, milliseconds
+list, array                                X[]
+struct                                     a nested event, of a type that is named by the event type and the column
+map                                        map
+=========================================  =========================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from cepbook.errors import UsageError
+from cepbook.lang import types as t
+from cepbook.lang.plan.catalog import EventType
+
+_SPARK = {
+    "byte": t.BYTE, "short": t.SHORT, "integer": t.INT, "long": t.LONG, "float": t.FLOAT, "double": t.DOUBLE,
+    "boolean": t.BOOLEAN, "string": t.STRING, "varchar": t.STRING, "char": t.STRING, "date": t.LONG,
+    "timestamp": t.LONG, "timestamp_ntz": t.LONG, "map": t.MAP, "void": t.OBJECT,
+}  # fmt: skip
+_ARROW = {
+    "int8": t.BYTE, "int16": t.SHORT, "int32": t.INT, "int64": t.LONG, "uint8": t.SHORT, "uint16": t.INT,
+    "uint32": t.LONG, "uint64": t.BIGINTEGER, "halffloat": t.FLOAT, "float": t.FLOAT, "double": t.DOUBLE,
+    "bool": t.BOOLEAN, "string": t.STRING, "large_string": t.STRING, "string_view": t.STRING, "null": t.OBJECT,
+}  # fmt: skip
+
+
+def is_arrow(given: object) -> bool:
+    """Whether it is a `pyarrow.Table`."""
+    return type(given).__module__.startswith("pyarrow") and hasattr(given, "column_names")
+
+
+def is_spark(given: object) -> bool:
+    """Whether it is a Spark DataFrame."""
+    return type(given).__module__.startswith("pyspark") and hasattr(given, "toArrow")
+
+
+def as_pandas(given: Any) -> Any:
+    """An Arrow table or a Spark DataFrame as a pandas frame; anything else as it is.
+
+    Whole numbers stay whole numbers, also with gaps. Raises UsageError for a streaming DataFrame.
+    """
+    if is_spark(given):
+        if given.isStreaming:
+            raise UsageError("a streaming DataFrame has no end; give one that was read with `spark.read`")
+        given = given.toArrow()
+    return frame_of_table(given) if is_arrow(given) else given
+
+
+def frame_of_table(table: Any) -> pd.DataFrame:
+    """An Arrow table as pandas has it, but for whole numbers with gaps, which pandas would make floats, and for nested
+    values, which are lists and dicts.
+    """
+    from cepbook.spark.task.type_mapping import from_array  # needs pyarrow, an extra that whoever has a table has
+
+    nested = [f.name for f in table.schema if str(f.type).startswith(("list", "large_list", "fixed", "struct", "map"))]
+    frame: pd.DataFrame = table.select([n for n in table.column_names if n not in nested]).to_pandas()
+    for field, column in zip(table.schema, table.columns, strict=True):
+        kind = str(field.type)
+        if field.name in nested:
+            values = from_array(column, t.OBJECT, {})
+            frame[field.name] = pd.Series(values, index=frame.index, dtype=object)
+        elif column.null_count and kind.startswith(("int", "uint")) and field.name in frame.columns:
+            numbers: Any = pd.array(column.to_pylist(), dtype=kind.replace("i", "I", 1).replace("uI", "UI"))
+            frame[field.name] = pd.Series(numbers, index=frame.index)
+    return frame
+
+
+def schema_properties(name: str, given: Any, nested: dict[str, EventType]) -> dict[str, t.Type]:
+    """Column name -> EPL type of an Arrow table or Spark DataFrame; the types of structs go into `nested`.
+
+    Raises UsageError naming a column that has none, or that is there twice.
+    """
+    fields = given.schema.fields if is_spark(given) else list(given.schema)
+    names = [field.name for field in fields]
+    if not names:
+        raise UsageError(f"the frame for `{name}` has no columns")
+    twice = next((each for each in names if names.count(each) > 1), None)
+    if twice is not None:
+        raise UsageError(f"the frame for `{name}` has the column `{twice}` twice")
+    of_type = _of_spark if is_spark(given) else _of_arrow
+    return {f.name: of_type(name, f.name, f.dataType if is_spark(given) else f.type, nested) for f in fields}
+
+
+def _nothing(column: str, of: object) -> UsageError:
+    return UsageError(f"column `{column}` has no EPL type: {of}\n  hint: convert or drop the column")
+
+
+def _of_spark(name: str, column: str, of: Any, nested: dict[str, EventType]) -> t.Type:
+    kind = of.typeName().split("(")[0]
+    if kind in _SPARK:
+        return _SPARK[kind]
+    if kind == "decimal":
+        return t.BIGDECIMAL if of.scale else t.BIGINTEGER
+    if kind == "array":
+        return t.array_of(_of_spark(name, column, of.elementType, nested))
+    if kind == "struct":
+        own = f"{name}_{column}"
+        nested[own] = EventType(own, {f.name: _of_spark(own, f.name, f.dataType, nested) for f in of.fields})
+        return t.event_of(own)
+    if kind.startswith("interval day"):
+        return t.LONG
+    raise _nothing(column, of.simpleString())
+
+
+def _of_arrow(name: str, column: str, of: Any, nested: dict[str, EventType]) -> t.Type:
+    text = str(of)
+    kind = text.split("<")[0].split("[")[0].split("(")[0]
+    if text in _ARROW:
+        return _ARROW[text]
+    if kind == "dictionary":
+        return _of_arrow(name, column, of.value_type, nested)
+    if kind in ("timestamp", "date32", "date64", "duration"):
+        return t.LONG
+    if kind.startswith("decimal"):
+        return t.BIGDECIMAL if of.scale else t.BIGINTEGER
+    if kind in ("list", "large_list", "fixed_size_list"):
+        return t.array_of(_of_arrow(name, column, of.value_type, nested))
+    if kind == "struct":
+        own = f"{name}_{column}"
+        nested[own] = EventType(own, {f.name: _of_arrow(own, f.name, f.type, nested) for f in of})
+        return t.event_of(own)
+    if kind == "map":
+        return t.MAP
+    raise _nothing(column, of)

@@ -1,0 +1,75 @@
+"""Reference tables from Python data: what ``tables`` of a query may be, and rows that take the place of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from typing import Any
+
+import pandas as pd
+
+from cepbook.argument_checks import describe_value
+from cepbook.engine.deploy.fire_and_forget import replace_rows
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import UsageError
+from cepbook.session.io.event_validation import TypeMismatch, is_missing, value_converter
+
+RowsLike = pd.DataFrame | Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]]
+
+
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings whose tables are plain data: those that are DataFrames become columns and rows."""
+    tables = settings.get("tables")
+    if not isinstance(tables, Mapping):
+        return dict(settings)
+    return {**settings, "tables": {name: _plain(table) for name, table in tables.items()}}
+
+
+def _plain(table: Any) -> Any:
+    if isinstance(table, pd.DataFrame):
+        rows = [list(map(_value, row)) for row in table.itertuples(index=False, name=None)]
+        return {"columns": list(map(str, table.columns)), "rows": rows}
+    if isinstance(table, Sequence) and not isinstance(table, str):
+        return [
+            {name: _value(value) for name, value in row.items()} if isinstance(row, Mapping) else row for row in table
+        ]
+    return table
+
+
+def _value(value: Any) -> Any:
+    """The plain value of one of numpy or pandas; None for one that is missing."""
+    if is_missing(value):
+        return None
+    return value.item() if hasattr(value, "item") else value
+
+
+def replace_window_rows(runtime: Runtime, name: str, rows: RowsLike) -> None:
+    """The named window `name` holds these rows, and no others; columns that they lack are null.
+
+    Errors: UsageError for an unknown name, columns that it does not have, and values of other types.
+    """
+    store = runtime.stores.get(name)
+    found = _plain(rows)
+    if store is None:
+        replace_rows(runtime, name, [])  # tells which there are
+        return
+    if isinstance(found, Mapping) and found.keys() == {"columns", "rows"}:
+        found = [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+    if not isinstance(found, Iterable) or isinstance(found, str | bytes | Mapping):
+        raise UsageError(f"the rows of `{name}` are dicts or tuples, or a DataFrame, not {describe_value(rows)}")
+    types = runtime.catalog.event_types
+    converters = {
+        column: value_converter(of, types, runtime.config.second) for column, of in types[name].properties.items()
+    }
+    plain: list[list[Any]] = []
+    for row in found:
+        if not isinstance(row, Mapping):
+            fits = isinstance(row, Sized) and isinstance(row, Iterable) and len(row) == len(store.columns)
+            row = dict(zip(store.columns, row, strict=False)) if fits else {"": row}
+        unknown = next((column for column in row if column not in converters), None)
+        if unknown is not None:
+            raise UsageError(f"`{name}` has the columns {', '.join(store.columns)}, found the row {row!r}")
+        try:
+            plain.append([converters[column](row.get(column)) for column in store.columns])
+        except TypeMismatch as mismatch:
+            raise UsageError(f"a row of `{name}`, {row!r}: a value {mismatch}") from None
+    replace_rows(runtime, name, plain)

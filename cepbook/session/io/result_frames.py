@@ -1,0 +1,99 @@
+"""Rows of the engine as DataFrames, with column order and dtypes that follow from EPL types, never from the values.
+
+byte to long: nullable Int8 … Int64; float, double: float64 (null is NaN); boolean: nullable boolean; string, char:
+nullable string; all else: object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from cepbook.engine.expressions.primitives import deep_copied
+from cepbook.errors import UsageError
+from cepbook.feeds import FeedColumns
+from cepbook.lang.types import LONG, STRING, Type, is_hashable
+from cepbook.session.io.event_validation import is_missing
+from cepbook.session.io.writers import arrow_table
+
+Row = Mapping[str, Any]
+_DTYPES = {
+    "byte": "Int8",
+    "short": "Int16",
+    "int": "Int32",
+    "long": "Int64",
+    "float": "float64",
+    "double": "float64",
+    "boolean": "boolean",
+    "string": "string",
+    "char": "string",
+}
+
+
+def typed_series(values: Sequence[Any], of: Type) -> pd.Series[Any]:
+    """A column of values of type `of`; object when a registered function broke its promise about the type."""
+    dtype = _DTYPES.get(of.name, "object")
+    try:
+        return pd.Series(list(values), dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        return pd.Series(list(values), dtype="object")
+
+
+def rows_frame(rows: Iterable[Row], properties: Mapping[str, Type]) -> pd.DataFrame:
+    """`rows` as a DataFrame with exactly the columns `properties`, in their order."""
+    held = list(rows)
+    data = {name: typed_series([row.get(name) for row in held], of) for name, of in properties.items()}
+    return pd.DataFrame(data, index=pd.RangeIndex(len(held)), columns=list(properties))
+
+
+def change_columns(properties: Mapping[str, Type]) -> dict[str, Type]:
+    """The columns of what a statement delivers: ``time`` (ms), ``seq`` (number of the delivery), ``kind`` (insert or
+    remove), and its own. Where it has one of these names itself, the added one gets a trailing underscore.
+    """
+    added = {"time": LONG, "seq": LONG, "kind": STRING}
+    return {**{unused_name(name, properties): of for name, of in added.items()}, **properties}
+
+
+def changes_frame(found: FeedColumns, properties: Mapping[str, Type]) -> pd.DataFrame:
+    """One line per inserted or removed row, with `change_columns`."""
+    kinds = ["insert" if insert else "remove" for insert in found.inserts]
+    added: list[pd.Series[Any]] = [
+        pd.Series(found.times, dtype="int64"),
+        pd.Series(found.numbers, dtype="int64"),
+        pd.Series(kinds, dtype="string"),
+    ]
+    data: dict[str, pd.Series[Any]] = dict(zip(change_columns(properties), added, strict=False))
+    for name, of in properties.items():
+        values = found.column(name)
+        data[name] = typed_series(values if is_hashable(of) else [deep_copied(value) for value in values], of)
+    return pd.DataFrame(data, index=pd.RangeIndex(len(found.times)))
+
+
+def convert_frame(frame: pd.DataFrame, properties: Mapping[str, Type], library: str) -> Any:
+    """A frame as ``pandas``, ``arrow`` (`pyarrow.Table`) or ``polars``. Errors: UsageError, also where it is missing.
+
+    What Arrow has no type for (events, maps, exact numbers) becomes text, as in Parquet files (`session.data.writers`).
+    """
+    if library == "pandas":
+        return frame
+    if library not in ("arrow", "polars"):
+        raise UsageError(f'a frame is "pandas", "arrow" or "polars", not {library!r}')
+    rows = [[None if is_missing(v) else v for v in row] for row in frame.astype(object).itertuples(index=False)]
+    table = arrow_table(rows, properties)
+    if library == "arrow":
+        return table
+    try:
+        import polars  # optional, and asked for by name
+    except ImportError:
+        raise UsageError("frames of polars need it: pip install polars") from None
+    return polars.from_arrow(table)
+
+
+def unused_name(name: str, taken: Iterable[str]) -> str:
+    """`name`, with as many trailing underscores as it takes to be none of `taken`."""
+    names = set(taken)
+    while name in names:
+        name += "_"
+    return name

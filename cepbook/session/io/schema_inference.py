@@ -1,0 +1,250 @@
+"""Event types from Python and pandas: what `Workbench.define` understands.
+
+| pandas dtype | EPL type |
+|---|---|
+| bool, boolean | boolean |
+| int8, int16, int32, int64 (and Int8 …) | byte, short, int, long |
+| uint8, uint16, uint32, uint64 | short, int, long, biginteger (the next wider signed type) |
+| float16, float32 / float64 | float / double |
+| str, string | string |
+| datetime64 of any unit and zone, object of dates | long: milliseconds since 1970 UTC |
+| timedelta64 | long: milliseconds |
+| category | the type of the categories |
+| object | by its values: string, boolean, long, double, bigdecimal, map, arrays of these |
+
+Python annotations: ``int`` long, ``float`` double, ``bool`` boolean, ``str`` string, ``Decimal`` bigdecimal,
+``datetime``/``date``/``timedelta`` long, ``list[X]`` X[], ``dict`` map, ``Any`` object, a dataclass or TypedDict a
+nested event; ``X | None`` is X, because every EPL type has null.
+"""
+
+from __future__ import annotations
+
+import os
+import types as pytypes
+import typing
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cepbook.argument_checks import short_repr
+from cepbook.errors import UsageError, hint_line
+from cepbook.lang import types as t
+from cepbook.lang.plan.catalog import EventType
+from cepbook.session.io.event_validation import EventTypes
+from cepbook.session.io.files import CSV, PARQUET, parquet_head, read_file
+from cepbook.session.io.foreign_frames import is_arrow, is_spark, schema_properties
+
+_PYTHON: dict[object, t.Type] = {
+    bool: t.BOOLEAN,
+    int: t.LONG,
+    float: t.DOUBLE,
+    str: t.STRING,
+    Decimal: t.BIGDECIMAL,
+    datetime: t.LONG,
+    date: t.LONG,
+    timedelta: t.LONG,
+    dict: t.MAP,
+    object: t.OBJECT,
+    Any: t.OBJECT,
+    list: t.array_of(t.OBJECT),
+    pd.Timestamp: t.LONG,
+    pd.Timedelta: t.LONG,
+}
+_BY_BITS = {8: t.BYTE, 16: t.SHORT, 32: t.INT, 64: t.LONG, 128: t.BIGINTEGER}
+_INFERRED = {
+    "string": t.STRING,
+    "boolean": t.BOOLEAN,
+    "floating": t.DOUBLE,
+    "mixed-integer-float": t.DOUBLE,
+    "decimal": t.BIGDECIMAL,
+    "datetime": t.LONG,
+    "datetime64": t.LONG,
+    "date": t.LONG,
+    "timedelta": t.LONG,
+    "timedelta64": t.LONG,
+    "empty": t.OBJECT,
+}
+
+
+def infer_event_types(
+    name: str, source: object, known: EventTypes, *, time: str | None = None, inherits: Sequence[str] = ()
+) -> list[EventType]:
+    """The event type `name` described by `source`, preceded by the nested types that it needs and `known` lacks.
+
+    Raises UsageError that names the column or field at fault.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise UsageError(f"an event type needs a name, not {name!r}")
+    nested: dict[str, EventType] = {}
+    own = _properties(name, source, known, nested)
+    inherited: dict[str, t.Type] = {}
+    supertypes: list[str] = []
+    for parent in inherits:
+        if parent not in known:
+            raise UsageError(f"there is no event type `{parent}` to inherit from{hint_line(parent, known)}")
+        for column, of in known[parent].properties.items():
+            other = own.get(column, inherited.get(column, of))
+            if other != of:
+                raise UsageError(
+                    f"property `{column}` of `{name}` is {other}, and {of} in `{parent}`, which it inherits"
+                )
+            inherited[column] = of
+        supertypes += [s for s in (parent, *known[parent].supertypes) if s not in supertypes]
+    properties = {**inherited, **own}
+    if time is not None:
+        _check_time(name, time, properties)
+    return [*nested.values(), EventType(name, properties, tuple(supertypes), time)]
+
+
+def _check_time(name: str, time: str, properties: Mapping[str, t.Type]) -> None:
+    if time not in properties:
+        raise UsageError(f"event type `{name}` has no property `{time}` for its time{hint_line(time, properties)}")
+    if properties[time] not in (t.LONG, t.INT, t.TIMESTAMP, t.STRING):
+        raise UsageError(f"property `{time}` of `{name}` is {properties[time]}; a time is a date or long milliseconds")
+
+
+def _properties(name: str, source: object, known: EventTypes, nested: dict[str, EventType]) -> dict[str, t.Type]:
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and source.lower().endswith((*PARQUET, *CSV))):
+        path = os.fspath(source)
+        source = parquet_head(path) if path.lower().endswith(PARQUET) else read_file(path)
+    if is_arrow(source) or is_spark(source):
+        return schema_properties(name, source, nested)
+    if isinstance(source, pd.DataFrame):
+        return frame_properties(source)
+    if isinstance(source, Mapping):
+        return {_text(k): _of_annotation(f"{name}.{k}", v, known, nested) for k, v in source.items()}
+    if isinstance(source, type) and (is_dataclass(source) or typing.is_typeddict(source)):
+        try:
+            hints = typing.get_type_hints(source)
+        except NameError as error:
+            raise UsageError(f"an annotation of `{source.__name__}` cannot be resolved: {error}") from None
+        names = [f.name for f in fields(source)] if is_dataclass(source) else list(hints)
+        return {n: _of_annotation(f"{source.__name__}.{n}", hints[n], known, nested) for n in names}
+    raise UsageError(
+        f"event type `{name}` cannot be made from {type(source).__name__}: "
+        "expected a DataFrame (pandas, Spark), an Arrow table, the path of a Parquet or CSV file, a dataclass, "
+        "a TypedDict or a dict of name -> type"
+    )
+
+
+def _text(name: object) -> str:
+    if not isinstance(name, str):
+        raise UsageError(f"the column {name!r} is not named by a text")
+    return name
+
+
+def _of_annotation(where: str, given: Any, known: EventTypes, nested: dict[str, EventType]) -> t.Type:
+    if isinstance(given, t.Type):
+        return given
+    if isinstance(given, str):
+        return _of_text(where, given, known)
+    if isinstance(given, Hashable) and given in _PYTHON:
+        return _PYTHON[given]
+    if isinstance(given, type) and issubclass(given, np.generic):
+        return dtype_type(where, pd.Series(dtype=np.dtype(given)))
+    origin, args = typing.get_origin(given), typing.get_args(given)
+    if origin in (typing.Union, pytypes.UnionType):
+        real = [a for a in args if a is not type(None)]
+        if len(real) == 1:
+            return _of_annotation(where, real[0], known, nested)
+    if origin in (list, tuple, Sequence) and args:
+        return t.array_of(_of_annotation(where, args[0], known, nested))
+    if origin in (dict, Mapping):
+        return t.MAP
+    if isinstance(given, type) and (is_dataclass(given) or typing.is_typeddict(given)):
+        if given.__name__ not in known and given.__name__ not in nested:
+            inner = EventType(given.__name__, _properties(given.__name__, given, known, nested))
+            nested[given.__name__] = inner
+        return t.event_of(given.__name__)
+    raise UsageError(f"`{where}`: {getattr(given, '__name__', None) or short_repr(given)} has no EPL type")
+
+
+def annotation_type(where: str, given: Any, known: EventTypes) -> tuple[t.Type, bool]:
+    """The EPL type of an annotation, and whether it allows None. Raises UsageError naming `where`."""
+    args = typing.get_args(given)
+    union = typing.get_origin(given) in (typing.Union, pytypes.UnionType)
+    loose = any(given is each for each in (Any, object, None, type(None))) or (union and type(None) in args)
+    return _of_annotation(where, given, known, {}), loose
+
+
+def _of_text(where: str, text: str, known: EventTypes) -> t.Type:
+    if text.endswith("[]"):
+        return t.array_of(_of_text(where, text[:-2].strip(), known))
+    found = t.BY_NAME.get(text.lower())
+    if found is not None:
+        return found
+    if text in known:
+        return t.event_of(text)
+    raise UsageError(f"`{where}`: there is no type `{text}`{hint_line(text, [*t.BY_NAME, *known])}")
+
+
+def frame_properties(frame: pd.DataFrame) -> dict[str, t.Type]:
+    """Column name -> EPL type, in column order. Raises UsageError naming a duplicate or unsupported column."""
+    check_column_names(frame)
+    if not len(frame.columns):
+        raise UsageError("the DataFrame has no columns")
+    return {str(name): dtype_type(str(name), frame[name]) for name in frame.columns}
+
+
+def datetime_columns(given: object) -> list[str]:
+    """The columns of a DataFrame that hold dates and times as such; none of anything else."""
+    if not isinstance(given, pd.DataFrame):
+        return []
+    return [str(name) for name, of in given.dtypes.items() if pd.api.types.is_datetime64_any_dtype(of)]
+
+
+def check_column_names(frame: pd.DataFrame) -> None:
+    """Raise UsageError unless the columns are named by distinct texts."""
+    if frame.columns.nlevels > 1:
+        raise UsageError("the DataFrame has columns of several levels; flatten them first")
+    for name in frame.columns:
+        _text(name)
+    if not frame.columns.is_unique:
+        raise UsageError(f"the DataFrame has the column `{frame.columns[frame.columns.duplicated()][0]}` twice")
+
+
+def dtype_type(column: str, values: pd.Series[Any]) -> t.Type:
+    """The EPL type of a column. Raises UsageError naming the column."""
+    dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return dtype_type(column, pd.Series(dtype.categories))
+    if pd.api.types.is_bool_dtype(dtype):
+        return t.BOOLEAN
+    if pd.api.types.is_integer_dtype(dtype):
+        bits = _bits(dtype)
+        return _BY_BITS[bits if pd.api.types.is_signed_integer_dtype(dtype) else bits * 2]
+    if pd.api.types.is_float_dtype(dtype):
+        return t.FLOAT if _bits(dtype) <= 32 else t.DOUBLE
+    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+        return t.LONG
+    if isinstance(dtype, pd.StringDtype):
+        return t.STRING
+    return _of_objects(column, values)
+
+
+def _bits(dtype: object) -> int:
+    return int(getattr(dtype, "itemsize", 8)) * 8
+
+
+def _of_objects(column: str, values: pd.Series[Any]) -> t.Type:
+    kind = pd.api.types.infer_dtype(values, skipna=True)
+    if kind in _INFERRED:
+        return _INFERRED[kind]
+    present = values.dropna()
+    if kind == "integer":
+        return t.LONG if all(-(2**63) <= v < 2**63 for v in present) else t.BIGINTEGER
+    if len(present) and all(isinstance(v, Mapping) for v in present):
+        return t.MAP
+    if len(present) and all(isinstance(v, list | tuple | np.ndarray) for v in present):
+        flat = pd.Series([one for v in present for one in v], dtype=object)
+        return t.array_of(dtype_type(column, flat.infer_objects()))
+    found = ", ".join(sorted({type(v).__name__ for v in present})) or str(values.dtype)
+    raise UsageError(
+        f"column `{column}` has no EPL type: dtype {values.dtype} with values of {found}\n"
+        "  hint: convert or drop the column"
+    )

@@ -1,0 +1,358 @@
+"""Where what statements deliver goes on to: files and databases (`FileSink`), and ``async for`` (`Stream`).
+
+Both are sinks of the statement beside its feed, which cost a replay less than a listener: rows travel as they are. The
+rows of a file are those of `Workbench.changes`: ``time``, ``seq``, ``kind`` (insert or remove), then the
+columns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import sqlite3
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
+from threading import RLock
+from typing import Any
+from weakref import WeakSet
+
+from cepbook.engine.runtime import RunningStatement
+from cepbook.errors import CepbookError, UsageError
+from cepbook.feeds import Delivery, Feed, FeedColumns, Segment
+from cepbook.interrupts import InterruptGuard
+from cepbook.lang.types import Type
+from cepbook.session.core.engine_handle import EngineHandle
+from cepbook.session.io.result_frames import change_columns
+from cepbook.session.io.writers import RowWriter, check_file_kind, is_overwritten, open_writer
+
+BATCH = 8_192  # rows that wait for being written together
+
+
+class SinkError(CepbookError):
+    """Rows could not be written. Those before are in the file; the message says how many are not."""
+
+
+class SinkFeed(Feed):
+    """A feed that keeps all until it is read, which it asks for from time to time: it calls `full`."""
+
+    __slots__ = ("_asking", "_cursor", "_full")
+
+    def __init__(self, full: Callable[[], None]) -> None:
+        super().__init__(None)
+        self._full = full
+        self._asking = False
+        self._cursor = 0
+
+    def _news(self, segment: Segment | None = None) -> None:
+        super()._news(segment)
+        if not self._asking:
+            self._asking = True
+            try:
+                self._full()
+            finally:
+                self._asking = False
+
+    def take(self) -> FeedColumns:
+        """The rows since the last reading."""
+        found = self.columns(self._cursor)
+        self._forget(found.cursor)
+        return found
+
+    def take_deliveries(self) -> list[Delivery]:
+        """The deliveries since the last reading."""
+        found = self.since(self._cursor)
+        self._forget(found.cursor)
+        return found.deliveries
+
+    def _forget(self, cursor: int) -> None:
+        self._cursor = cursor
+        with self._lock:
+            while self._segments and self._next - self._kept + self._segments[0][1] <= cursor:
+                _, deliveries, rows = self._segments.popleft()
+                self._kept -= deliveries
+                self._rows -= rows
+
+
+class FileSink:
+    """Writes all rows of one statement, from now on, into a file: Parquet, CSV, JSON lines or a table of SQLite.
+
+    ``with cep.sink("alerts", "alerts.parquet"): …`` closes it at the end, at the latest the end of the program does;
+    `flush` writes what waits. A row that cannot be written ends the writing, not the statement: `error` says why,
+    `lost` counts what came since, `close` raises. A further sink of the same statement and file (a cell that is run
+    again) closes this one; UsageError where the file is one of another statement.
+
+    `whole`: the file has its name (and takes the place of one that had it) when it is closed with nothing lost, and no
+    exception ended the ``with``. Until then, and else, `place` is where it is: `partial_name`. Not so a database.
+    """
+
+    def __init__(
+        self,
+        stage: EngineHandle,
+        lock: RLock,
+        name: str,
+        path: str | os.PathLike[str],
+        table: str | None,
+        *,
+        whole: bool = False,
+    ) -> None:
+        check_file_kind(path)
+        self.name = name
+        self.path = os.fspath(path)
+        self.place = partial_name(self.path) if whole and _is_plain(self.path) else self.path
+        self.rows = 0
+        self.lost = 0
+        self.error: Exception | None = None
+        self._lock = lock
+        self._types: dict[str, Type] = dict(stage.statement(name).output_type.properties)
+        self._writer: RowWriter | None = None
+        for other in [each for each in _OPEN if each.is_open and is_same_file(each.path, self.path)]:
+            if other.name != name:
+                raise UsageError(f"{self.path!r} is written by a sink of `{other.name}`: close that first")
+            other.close()
+        self._writer = _opened(self.path, self.place, change_columns(self._types), table or name)
+        self._file = _file_of(self.place)
+        self._tap = SinkFeed(self._when_full)
+        self._leave = stage.attach(name, self._tap, self._successor)
+        _OPEN.add(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still writes."""
+        return self._writer is not None
+
+    def _successor(self, statement: RunningStatement | None) -> None:
+        self._write()
+        if statement is not None and dict(statement.output_type.properties) != self._types and self.error is None:
+            self.error = UsageError(f"`{self.name}` was deployed anew with other columns than {self.path!r} has")
+
+    def _when_full(self) -> None:
+        if self._tap.rows >= BATCH:
+            self._write()
+
+    def _write(self) -> None:
+        found = self._tap.take()
+        count = len(found.times)
+        if self._writer is None or self.error is not None:
+            self.lost += count
+            return
+        if not count:
+            return
+        values = [found.column(name) for name in self._types]
+        kinds = ["insert" if insert else "remove" for insert in found.inserts]
+        try:
+            self._writer.write(list(zip(found.times, found.numbers, kinds, *values, strict=True)))
+            self.rows += count
+        except (OSError, ValueError, TypeError, OverflowError, sqlite3.Error) as error:  # Arrow's are of these
+            self.error = error
+            self.lost += count
+
+    def flush(self) -> FileSink:
+        """Write what waits. Raises SinkError when that failed, now or before."""
+        with self._lock, InterruptGuard(lambda: None):  # what was taken is written before Ctrl-C is heard
+            self._write()
+        self._raise()
+        return self
+
+    def close(self, *, failed: bool = False) -> None:
+        """Write what waits and finish the file; nothing more is written. Raises SinkError when rows are lost.
+
+        `failed`: not all has come; a file that is to be `whole` keeps its place.
+        """
+        with self._lock, InterruptGuard(lambda: None):
+            if self._writer is None:
+                return
+            self._leave()
+            try:
+                self._write()
+            finally:
+                writer, self._writer = self._writer, None
+                try:
+                    writer.close()
+                except (OSError, ValueError, sqlite3.Error) as error:
+                    self.error = self.error or error
+            if self.error is None and _file_of(self.place) != self._file:
+                self.error = UsageError("the file was taken away, or is another one, meanwhile")
+                self.lost = self.rows
+            if self.place != self.path and self.error is None and not failed:
+                try:
+                    os.replace(self.place, self.path)
+                    self.place = self.path
+                except OSError as error:
+                    self.error = error
+        self._raise()
+
+    def __del__(self) -> None:
+        _end(self)
+
+    def _raise(self) -> None:
+        if self.error is not None:
+            lost = f"{self.lost:,} row{'' if self.lost == 1 else 's'} of `{self.name}` lost"
+            raise SinkError(f"{self.path!r} cannot be written: {self.error}; {lost}") from self.error
+
+    def __enter__(self) -> FileSink:
+        return self
+
+    def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
+        self.close(failed=failure is not None)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._writer is None else "open" if self.error is None else f"failed: {self.error}"
+        return f"{self.name} → {self.place}: {self.rows:,} rows, {state}"
+
+
+_OPEN: WeakSet[FileSink] = WeakSet()
+
+
+def _end(sink: FileSink) -> None:
+    """Close a sink that nobody has closed: what waits is written, what cannot be is told."""
+    try:
+        if getattr(sink, "_writer", None) is not None:
+            sink.close(failed=True)
+    except SinkError as error:
+        sys.stderr.write(f"cepbook: {error}\n")
+
+
+@atexit.register
+def _end_all() -> None:
+    for sink in list(_OPEN):
+        _end(sink)
+
+
+def is_same_file(one: str, other: str) -> bool:
+    """Whether two names are of one file that a writer would replace."""
+    return one != "-" and is_overwritten(one) and os.path.realpath(one) == os.path.realpath(other)
+
+
+def partial_name(path: str) -> str:
+    """Where a file is while it is written that is to be whole: `q.partial.csv` for `q.csv`."""
+    stem, kind = os.path.splitext(path)
+    return f"{stem}.partial{kind}"
+
+
+def _opened(name: str, place: str, types: Mapping[str, Type], table: str) -> RowWriter:
+    """What writes the file `name`, at a `place` of its own. Errors: UsageError, about the file."""
+    try:
+        return open_writer(place, types, table)
+    except UsageError as error:
+        raise UsageError(str(error).replace(repr(place), repr(name))) from None
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is one of a file that may be replaced: no database, pipe, link or standard output."""
+    there = not os.path.islink(name) and (os.path.isfile(name) or not os.path.exists(name))
+    return there and is_overwritten(name) and name != "-"
+
+
+def _file_of(path: str) -> tuple[int, int] | None:
+    """Which file a name is of; None for the standard output, and where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return None if path == "-" else (found.st_dev, found.st_ino)
+
+
+class DeliveryStream(AsyncIterator[Delivery]):
+    """``async for delivery in cep.stream("alerts")``: the deliveries of a statement from now on, in order.
+
+    At most `capacity` deliveries wait. While as many wait, live sources take no further event (`session.driving.live`);
+    what comes nevertheless, from `send` or a replay, pushes the oldest out, and `missed` counts them. It ends with
+    `close`, and when the statement is dropped.
+    """
+
+    def __init__(self, stage: EngineHandle, name: str, capacity: int) -> None:
+        if capacity < 1:
+            raise UsageError(f"a stream needs room for at least 1 delivery, not {capacity}")
+        self.capacity = capacity
+        self.missed = 0
+        self._waiting: deque[Delivery] = deque()
+        self._closed = False
+        self._poked: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tap = SinkFeed(self._drain)
+        self._tap.subscribe(self._poke)
+        self._readers = stage.readers
+        self._leave = stage.attach(name, self._tap, self._successor)
+        self._readers.append(self)
+
+    def _successor(self, statement: RunningStatement | None) -> None:
+        self._drain()
+        if statement is None:
+            self.close()
+
+    def _drain(self) -> None:
+        self._waiting.extend(self._tap.take_deliveries())
+        while len(self._waiting) > self.capacity:
+            self._waiting.popleft()
+            self.missed += 1
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many deliveries wait as may."""
+        self._drain()
+        return len(self._waiting) >= self.capacity and not self._closed
+
+    def _poke(self) -> None:
+        loop, poked = self._loop, self._poked
+        if loop is not None and poked is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(poked.set)
+
+    async def __anext__(self) -> Delivery:
+        self._loop = asyncio.get_running_loop()
+        while True:
+            self._poked = asyncio.Event()
+            self._drain()
+            if self._waiting:
+                return self._waiting.popleft()
+            if self._closed:
+                raise StopAsyncIteration
+            await self._poked.wait()
+
+    def close(self) -> None:
+        """No further deliveries; those that wait can still be read."""
+        if not self._closed:
+            self._closed = True
+            self._leave()
+            if self in self._readers:
+                self._readers.remove(self)
+        self._poke()
+
+
+def feed_rows(feed: Feed, properties: Mapping[str, Type]) -> list[tuple[Any, ...]]:
+    """The rows that a feed still holds, with the columns of `change_columns`."""
+    found = feed.columns()
+    kinds = ["insert" if insert else "remove" for insert in found.inserts]
+    columns = [found.times, found.numbers, kinds, *(found.column(each) for each in properties)]
+    return list(zip(*columns, strict=True))
+
+
+def export_rows(
+    rows: Sequence[Sequence[Any]], path: str | os.PathLike[str], types: Mapping[str, Type], table: str
+) -> int:
+    """Write rows of values of `types` as a file; how many rows. A file that is there is replaced when all are written.
+
+    Raises UsageError, SinkError when that cannot be.
+    """
+    name = os.fspath(path)
+    beside = _is_plain(name)
+    target = os.path.join(os.path.dirname(name), f".{os.getpid()}.{os.path.basename(name)}") if beside else name
+    writer = _opened(name, target, types, table)
+    try:
+        try:
+            writer.write(rows)
+        finally:
+            writer.close()
+        if beside:
+            os.replace(target, name)
+    except (OSError, ValueError, TypeError, OverflowError, sqlite3.Error) as error:
+        if beside:
+            with suppress(OSError):
+                os.remove(target)
+        raise SinkError(f"{name!r} cannot be written: {error}") from error
+    return len(rows)
+
+
+__all__ = ["FileSink", "SinkError", "DeliveryStream", "SinkFeed", "change_columns", "export_rows", "feed_rows"]

@@ -1,0 +1,180 @@
+"""The total order of a replay: events of several sources by (time, sequence, order of sources, order in one).
+
+Without sequence numbers the sources' own order counts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from cepbook.session.io.column_readers import ColumnValues
+from cepbook.session.io.frame_source import EventChunk
+from cepbook.session.io.sources import ReplaySource
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBatch:
+    """Consecutive events of source number `source`: `times` ascending (ms), columns on demand.
+
+    `ranks` are the places of these events among all events that were taken together; None when they are alone.
+    """
+
+    source: int
+    type_name: str
+    times: list[int]
+    chunk: EventChunk
+    start: int
+    ranks: list[int] | None = None
+
+    def column(self, name: str) -> ColumnValues:
+        """The values of one property, as long as `times`."""
+        values = self.chunk.column(name)
+        end = self.start + len(self.times)
+        return values if len(self.times) == len(values) else values[self.start : end]
+
+    def columns(self, names: Collection[str]) -> Mapping[str, ColumnValues]:
+        """The values of the properties `names`."""
+        return self.chunk.columns(names, self.start, self.start + len(self.times))
+
+    def after(self, count: int) -> SourceBatch:
+        """Without the first `count` events."""
+        ranks = None if self.ranks is None else self.ranks[count:]
+        return SourceBatch(self.source, self.type_name, self.times[count:], self.chunk, self.start + count, ranks)
+
+
+def drop_late(parts: Sequence[SourceBatch], now: int) -> tuple[list[SourceBatch], int]:
+    """The events that are not before `now`, and how many are."""
+    kept, late = [], 0
+    for part in parts:
+        count = bisect_left(part.times, now)
+        late += count
+        if count < len(part.times):
+            kept.append(part.after(count))
+    return kept, late
+
+
+class _Head:
+    """The unread part of a source's present chunk."""
+
+    __slots__ = ("at", "chunk", "chunks", "number", "source")
+
+    def __init__(self, number: int, source: ReplaySource) -> None:
+        self.number = number
+        self.source = source
+        self.chunks = source.chunks()
+        self.chunk: EventChunk | None = None
+        self.at = 0
+
+    @property
+    def times(self) -> list[int]:
+        return [] if self.chunk is None else self.chunk.times
+
+    @property
+    def sequences(self) -> list[int]:
+        """Of the chunk; empty when events have none."""
+        return [] if self.chunk is None or self.chunk.sequences is None else self.chunk.sequences
+
+    @property
+    def last(self) -> tuple[int, int, int]:
+        """Where the chunk's last event stands in the total order."""
+        return self.times[-1], self.sequences[-1] if self.sequences else 0, self.number
+
+    def behind(self, bound: tuple[int, int, int]) -> int:
+        """Where the events begin that come behind `bound` in the total order."""
+        time, sequence, number = bound
+        search = bisect_right if self.number <= number else bisect_left
+        if not self.sequences:
+            return search(self.times, time, self.at)
+        start = bisect_left(self.times, time, self.at)
+        return search(self.sequences, sequence, start, bisect_right(self.times, time, start))
+
+    def fill(self) -> bool:
+        """Whether there is an unread event, fetching the next chunk when this one is used up."""
+        while self.at >= len(self.times):
+            self.chunk = next(self.chunks, None)
+            self.at = 0
+            if self.chunk is None:
+                return False
+        return True
+
+    def part(self, count: int, ranks: list[int] | None = None) -> SourceBatch:
+        assert self.chunk is not None  # only filled heads are read
+        start, end = self.at, self.at + count
+        self.at = end
+        times = self.chunk.times
+        times = times if count == len(times) else times[start:end]
+        return SourceBatch(self.number, self.source.type_name, times, self.chunk, start, ranks)
+
+
+class SourceMerge:
+    """Hands out the total order piece by piece; nothing later than `until` (inclusive).
+
+    An EventError of a source is raised when its last good event was handed out and the next one is needed.
+    """
+
+    def __init__(self, sources: Sequence[ReplaySource], until: int | None = None) -> None:
+        self._until = until
+        self._heads = [_Head(number, source) for number, source in enumerate(sources)]
+
+    def peek(self) -> int | None:
+        """Time of the next event, None at the end."""
+        heads = self._filled()
+        if not heads:
+            return None
+        time = min(head.times[head.at] for head in heads)
+        return None if self._until is not None and time > self._until else time
+
+    def take(self, most: int, upto: int | None = None) -> list[SourceBatch]:
+        """The next events, at most `most` and none later than `upto`: one part per source that has some.
+
+        Empty when there is no such event. Less than `most` may come although there are more: parts end with chunks.
+        """
+        heads = self._filled()
+        if not heads:
+            return []
+        limit = min((t for t in (upto, self._until) if t is not None), default=None)
+        if len(heads) == 1:
+            (head,) = heads
+            end = min(len(head.times), head.at + most)
+            if limit is not None and head.times[end - 1] > limit:
+                end = bisect_right(head.times, limit, head.at, end)
+            return [head.part(end - head.at)] if end > head.at else []
+        return self._take_merged(heads, most, limit)
+
+    def _take_merged(self, heads: list[_Head], most: int, limit: int | None) -> list[SourceBatch]:
+        # Beyond the end of the chunk that ends first its source may have more, so the order is not known yet.
+        bound = min(head.last for head in heads)
+        ends = []
+        for head in heads:
+            end = head.behind(bound)
+            if limit is not None:
+                end = bisect_right(head.times, limit, head.at, end)
+            ends.append(min(end, head.at + most))
+        counts = [end - head.at for head, end in zip(heads, ends, strict=True)]
+        if sum(1 for count in counts if count) <= 1:
+            return [head.part(count) for head, count in zip(heads, counts, strict=True) if count]
+        times = np.concatenate([np.array(h.times[h.at : end], "int64") for h, end in zip(heads, ends, strict=True)])
+        numbers = [h.sequences[h.at : end] for h, end in zip(heads, ends, strict=True)]
+        keys = (np.concatenate([np.array(n, "int64") for n in numbers]), times) if any(numbers) else (times,)
+        order = np.lexsort(keys)[:most]  # stable: at equal times and sequences the earlier source goes first
+        places = np.full(len(times), len(times))
+        places[order] = np.arange(len(order))
+        parts = []
+        for head, count, offset in zip(heads, counts, accumulate(counts, initial=0), strict=False):
+            ranks = places[offset : offset + count]
+            ranks = ranks[ranks < len(times)]
+            if len(ranks):
+                parts.append(head.part(len(ranks), ranks.tolist()))
+        return parts
+
+    def _filled(self) -> list[_Head]:
+        for head in self._heads:
+            if head.at >= len(head.times) and not head.fill():
+                self._heads = [h for h in self._heads if h is not head]
+                return self._filled()
+        return self._heads

@@ -1,0 +1,126 @@
+"""What a workbench hands to the outside: frames, listeners, answers of queries, files, databases, ``async for``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any, overload
+
+import pandas as pd
+
+from cepbook.engine.delivery.delta import Listener
+from cepbook.errors import UsageError
+from cepbook.session.core.workbench_core import WorkbenchCore
+from cepbook.session.inspect.fire_and_forget import PreparedQuery, run_query
+from cepbook.session.inspect.partition_selectors import Selector, selected_rows
+from cepbook.session.io.parameter_values import ParameterValues as Values
+from cepbook.session.io.result_frames import change_columns, changes_frame, convert_frame, rows_frame
+from cepbook.session.io.sinks import DeliveryStream, FileSink, export_rows, feed_rows
+
+
+class OutputMixin(WorkbenchCore):
+    """The ways in which rows leave a workbench."""
+
+    @overload
+    def to_frame(self, name: str, selector: Selector | None = None) -> pd.DataFrame: ...
+    @overload
+    def to_frame(self, name: str, selector: Selector | None = None, *, as_: str) -> Any: ...
+    def to_frame(self, name: str, selector: Selector | None = None, *, as_: str = "pandas") -> Any:
+        """The rows of `iterate`: those of the statement's window, or its one row of aggregates.
+
+        A statement without a data window keeps no rows, unless all its columns are aggregates without a group by:
+        the frame is empty, whatever was delivered (`keeps_rows`, `changes`). `as_` is ``"pandas"``, ``"arrow"`` or
+        ``"polars"``. Raises as `iterate` does.
+        """
+        with self._lock:
+            properties = self._stage.statement(name).output_type.properties
+            return convert_frame(
+                rows_frame(selected_rows(self._stage.runtime, name, selector), properties), properties, as_
+            )
+
+    @overload
+    def changes(self, name: str) -> pd.DataFrame: ...
+    @overload
+    def changes(self, name: str, *, as_: str) -> Any: ...
+    def changes(self, name: str, *, as_: str = "pandas") -> Any:
+        """The insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns.
+
+        `as_` as for `to_frame`. Raises UsageError for an unknown name.
+        """
+        feed, properties = self._stage.feed(name), self._stage.statement(name).output_type.properties
+        return convert_frame(changes_frame(feed.columns(), properties), change_columns(properties), as_)
+
+    def on(self, name: str, fn: Listener) -> Callable[[], None]:
+        """Call ``fn(delta)`` for every delivery of statement `name`, also when the statement is deployed anew.
+
+        A delta has `time` (ms), `insert` and `remove` (lists of rows, or None). Returns the function that ends it.
+        """
+        if not callable(fn):
+            raise UsageError(f"a listener is a function of one delta, not {type(fn).__name__}")
+        with self._lock:
+            return self._stage.listen(name, fn)
+
+    def query(
+        self, epl: str | PreparedQuery, selector: Selector | None = None, *, parameters: Values | None = None
+    ) -> pd.DataFrame:
+        """Answer a query over named windows and tables, or over the current rows of statements, once (``select * from
+        Delays where minutes > 60``). ``insert``, ``update`` and ``delete`` change named windows and tables, and give
+        the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
+        with self._lock, self._stage.raising():
+            stage = self._stage
+            text = epl.epl if isinstance(epl, PreparedQuery) else epl
+            alone = text if selector is None and parameters is None else None
+            acted = partial(stage.done, query=alone, what="a query changed rows that parameters or a selector chose")
+            return run_query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=acted)
+
+    def prepare(self, epl: str) -> PreparedQuery:
+        """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, then
+        ``late.run(least=60)``. Raises ParseError; what it reads need not be there yet."""
+        return PreparedQuery(epl, self.query)
+
+    def sink(
+        self, name: str, path: str | os.PathLike[str], *, table: str | None = None, whole: bool = False
+    ) -> FileSink:
+        """Write all that statement `name` delivers from now on into a file: Parquet, CSV, JSON lines, SQLite.
+
+        The name of the file says which; rows are those of `changes`. `table` is that of an SQLite database (default:
+        the statement's name), which is added to; other files are replaced. Close what you get (or use ``with``): a
+        Parquet file is whole only then. With `whole` a file gets its name only when it is closed and nothing failed
+        (``q.csv`` is ``q.partial.csv`` until then). Raises UsageError for an unknown statement and a file that cannot
+        be written.
+        """
+        with self._lock:
+            self._stage.statement(name)
+            return FileSink(self._stage, self._lock, name, path, table, whole=whole)
+
+    def stream(self, name: str, *, capacity: int = 10_000) -> DeliveryStream:
+        """``async for delivery in cep.stream("alerts")``: what the statement delivers from now on (`sinks.Stream`).
+
+        A delivery has `time` (ms), `insert` and `remove` (rows as dicts, or None). Raises UsageError for an unknown
+        statement.
+        """
+        with self._lock:
+            self._stage.statement(name)
+            return DeliveryStream(self._stage, name, capacity)
+
+    def export(
+        self,
+        name: str,
+        path: str | os.PathLike[str],
+        *,
+        changes: bool = False,
+        selector: Selector | None = None,
+        table: str | None = None,
+    ) -> int:
+        """Write the rows that statement `name` shows now (`to_frame`) into a file; how many. With `changes` the rows
+        that its feed still holds. Files as for `sink`. Raises UsageError, and SinkError when writing fails.
+        """
+        with self._lock:
+            statement = self._stage.statement(name)
+            types = dict(statement.output_type.properties)
+            if changes:
+                found = feed_rows(self._stage.feed(name), types)
+                return export_rows(found, path, change_columns(types), table or name)
+            rows = [[row.get(each) for each in types] for row in selected_rows(self._stage.runtime, name, selector)]
+            return export_rows(rows, path, types, table or name)

@@ -1,0 +1,393 @@
+"""Replay: historic events into the engine in event-time order, in slices, controllable while it runs.
+
+Contract (shared with Spark): events have a total order (time, order of the sources, order within the source);
+before an event with time t the clock advances to t; at the end the clock advances to `until`, when one is given.
+
+A replay runs as an asyncio task in slices of about 10 ms, so that a notebook stays responsive without threads.
+`pause`, `resume`, `step` and `stop` may be called from any thread: they set flags that the next slice obeys. With a
+speed the events that are due by the wall clock go in together, the clock stopping whenever something is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time as wall
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cepbook.errors import Interrupted, UsageError
+from cepbook.interrupts import CollectionPause, InterruptGuard, check_speed, garbage
+from cepbook.session.core.run_results import Progress, ReplayInterrupted, ReplayResult, paused_message
+from cepbook.session.history.replay_snapshots import ReplaySnapshots
+from cepbook.session.io.frame_source import Late
+from cepbook.session.io.sources import ReplaySource
+from cepbook.session.io.time_conversion import TimeLike, format_clock_time
+from cepbook.session.replay.batch_sizer import SLICE
+from cepbook.session.replay.replay_loop import ReplayControls, ReplayLoop, ReplayTarget
+
+if TYPE_CHECKING:
+    from cepbook.session.workbench import Workbench
+
+TURNS = 8  # turns of the event loop between two slices: a message of the browser needs several until somebody has it
+NAP = 0.05  # longest sleep in seconds while waiting for real time, so that orders are obeyed soon
+ENDED = ("finished", "stopped", "failed")
+NO_SNAPSHOTS = 'this replay keeps no snapshots\n  hint: replay(…, keep=True), or keep="1 day"'
+
+
+class Replay:
+    """A replay, made by `Workbench.replay`. ``await`` it, or call `run()` in a script; both give a `ReplayResult`.
+
+    Interrupting it (Ctrl-C, the kernel's stop button) pauses it between two events, or between two due times;
+    `resume()` goes on. An event whose ``insert into`` finds no end is given up, which ends the replay; so does a second
+    Ctrl-C.
+    """
+
+    def __init__(
+        self,
+        stage: ReplayTarget,
+        sources: Sequence[ReplaySource],
+        *,
+        until: int | None = None,
+        limit: int | None = None,
+        speed: float | None = None,
+        late: Late = "error",
+        paused: bool = False,
+        stepping: bool = False,
+        travel: ReplaySnapshots | None = None,
+        skip: int = 0,
+        workbench: Workbench | None = None,
+    ) -> None:
+        self._stage = stage
+        self._orders = orders = ReplayControls(hold=paused)
+        self._course = ReplayLoop(
+            stage,
+            sources,
+            orders,
+            until=until,
+            limit=limit,
+            speed=speed,
+            late=late,
+            stepping=stepping,
+            travel=travel,
+            skip=skip,
+        )
+        self._replay_snapshots = travel
+        self.workbench = workbench
+        self._inside = False
+        self._patience = CollectionPause()
+        self._active = 0.0
+        self._resumed_at: float | None = None
+        self._subscribers: list[Callable[[], object]] = []
+        self._thread = threading.get_ident()
+        self.error: Exception | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._poked: asyncio.Event | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._start_task()
+
+    # ---- looking
+
+    @property
+    def state(self) -> str:
+        """``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``."""
+        if self._course.end is not None:
+            return self._course.end
+        if self._orders.hold:
+            return "paused"
+        return "running" if self._course.events or self._active else "ready"
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether an event loop runs the replay, or will."""
+        return self._task is not None and not self._task.done()
+
+    def refuse_another(self) -> None:
+        """Errors: UsageError where a second replay would come between its events."""
+        if self.state != "ready" or self.is_scheduled:
+            raise UsageError(f"a replay is {self.state} already\n  hint: await it, or end it: `cep.replaying.stop()`")
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C was heard in the present slice."""
+        return self._orders.interrupted
+
+    @property
+    def progress(self) -> Progress:
+        """Where the replay is now."""
+        course = self._course
+        rate = course.events / self._active if self._active else 0.0
+        clock = self._stage.now * 1000 // self._stage.second
+        behind = course.behind if self.state == "running" else 0.0
+        done, total = course.events, course.total()
+        return Progress(done, total, rate, clock, self.state, course.late, behind, course.about())
+
+    @property
+    def result(self) -> ReplayResult:
+        """The result of a replay that has ended; UsageError before that, its error when it failed."""
+        if self.error is not None:
+            raise self.error
+        if self._course.result is None:
+            raise UsageError(f"the replay is {self.state}: await it, or call run()")
+        return self._course.result
+
+    def at(self, t: TimeLike) -> Workbench:
+        """A second workbench as this one was at the instant `t`, to look at and to go on from; this one stays as it is.
+
+        It begins with the last snapshot before `t`, or after what was done by hand, and replays what came since. Its
+        feeds are empty. UsageError where there are no snapshots (`lacks`), for an instant at which it was not, and for
+        events that can be read only once.
+        """
+        if self._replay_snapshots is None:
+            raise UsageError(self.lacks)
+        garbage.clear()  # of engines of other instants that nobody has any more
+        course = self._course
+        with self._stage.lock:
+            self._replay_snapshots.catch_up(course.taken, course.events, self._stage.now)
+            time, kept = self._replay_snapshots.before(t)
+        workbench, stage = self._replay_snapshots.load(kept.data)
+        rest = Replay(
+            stage,
+            self._replay_snapshots.open_sources(time),
+            until=time,
+            limit=None if course.limit is None else course.limit - kept.events,
+            late=course.late_rule,
+            stepping=course.stepping or course.speed is not None,
+            skip=kept.taken,
+        )
+        rest.run()
+        stage.clear_feeds()
+        return workbench
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """From when to when `at` can look back, in clock units; None: `lacks` says why it cannot."""
+        return None if self._replay_snapshots is None else self._replay_snapshots.span
+
+    @property
+    def began(self) -> int | None:
+        """The time of the first event, from which on something is to be seen; None where no snapshots are kept."""
+        return None if self._replay_snapshots is None else self._replay_snapshots.began
+
+    def forget(self, reason: str) -> None:
+        """End, and let go of the past; `lacks` says the reason from then on."""
+        self.stop()
+        if self._replay_snapshots is not None:
+            self._replay_snapshots.forget(reason)
+
+    @property
+    def kept(self) -> int:
+        """The bytes of the snapshots that it keeps."""
+        return 0 if self._replay_snapshots is None else self._replay_snapshots.size
+
+    @property
+    def lacks(self) -> str:
+        """Why `at` cannot look back, or not to all that came; "": it can."""
+        return NO_SNAPSHOTS if self._replay_snapshots is None else self._replay_snapshots.lacks
+
+    @property
+    def speed(self) -> float | None:
+        """So many times real time; None: as fast as it goes. It may be changed at any time."""
+        return self._course.speed
+
+    @speed.setter
+    def speed(self, factor: float | None) -> None:
+        check_speed(factor)
+        self._course.speed, self._course.behind = factor, 0.0
+        self._course.time_anew()
+        self._poke()
+
+    def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
+        """Call `fn()` after every slice and at the end. Returns the function that ends the subscription."""
+        self._subscribers.append(fn)
+
+        def unsubscribe() -> None:
+            if fn in self._subscribers:
+                self._subscribers.remove(fn)
+
+        return unsubscribe
+
+    def __repr__(self) -> str:
+        course = self._course
+        names = ", ".join(course.names)
+        if course.result is not None:
+            return f"Replay of {names}: {course.result!r}"
+        total = course.total()
+        if self.state in ("ready", "running"):
+            return f"Replay of {names}: {'' if total is None else f'{total:,} events, '}{self.state}"
+        of = "" if total is None else f" of {total:,}"
+        clock = format_clock_time(self._stage.now, self._stage.second)
+        return f"Replay of {names}: {course.events:,}{of} events, {self.state}, clock {clock}"
+
+    # ---- orders, from any thread
+
+    def pause(self) -> None:
+        """Hold after the present slice."""
+        orders = self._orders
+        orders.hold, orders.goal, orders.fired = True, None, None
+        self._poke()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._orders.steps = 0
+        self._orders.hold = False
+        self._poke()
+        self._start_task()
+
+    def step(self, n: int = 1) -> None:
+        """Pause, and replay just the next `n` events (regardless of `speed`).
+
+        Called from the thread that made the replay the events are in the engine when it returns; from another
+        thread, or from a listener, they follow as soon as the running slice is over.
+        """
+        if n < 1:
+            raise UsageError(f"a step is at least 1 event, not {n}")
+        if self._course.end is not None:
+            return
+        self._orders.hold = True
+        if threading.get_ident() == self._thread and not self._inside:
+            self._slice(float("inf"), n)
+            if self.error is not None:
+                raise self.error
+        else:
+            self._orders.steps += n
+            self._poke()
+
+    def run_to(self, time: int) -> None:
+        """Replay what comes up to `time` (clock units), stop the clock there and pause; due times are visited."""
+        self._orders.goal = time if self._course.until is None else min(time, self._course.until)
+        self._orders.fired = None
+        self.resume()
+
+    def run_until(self, fired: Callable[[], bool]) -> None:
+        """Replay event by event until ``fired()`` is true, which is asked after each of them; then pause."""
+        self._orders.fired = fired
+        self._orders.goal = None
+        self.resume()
+
+    def stop(self) -> None:
+        """End after the present slice; the clock stays where it is."""
+        self._orders.stop = True
+        if threading.get_ident() == self._thread and not self._inside:
+            self._slice(0.0)
+        self._poke()
+
+    # ---- running
+
+    def run(self) -> ReplayResult | None:
+        """Replay to the end, blocking. Returns None when the replay was paused before the end.
+
+        Raises EventError for a bad event (all before it are in the engine) and Interrupted, a KeyboardInterrupt,
+        after pausing, when interrupted: it says where.
+        """
+        if self._inside:
+            raise UsageError("a replay cannot be run from within itself")
+        self._orders.hold = False
+        try:
+            with InterruptGuard(self._interrupt) as interruptions:
+                while self._course.end is None and not (self._orders.hold and not self._orders.steps):
+                    wall.sleep(min(self._slice(SLICE), NAP))
+            if interruptions.any:
+                raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            if self.state != "paused":  # a second Ctrl-C broke in
+                raise
+            raise Interrupted(self._paused_at()) from None
+        finally:
+            self._heard()
+            self._patience.end()
+        return None if self._course.end is None else self.result
+
+    def _paused_at(self) -> str:
+        return paused_message(self._course.events, self._stage.now, self._stage.second)
+
+    def _interrupt(self) -> None:
+        self._orders.interrupted = True
+        self._stage.halt(True)
+        self.pause()
+
+    def _heard(self) -> None:
+        if self._orders.interrupted:
+            self._orders.interrupted = False
+            self._stage.halt(False)
+            self._course.time_anew()
+
+    def __await__(self) -> Generator[Any, None, ReplayResult]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> ReplayResult:
+        self._start_task()
+        try:
+            if self._task is not None:
+                await asyncio.shield(self._task)
+        except asyncio.CancelledError:
+            self.pause()
+            raise ReplayInterrupted(self._paused_at()) from None
+        return self.result
+
+    def _start_task(self) -> None:
+        """Run as a task of the running event loop, if there is one and no task runs yet."""
+        if self._course.end is not None or (self._task is not None and not self._task.done()):
+            return
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._poked = asyncio.Event()
+        self._task = self._loop.create_task(self._drive(self._poked), name="cepbook replay")
+
+    async def _drive(self, poked: asyncio.Event) -> None:
+        await asyncio.sleep(0)
+        try:
+            while self._course.end is None:
+                if self._orders.hold and not self._orders.steps and not self._orders.stop:
+                    self._resumed_at = None
+                    self._course.time_anew()
+                    self._patience.end()
+                    poked.clear()
+                    await poked.wait()
+                    continue
+                try:
+                    with InterruptGuard(self._interrupt):
+                        pause = self._slice(SLICE)
+                finally:
+                    self._heard()
+                await asyncio.sleep(min(pause, NAP))
+                for _ in range(TURNS):
+                    await asyncio.sleep(0)
+        finally:
+            self._patience.end()
+
+    def _poke(self) -> None:
+        if self._loop is not None and self._poked is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._poked.set)
+
+    # ---- one slice
+
+    def _slice(self, seconds: float, steps: int | None = None) -> float:
+        """Work for about `seconds`; the seconds until there is more to do. A failure ends the replay."""
+        if self._course.end is not None:
+            return 0.0
+        started = wall.perf_counter()
+        pause = 0.0
+        self._patience.begin()
+        with self._stage.lock:
+            self._inside = True
+            try:
+                pause = self._course.work(started + seconds, steps)
+            except Exception as error:  # noqa: BLE001  kept, and raised by whoever waits for the replay
+                self.error = error
+                self._course.finish("failed")
+            except BaseException:  # an interruption that a listener raised: part of a call is in the engine already
+                self._course.finish("stopped")
+                raise
+            finally:
+                self._inside = False
+        ended = wall.perf_counter()
+        self._active += ended - (self._resumed_at if self._resumed_at is not None else started)
+        self._resumed_at = None if self._orders.hold else ended
+        if self._orders.hold or self._course.end is not None:
+            self._patience.end()
+        for fn in tuple(self._subscribers):
+            fn()
+        return pause

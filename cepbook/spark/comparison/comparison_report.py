@@ -1,0 +1,377 @@
+"""Whether two runs delivered the same rows, statement by statement, and where they did not.
+
+Rows are matched inside blocks of one time and one kind (insert, remove): first by position, then, where that fails,
+in any order. What is left over on both sides of a block is paired as "different values", the rest is "only here" or
+"only there". A workbench keeps what its feeds drop in a log on disk, so that all rows are compared. A comparison is
+"equal" only when it saw everything: rows that are lost (the log is full, feeds were loaded from a file), and failures
+of a statement or of what feeds it, make it "incomplete".
+
+Floats agree when ``|a - b| <= max(absolute, tolerance * max(|a|, |b|))``, whole numbers when they are equal; NaN equals
+NaN; null equals null only, except that a pandas frame cannot tell null and NaN apart. Columns of whole numbers on one
+side and of floats on the other are a difference, whatever the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cepbook.argument_checks import check_arguments
+from cepbook.display import DisplayTable, captioned_html, format_time
+from cepbook.errors import UsageError
+from cepbook.spark.comparison.row_matching import Difference, MatchRules, RowMatcher
+from cepbook.spark.comparison.sides import side_of
+from cepbook.spark.comparison.time_shift import without_time_shift
+from cepbook.spark.comparison.typed_rows import StatementRows
+
+_SIGNS = {"equal": "✓ equal", "incomplete": "? incomplete", "different": "✗ different"}
+_SHOWN = 5  # differences of a statement that a report prints
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The comparison of one statement, in rows. `reordered` rows are among the equal ones, unless order counts.
+
+    `by_column` counts the different values; `uncompared` rows are lost on one side at least, `failures`
+    are those of the statement on each side (here, there): each may have cost rows, as may those of what feeds it and is
+    not compared itself (`fed`, by name). `notes` say what could not be
+    compared and what holds for all rows; with `uneven` that is a difference: columns of one side only or of another
+    kind, times that are shifted, another number of lost rows. `approximate` values agree within the tolerance only,
+    at most `apart` from one another, relative to their size. `moved` are the first of the reordered rows, `kinds` has a
+    row for each column that holds another kind of values on one side, but the same numbers.
+    """
+
+    statement: str
+    equal: int
+    only_here: int
+    only_there: int
+    different: int
+    reordered: int
+    by_column: Mapping[str, int]
+    notes: tuple[str, ...]
+    uneven: bool
+    uncompared: int
+    failures: tuple[int, int]
+    differences: tuple[Difference, ...]
+    approximate: int = 0
+    apart: float = 0.0
+    moved: tuple[Difference, ...] = ()
+    key: tuple[str, ...] = ()
+    fed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    second: int = 1000  # in units of the clock
+    kinds: tuple[Difference, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """``"different"``, ``"incomplete"`` (no difference in what could be compared) or ``"equal"``."""
+        if self.only_here or self.only_there or self.different or self.uneven:
+            return "different"
+        return "incomplete" if self.uncompared or any(self.failures) or self.fed else "equal"
+
+    @property
+    def same(self) -> bool:
+        """Whether all rows of both sides were compared and are equal."""
+        return self.verdict == "equal"
+
+
+class UnequalError(AssertionError):
+    """Two sides that were to be equal are not, or could not all be compared. A notebook shows the report alone."""
+
+    def _render_traceback_(self) -> list[str]:
+        return str(self).split("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What `compare` found; prints as a report. Nobody asked for the statements `distinct_duplicate`, which only one
+    side has.
+
+    Where there are differences `by_hand` counts the events by type that the interactive side was sent beside replays.
+    """
+
+    statements: Mapping[str, Verdict]
+    left_out: tuple[str, ...] = ()
+    by_hand: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """``"different"`` when one statement's rows are, else ``"incomplete"`` when one's could not all be compared."""
+        found = {v.verdict for v in self.statements.values()}
+        return next((verdict for verdict in ("different", "incomplete") if verdict in found), "equal")
+
+    def assert_same(self) -> None:
+        """Raise an `UnequalError` with the report unless the verdict is ``"equal"``."""
+        if self.verdict != "equal":
+            raise UnequalError(str(self))
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per statement with the number of rows of each verdict; what the comparison chart takes."""
+        found = self.statements.values()
+        return pd.DataFrame(
+            {
+                "statement": [v.statement for v in found],
+                "equal": [v.equal for v in found],
+                "different values": [v.different for v in found],
+                "only here": [v.only_here for v in found],
+                "only there": [v.only_there for v in found],
+                "not compared": [v.uncompared for v in found],
+            }
+        )
+
+    def differences(self, name: str) -> pd.DataFrame:
+        """The differences of a statement (the first 1,000): time, kind, difference, column, here, there.
+
+        A row that is missing on one side is one line with the whole row; different values are one line per column.
+        """
+        if name not in self.statements:
+            raise UsageError(f"statement {name} was not compared; compared were: {', '.join(self.statements)}")
+        lines: list[tuple[Any, ...]] = []
+        for d in (*self.statements[name].kinds, *self.statements[name].differences):
+            if d.columns and d.here is not None and d.there is not None:
+                lines += [(d.time, d.kind, d.difference, c, d.here.get(c), d.there.get(c)) for c in d.columns]
+            else:
+                lines.append((d.time, d.kind, d.difference, None, d.here, d.there))
+        found = pd.DataFrame(lines, columns=["time", "kind", "difference", "column", "here", "there"])
+        for at, side in ((4, "here"), (5, "there")):  # values of several columns, which are to stay what they are
+            found[side] = pd.Series([line[at] for line in lines], dtype=object)
+        return found
+
+    def __str__(self) -> str:
+        lines = [_headline(self)]
+        width = max((len(name) for name in self.statements), default=0)
+        for v in self.statements.values():
+            lines.append(f"  {v.statement:<{width}}  {_summary(v)}")
+            lines += [f"  {'':<{width}}  {note}" for note in v.notes]
+            lines += [f"  {'':<{width}}    {sentence}" for sentence in _sentences(v)]
+        return "\n".join([*lines, *(f"  {aside}" for aside in _asides(self))])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for v in self.statements.values():
+            more = (*v.notes, *_sentences(v))
+            rows.append((v.statement, _SIGNS[v.verdict], "\n".join((_summary(v), *more))))
+        table = DisplayTable(("statement", "verdict", "rows"), (False,) * 3, tuple(rows))
+        return captioned_html(_headline(self), table, tuple(_asides(self)))
+
+
+@check_arguments
+def compare(
+    interactive: Any,
+    batch: Any,
+    *,
+    tolerance: float = 1e-9,
+    absolute: float = 0.0,
+    order: bool = False,
+    key: str | Sequence[str] = (),
+    statements: Sequence[str] | None = None,
+) -> Comparison:
+    """Compare the rows that statements delivered `interactive`-ly ("here") with those of `batch` ("there").
+
+    Each side is a Workbench (all rows since the statement was deployed), a `SparkRun`, or a mapping of statement name
+    to a pandas or Spark frame or Arrow table with ``time`` (clock units), ``kind`` and the statement's columns, in
+    order of delivery. Compared are `statements`, by default those of `batch`. With `order` rows of one time and kind
+    that come in another order are different; without it they are equal, and told of. Rows that differ are paired by
+    the columns of `key`; without it by what they have in common. `tolerance` is relative, `absolute` for what is near
+    zero. Times that differ by a constant are said to. Raises `UsageError` for unknown names and a bad tolerance.
+    """
+    here, there = side_of(interactive), side_of(batch)
+    names = list(there.statements) if statements is None else list(statements)
+    if not names:
+        raise UsageError("there is nothing to compare: no statement was named, or the batch has none")
+    for name in names:
+        for side, known in (("interactive", here.statements), ("batch", there.statements)):
+            if name not in known:
+                raise UsageError(f"the {side} side has no statement {name}; it has {', '.join(known) or 'none'}")
+    if not (tolerance >= 0 and absolute >= 0):
+        raise UsageError(f"a tolerance is a number of at least 0, not {min(tolerance, absolute)}")
+    seconds = {second for second in (here.second, there.second) if second is not None} or {1000}
+    if len(seconds) > 1:
+        raise UsageError("the clock of one side counts milliseconds, that of the other microseconds")
+    (second,) = seconds
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    rules = MatchRules(tolerance, order, absolute=absolute, key=keys, second=second)
+    sides = {name: (here.rows(name, second), there.rows(name, second)) for name in names}
+    failed = here.failures(), there.failures()  # known by now: they came with the rows
+    both = {name: (failed[0].get(name, 0), failed[1].get(name, 0)) for name in (*failed[0], *failed[1])}
+    left_out = [name for name in here.queries if name not in there.statements] if statements is None else []
+    found = {}
+    for name, (mine, theirs) in sides.items():
+        feeders = dict.fromkeys((*here.feeders(name), *there.feeders(name)))
+        fed = {each: both[each] for each in feeders if each in both and each not in sides}
+        found[name] = _judge(name, mine, theirs, rules, both.get(name, (0, 0)), fed)
+    compared = Comparison(found, tuple(left_out))
+    if compared.verdict == "equal" or there.live:
+        return compared
+    return replace(compared, by_hand=here.by_hand(found))
+
+
+def _judge(
+    name: str,
+    here: StatementRows,
+    there: StatementRows,
+    rules: MatchRules,
+    failures: tuple[int, int],
+    fed: Mapping[str, tuple[int, int]],
+) -> Verdict:
+    rules = replace(rules, nan_is_null=here.nan_is_null or there.nan_is_null)
+    notes, odd, columns = [], [], [c for c in here.columns if c in there.columns]
+    for side, own, other in (("here", here, there), ("there", there, here)):
+        missing = [c for c in own.columns if c not in other.columns]
+        if missing:
+            notes.append(f"columns only {side}: {', '.join(missing)}")
+    unknown = [c for c in rules.key if c not in columns]
+    if unknown:
+        raise UsageError(f"the key {unknown[0]} is no column of {name} on both sides; these are: {', '.join(columns)}")
+    for c in columns:
+        mine, theirs = here.column_families.get(c), there.column_families.get(c)
+        if mine is not None and theirs is not None and mine != theirs:
+            notes.append(f"{c}: {mine} here, {theirs} there")
+            odd.append(c)
+    uneven = bool(notes)
+    here, there, note, left = _complete(here, there, rules.second)
+    if note:
+        notes.append(note)
+    for who, numbers in (("", failures), *((f"{each}, which feeds it, ", own) for each, own in fed.items())):
+        if any(numbers):
+            times = [_many(number, "time") for number in numbers]
+            notes.append(f"{who}failed {times[0]} here, {times[1]} there: rows may be missing")
+    tally = RowMatcher(here, there, columns, rules)
+    shifted = without_time_shift(here, there, columns, rules, tally)
+    if shifted is not None:
+        tally, note = shifted
+        notes.insert(0, note)
+        uneven = True
+    kinds = [example for c in odd if (example := tally.find_type_difference(c)) is not None]
+    tally.finish()
+    if tally.approximate:
+        limit = f"{rules.tolerance:g}" + (f" or {rules.absolute:g} absolute" if rules.absolute else "")
+        notes.append(
+            f"{tally.approximate:,} values equal only within the relative tolerance of {limit}: "
+            f"at most {tally.apart:.2g} apart"
+        )
+    for side, rows in (("here", here), ("there", there)):
+        if rows.order:
+            notes.append(f"{side} {rows.order}")
+    return Verdict(
+        statement=name,
+        equal=tally.equal,
+        only_here=tally.only_here,
+        only_there=tally.only_there,
+        different=tally.different,
+        reordered=tally.reordered,
+        by_column=tally.by_column,
+        notes=tuple(notes),
+        uneven=uneven or left[0] != left[1],
+        uncompared=max(left),
+        failures=failures,
+        differences=tuple(tally.differences),
+        approximate=tally.approximate,
+        apart=tally.apart,
+        moved=tuple(tally.moved),
+        key=rules.key,
+        fed=fed,
+        second=rules.second,
+        kinds=tuple(example for example in kinds if example.columns[0] not in tally.by_column),
+    )
+
+
+def _complete(
+    here: StatementRows, there: StatementRows, second: int
+) -> tuple[StatementRows, StatementRows, str, list[int]]:
+    """Both sides from the first time complete on both, a note on what was left out, and how many rows on each side."""
+    if not here.dropped and not there.dropped:
+        return here, there, "", [0, 0]
+    starts = [int(side.time[0]) if len(side.time) else _NO_TIME for side in (here, there) if side.dropped]
+    start = max(starts)
+    kept = [_after(side, start) for side in (here, there)]
+    left = [side.total - len(cut.time) for side, cut in zip((here, there), kept, strict=True)]
+    numbers = f"{left[0]:,} on both sides" if left[0] == left[1] else f"{left[0]:,} here and {left[1]:,} there"
+    which = "interactive" if here.dropped else "batch"
+    until = "" if start == _NO_TIME else f" up to {format_time(start, second=second)}"
+    note = f"the {which} side has lost its oldest rows, so rows{until} were counted only ({numbers})"
+    return kept[0], kept[1], note, left
+
+
+_NO_TIME = 1 << 62
+
+
+def _after(rows: StatementRows, start: int) -> StatementRows:
+    chosen = np.flatnonzero(rows.time > start)
+    columns = {name: column.take(chosen) for name, column in rows.columns.items()}
+    return replace(rows, time=rows.time[chosen], remove=rows.remove[chosen], columns=columns, dropped=0)
+
+
+def _headline(comparison: Comparison) -> str:
+    verdicts = comparison.statements.values()
+    many = _many(len(verdicts), "statement")
+    if comparison.verdict == "equal":
+        return f"equal: {many}, {_many(sum(v.equal for v in verdicts), 'row')}"
+    wrong = [v.statement for v in verdicts if v.verdict == comparison.verdict]
+    found = [f"{comparison.verdict}: {len(wrong)} of {many} ({', '.join(wrong)})"]
+    uncompared = sum(v.uncompared for v in verdicts)
+    fed = {each: own for v in verdicts for each, own in v.fed.items()}  # one may feed several
+    failures = sum(map(sum, (*(v.failures for v in verdicts), *fed.values())))
+    if uncompared:
+        found.append(f"{_many(uncompared, 'row')} not compared")
+    if failures:
+        found.append(f"{_many(failures, 'failure')} of statements")
+    if comparison.verdict == "incomplete":
+        found.append(f"{_many(sum(v.equal for v in verdicts), 'row')} equal")
+    return ", ".join(found)
+
+
+def _asides(comparison: Comparison) -> list[str]:
+    """What is to be known beside the statements."""
+    found = []
+    if comparison.left_out:
+        found.append(f"not compared: {', '.join(comparison.left_out)} (only here)")
+    if comparison.by_hand:
+        kinds = ", ".join(f"{count:,} of {name}" for name, count in comparison.by_hand.items())
+        unless = "what they led to is only here unless the frames have these events, too"
+        found.append(f"sent by hand here: {kinds}; {unless}")
+    return found
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _summary(v: Verdict) -> str:
+    parts = [f"{v.equal:,} equal"]
+    if v.reordered:
+        parts[0] += f" ({v.reordered:,} in another order within their time)"
+    for count, what in ((v.only_here, "only here"), (v.only_there, "only there")):
+        if count:
+            parts.append(f"{count:,} {what}")
+    if v.uncompared:
+        parts.append(f"{v.uncompared:,} not compared")
+    if v.different:
+        columns = ", ".join(f"{name}: {count:,}" for name, count in v.by_column.items())
+        parts.append(f"{v.different:,} with different values ({columns})")
+    return ", ".join(parts)
+
+
+def _sentences(v: Verdict) -> list[str]:
+    """The first differences; without any, the first rows that are equal in another order."""
+    shown = (*v.kinds, *v.differences)[:_SHOWN] or v.moved[:2]
+    return [_sentence(d, v.key, v.second) for d in shown]
+
+
+def _sentence(d: Difference, key: tuple[str, ...], second: int) -> str:
+    shown = d.here or d.there or {}
+    at = " ".join([f"{format_time(d.time, second=second)} {d.kind}", *(f" {c}={shown[c]!r}" for c in key)])
+    if d.here is not None and d.there is not None:
+        if not d.columns:
+            return f"{at}  in another order: {', '.join(f'{c}={v!r}' for c, v in d.here.items())}"
+        values = "; ".join(f"{c}: {d.here[c]!r} here, {d.there[c]!r} there" for c in d.columns)
+        equal = ", ".join(f"{c}={v!r}" for c, v in d.here.items() if c not in d.columns and c not in key)
+        return f"{at}  {values}" + (f"  ({equal})" if equal else "")
+    row = ", ".join(f"{c}={v!r}" for c, v in shown.items() if c not in key)
+    return f"{at}  {d.difference}: {row}"

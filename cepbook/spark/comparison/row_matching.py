@@ -1,0 +1,511 @@
+"""Matching the rows of two sides inside blocks of one time and one kind, in time that grows with the rows, not faster.
+
+Almost all rows of almost all comparisons are equal and in place: these are found column by column. What is left is
+matched row by row: by all values, then by all but the floats, which may be off, and what still is left over is paired
+as different values: by the key, or with a row that differs in one column only, or, in small blocks, with the likest.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cepbook.spark.comparison.typed_rows import MAX_EXACT_INTEGER, StatementRows, TypedColumn, as_kind, exact_key
+
+MAX_DIFFERENCES = 1000  # differences that are kept for reading, per statement; all are counted
+ORDER_COLUMN = "(order)"  # stands for a column where only the order of rows differs
+_FEW = 3  # rows of a block that are not worth an array
+_ALIKE = 40  # left-over rows of a block of which each is compared with each
+_LOOKS = 2_000_000  # values that are compared one by one at most, per statement, beyond what grows with the rows
+
+_Integers = npt.NDArray[np.int64]
+_Positions = npt.NDArray[np.intp]
+_Mask = npt.NDArray[np.bool_]
+DifferenceKind = Literal["only here", "only there", "different values", "values of another kind"]
+
+
+class Difference(NamedTuple):
+    """One row that is not the same. `here` and `there` are rows (None: absent); `columns` those that differ."""
+
+    time: int
+    kind: str
+    difference: DifferenceKind
+    columns: tuple[str, ...]
+    here: dict[str, Any] | None
+    there: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class MatchRules:
+    """What counts as equal: floats ``|a - b| <= max(absolute, tolerance * max(|a|, |b|))``; with `order` only rows in
+    the same order inside their block. Rows of equal `key` are paired. A second has so many units of the clock.
+    """
+
+    tolerance: float = 1e-9
+    order: bool = False
+    nan_is_null: bool = False
+    absolute: float = 0.0
+    key: tuple[str, ...] = ()
+    second: int = 1000
+
+
+class RowBlocks(NamedTuple):
+    """Row positions in order of their block, and each one's block: twice the time, plus one for remove rows."""
+
+    positions: _Positions
+    block: _Integers
+
+
+class RowMatcher:
+    """Counts while it matches the rows of two sides. `names` are the columns that both have.
+
+    `reordered` rows are equal, in another order within their block; `moved` tells of the first few. `approximate`
+    values agree within the tolerance only, at most `apart` from one another, relative to their size.
+    """
+
+    def __init__(self, here: StatementRows, there: StatementRows, names: Sequence[str], rules: MatchRules) -> None:
+        self.equal = self.only_here = self.only_there = self.different = self.reordered = 0
+        self.approximate = 0
+        self.apart = 0.0
+        self.by_column: dict[str, int] = {}
+        self.differences: list[Difference] = []
+        self.moved: list[Difference] = []
+        self._rules = rules
+        self._looks = 0
+        float32_columns = (
+            here.float32_columns | there.float32_columns
+        )  # one side holds 32 bits, so the other must be rounded to them
+        self._columns = {n: _alike(here.columns[n], there.columns[n], n in float32_columns) for n in names}
+        self._given, self._singles = (here, there), float32_columns
+        self._gaps = [{n for n in names if _has_gaps(n, *sides)} for sides in ((here, there), (there, here))]
+        self._approximate_columns = [n for n, (a, b) in self._columns.items() if _floats(a, b)]
+        self._blocks = _blocks(here), _blocks(there)
+        self._left = self._match(*self._blocks)
+
+    def finish(self) -> None:
+        """Match row by row what is not equal as a block; until then only such blocks are counted."""
+        left, self._left = self._left, iter(())
+        for block, a, b in left:
+            self._match_block(block, a, b)
+
+    # ---- whole columns
+
+    def _match(self, a: RowBlocks, b: RowBlocks) -> Iterator[tuple[int, _Positions, _Positions]]:
+        """Match whole blocks; those that are left, with their rows."""
+        blocks_a, starts_a, sizes_a = np.unique(a.block, return_index=True, return_counts=True)
+        blocks_b, starts_b, sizes_b = np.unique(b.block, return_index=True, return_counts=True)
+        _, at_a, at_b = np.intersect1d(blocks_a, blocks_b, assume_unique=True, return_indices=True)
+        alike = blocks_a[at_a[sizes_a[at_a] == sizes_b[at_b]]]
+        in_a, in_b = np.isin(a.block, alike), np.isin(b.block, alike)
+        wrong = self._match_alike(a.positions[in_a], b.positions[in_b], a.block[in_a])
+        left = np.unique(np.concatenate([wrong, a.block[~in_a], b.block[~in_b]]))
+        rows = []
+        for side, blocks, starts, sizes in ((a, blocks_a, starts_a, sizes_a), (b, blocks_b, starts_b, sizes_b)):
+            at = np.minimum(np.searchsorted(blocks, left), max(0, len(blocks) - 1))
+            there = blocks[at] == left if len(blocks) else np.zeros(len(left), bool)
+            begin, size = (starts[at], np.where(there, sizes[at], 0)) if len(blocks) else (at, at * 0)
+            spans = zip(begin.tolist(), (begin + size).tolist(), strict=True)
+            rows.append([side.positions[start:end] for start, end in spans])
+        return zip(left.tolist(), *rows, strict=True)
+
+    def _match_alike(self, left: _Positions, right: _Positions, block: _Integers) -> _Integers:
+        """Match blocks that have the same size on both sides; returns those that are not equal."""
+        same = self._same(left, right)
+        wrong = np.unique(block[~same])
+        settled = ~np.isin(block, wrong)
+        self._settle(left[settled], right[settled])
+        if self._rules.order or not len(wrong):
+            return wrong
+        left, right, block, same = left[~settled], right[~settled], block[~settled], same[~settled]
+        mine, theirs = self._sort_keys(left, right)
+        sorted_left, sorted_right = left[np.lexsort((*mine, block))], right[np.lexsort((*theirs, block))]
+        there = self._same(sorted_left, sorted_right)
+        again = np.unique(block[~there])
+        settled = ~np.isin(block, again)
+        self._settle(sorted_left[settled], sorted_right[settled])
+        self.reordered += int((settled & ~same).sum())
+        for at in np.flatnonzero(settled & ~same)[: MAX_DIFFERENCES // 10].tolist():
+            self._note(self.moved, int(block[at]), "different values", (), int(left[at]), int(right[at]))
+        return again
+
+    def _settle(self, left: _Positions, right: _Positions) -> None:
+        """Rows that are equal: count them, and how far their floats are apart."""
+        self.equal += len(left)
+        for mine, theirs in self._columns.values():
+            if mine.kind == theirs.kind == "float":
+                x, y = mine.values[left], theirs.values[right]
+                off = (x != y) & ~mine.null[left] & ~theirs.null[right] & ~(np.isnan(x) | np.isnan(y))
+                if off.any():
+                    x, y = x[off], y[off]
+                    self.approximate += len(x)
+                    self.apart = max(self.apart, float((np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))).max()))
+
+    def _same(self, left: _Positions, right: _Positions) -> _Mask:
+        found = np.ones(len(left), dtype=bool)
+        for mine, theirs in self._columns.values():
+            found &= _same_mask(mine.take(left), theirs.take(right), self._rules)
+        return found
+
+    def _sort_keys(self, left: _Positions, right: _Positions) -> tuple[list[Any], list[Any]]:
+        """Keys that bring equal rows of both sides into the same order; floats count least, since they may be off."""
+        first: list[npt.NDArray[Any]] = []
+        last: list[npt.NDArray[Any]] = []
+        for name, (mine, theirs) in self._columns.items():
+            a, b = mine.take(left), theirs.take(right)
+            null = np.concatenate([a.null, b.null])
+            if {a.kind, b.kind} <= {"int", "float", "bool"}:
+                values = np.concatenate([a.values, b.values])
+                values[null] = 0
+                (last if values.dtype.kind == "f" else first).extend((values, null))
+            elif name not in self._approximate_columns:
+                coded: Any = [exact_key(v) for v in (*a.plain(), *b.plain())]
+                first.append(pd.factorize(np.fromiter(coded, dtype=object, count=len(coded)))[0])
+        keys = [*last, *first]
+        return [k[: len(left)] for k in keys], [k[len(left) :] for k in keys]
+
+    def find_type_difference(self, name: str) -> Difference | None:
+        """A row, as an example of a column that holds other kinds of values on one side: the first with a value."""
+        (a, b), (mine, theirs) = self._blocks, self._columns[name]
+        for block, p in zip(a.block[:MAX_DIFFERENCES].tolist(), a.positions[:MAX_DIFFERENCES].tolist(), strict=True):
+            begin, end = np.searchsorted(b.block, [block, block + 1])
+            own = [q for q in b.positions[begin:end][:_ALIKE].tolist() if not (theirs.null[q] or mine.null[p])]
+            if own:
+                q = min(own, key=lambda q: len(self._differing(p, q)))
+                found: list[Difference] = []
+                self._note(found, block, "values of another kind", (name,), p, q)
+                return found[0]
+        return None
+
+    # ---- what is not equal, row by row
+
+    def _match_block(self, block: int, a: _Positions, b: _Positions) -> None:
+        both = min(len(a), len(b))
+        if both <= _FEW:
+            pairs = zip(a[:both].tolist(), b[:both].tolist(), strict=True)
+            place = np.array([not self._differing(p, q, first_only=True) for p, q in pairs], bool)
+        else:
+            place = self._same(a[:both], b[:both])
+        if place.any():
+            self._settle(a[:both][place], b[:both][place])
+        left = [*a[:both][~place].tolist(), *a[both:].tolist()]
+        right = [*b[:both][~place].tolist(), *b[both:].tolist()]
+        equal = self._match_anywhere(left, right) if left and right else []
+        gone = {p for p, _ in equal}, {q for _, q in equal}
+        self._count_moved(block, equal, _in_order(equal) if len(a) != len(b) else frozenset())
+        left, right = [p for p in left if p not in gone[0]], [q for q in right if q not in gone[1]]
+        paired = self._pairs(left, right)
+        for p, q in paired:
+            self._differ(block, p, q)
+        gone = {p for p, _ in paired}, {q for _, q in paired}
+        for p in left:
+            if p not in gone[0]:
+                self.only_here += 1
+                self._note(self.differences, block, "only here", (), p, None)
+        for q in right:
+            if q not in gone[1]:
+                self.only_there += 1
+                self._note(self.differences, block, "only there", (), None, q)
+
+    def _count_moved(self, block: int, pairs: list[tuple[int, int]], kept: Iterable[tuple[int, int]]) -> None:
+        """Pairs of equal rows in other places; those `kept` are in the same order, only behind a row of one side."""
+        if not pairs:
+            return
+        ordered = set(kept)
+        moved = [pair for pair in pairs if pair not in ordered]
+        if self._rules.order:
+            for p, q in moved:
+                self.different += 1
+                self.by_column[ORDER_COLUMN] = self.by_column.get(ORDER_COLUMN, 0) + 1
+                self._note(self.differences, block, "different values", (), p, q)
+            pairs = [pair for pair in pairs if pair in ordered]
+        else:
+            self.reordered += len(moved)
+            for p, q in moved[: MAX_DIFFERENCES // 10]:
+                self._note(self.moved, block, "different values", (), p, q)
+        self._settle(np.array([p for p, _ in pairs], np.intp), np.array([q for _, q in pairs], np.intp))
+
+    def _match_anywhere(self, left: list[int], right: list[int]) -> list[tuple[int, int]]:
+        """Pairs of equal rows: first those that are exactly equal, then those whose floats are close."""
+        found = _zipped(left, right, lambda side, row: self._row(side, row, self._columns))
+        if not self._approximate_columns:
+            return found
+        done = {p for p, _ in found}, {q for _, q in found}
+        rest = [p for p in left if p not in done[0]], [q for q in right if q not in done[1]]
+        plain = [n for n in self._columns if n not in self._approximate_columns]
+        candidates = _grouped(rest[1], lambda row: self._row(1, row, plain))
+        for signature, mine in _grouped(rest[0], lambda row: self._row(0, row, plain)).items():
+            theirs = candidates.get(signature)
+            if theirs:
+                found += self._close_pairs(mine, theirs)
+        return found
+
+    def _close_pairs(self, left: list[int], right: list[int]) -> list[tuple[int, int]]:
+        """Pairs of rows that agree within the tolerance, of rows that agree in all but floats."""
+        floats = [
+            n for n in self._approximate_columns if self._columns[n][0].kind == self._columns[n][1].kind == "float"
+        ]
+        sortable = {n: self._sorted(n, right) for n in floats}
+        lead = max(floats, key=lambda n: len(set(sortable[n][0])), default=None)
+        found: list[tuple[int, int]] = []
+        taken: set[int] = set()
+        for p in left:
+            candidates: Sequence[int] = right
+            if lead is not None:
+                value = self._columns[lead][0].at(p)
+                if value is not None and value == value and math.isfinite(value):
+                    values, rows = sortable[lead]
+                    reach = 2 * max(self._rules.absolute, self._rules.tolerance * abs(value))
+                    start, end = bisect_left(values, value - reach), bisect_left(values, value + reach)
+                    candidates = rows[start : end + 1]
+            for q in candidates:
+                if self._looks > _LOOKS:
+                    return found
+                if q not in taken and not self._differing(p, q, first_only=True):
+                    found.append((p, q))
+                    taken.add(q)
+                    break
+        return found
+
+    def _sorted(self, name: str, rows: list[int]) -> tuple[list[float], list[int]]:
+        column = self._columns[name][1]
+        pairs = sorted((v, q) for q in rows if (v := column.at(q)) is not None and v == v)
+        return [v for v, _ in pairs], [q for _, q in pairs]
+
+    def _pairs(self, left: list[int], right: list[int]) -> list[tuple[int, int]]:
+        """Rows that seem to be the same, with other values."""
+        if not left or not right:
+            return []
+        if self._rules.key:
+            return _zipped(left, right, lambda side, row: self._row(side, row, self._rules.key))
+        if len(self._columns) == 1:
+            return list(zip(left, right, strict=False))
+        found: list[tuple[int, int]] = []
+        rest = left, right
+        if max(len(left), len(right)) <= _FEW:
+            return self._pair_most_similar(left, right)
+        for dropped in reversed(self._columns):  # what a statement calculates comes behind what it is about
+            found += self._pair_except_column(dropped, *rest)
+            done = {p for p, _ in found}, {q for _, q in found}
+            rest = [p for p in left if p not in done[0]], [q for q in right if q not in done[1]]
+        return found + self._pair_most_similar(*rest)
+
+    def _pair_except_column(self, dropped: str, left: list[int], right: list[int]) -> list[tuple[int, int]]:
+        """Rows that agree in all other columns."""
+        others = [n for n in self._columns if n != dropped]
+        return _zipped(left, right, lambda side, row: self._row(side, row, others, rounded=True))
+
+    def _pair_most_similar(self, left: list[int], right: list[int]) -> list[tuple[int, int]]:
+        """Each row with the one that has most values in common (at least one); in large blocks those of one text."""
+        texts = [
+            n
+            for n, (a, b) in self._columns.items()
+            if a.kind == b.kind == "object" and n not in self._approximate_columns
+        ]
+        if max(len(left), len(right)) > _ALIKE:
+            return _zipped(left, right, lambda side, row: self._row(side, row, texts)) if texts else []
+        found = []
+        right = list(right)
+        for p in left:
+            if not right or (self._looks > _LOOKS and len(left) > _FEW):
+                break
+            q = min(right, key=lambda q: len(self._differing(p, q)))
+            if len(self._differing(p, q)) < len(self._columns):
+                found.append((p, q))
+                right.remove(q)
+        return found
+
+    def _row(self, side: int, row: int, names: Iterable[str], *, rounded: bool = False) -> Hashable:
+        """The row's values, to look others up by; `rounded` floats may be a little off."""
+        found = []
+        for name in names:
+            value = self._columns[name][side].at(row)
+            if rounded and isinstance(value, float) and math.isfinite(value):
+                value = float(f"{value:.8g}")
+            elif self._rules.nan_is_null and isinstance(value, float) and value != value:
+                value = None
+            found.append(exact_key(value))
+        return tuple(found)
+
+    def _differing(self, p: int, q: int, *, first_only: bool = False) -> list[str]:
+        found = []
+        for name, (mine, theirs) in self._columns.items():
+            self._looks += 1
+            if not same_value(mine.at(p), theirs.at(q), self._rules):
+                found.append(name)
+                if first_only:
+                    break
+        return found
+
+    def _differ(self, block: int, p: int, q: int) -> None:
+        columns = self._differing(p, q)
+        self.different += 1
+        for column in columns:
+            self.by_column[column] = self.by_column.get(column, 0) + 1
+        self._note(self.differences, block, "different values", tuple(columns), p, q)
+
+    def _note(
+        self,
+        into: list[Difference],
+        block: int,
+        what: DifferenceKind,
+        columns: tuple[str, ...],
+        p: int | None,
+        q: int | None,
+    ) -> None:
+        if len(into) >= MAX_DIFFERENCES:
+            return
+        here, there = None if p is None else self._seen(0, p), None if q is None else self._seen(1, q)
+        into.append(Difference(block // 2, "remove" if block % 2 else "insert", what, columns, here, there))
+
+    def _seen(self, side: int, row: int) -> dict[str, Any]:
+        """A row as people are to see it: whole floats that a frame only has because of gaps are whole numbers."""
+        found = {}
+        for name in self._columns:
+            value = self._given[side].columns[name].at(row)
+            if isinstance(value, float) and name in self._gaps[side] and value.is_integer():
+                value = int(value)
+            elif isinstance(value, float) and name in self._singles:
+                value = np.float32(value).item()
+            found[name] = value
+        return found
+
+
+def _grouped(rows: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
+    found: dict[Hashable, list[int]] = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return found
+
+
+def _zipped(left: Iterable[int], right: Iterable[int], key: Callable[[int, int], Hashable]) -> list[tuple[int, int]]:
+    """Rows of equal ``key(side, row)``, the first with the first, the second with the second."""
+    theirs = _grouped(right, lambda row: key(1, row))
+    for rows in theirs.values():
+        rows.reverse()
+    found = []
+    for p in left:
+        same = theirs.get(key(0, p))
+        if same:
+            found.append((p, same.pop()))
+    return found
+
+
+def _in_order(pairs: list[tuple[int, int]]) -> frozenset[tuple[int, int]]:
+    """The most pairs that are in the same order on both sides (patience sorting)."""
+    tops: list[int] = []
+    ends: list[int] = []
+    before: list[int | None] = []
+    ordered = sorted(pairs)
+    for at, (_, q) in enumerate(ordered):
+        pile = bisect_left(tops, q)
+        before.append(ends[pile - 1] if pile else None)
+        tops[pile : pile + 1] = [q]
+        ends[pile : pile + 1] = [at]
+    found = set()
+    last = ends[-1] if ends else None
+    while last is not None:
+        found.add(ordered[last])
+        last = before[last]
+    return frozenset(found)
+
+
+def same_value(a: Any, b: Any, rules: MatchRules) -> bool:
+    """Whether two values count as equal: see `cepbook.spark.compare`."""
+    if a is None or b is None:
+        other = b if a is None else a
+        return other is None or (rules.nan_is_null and isinstance(other, float) and math.isnan(other))
+    if isinstance(a, bool) or isinstance(b, bool):
+        return isinstance(a, bool) and isinstance(b, bool) and a == b
+    if isinstance(a, float) or isinstance(b, float):
+        if not (isinstance(a, int | float) and isinstance(b, int | float)):
+            return bool(a == b)
+        if a == b or (a != a and b != b):
+            return True
+        if not (math.isfinite(a) and math.isfinite(b)):
+            return False
+        return abs(a - b) <= max(rules.absolute, rules.tolerance * max(abs(a), abs(b)))
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(same_value(x, y, rules) for x, y in zip(a, b, strict=True))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return all(same_value(a.get(k), b.get(k), rules) for k in a.keys() | b.keys())
+    if isinstance(a, datetime) and isinstance(b, datetime) and (a.tzinfo is None) != (b.tzinfo is None):
+        return a.replace(tzinfo=a.tzinfo or UTC) == b.replace(tzinfo=b.tzinfo or UTC)
+    return bool(a == b)
+
+
+def _same_mask(a: TypedColumn, b: TypedColumn, rules: MatchRules) -> _Mask:
+    """`same_value`, element by element."""
+    either = a.null | b.null
+    if a.kind == b.kind and a.kind in ("int", "bool"):
+        return np.asarray(np.where(either, a.null & b.null, a.values == b.values), dtype=bool)
+    if a.kind == b.kind == "float":
+        x, y = a.values, b.values
+        with np.errstate(invalid="ignore", over="ignore"):  # infinity minus infinity
+            reach = np.maximum(rules.absolute, rules.tolerance * np.maximum(np.abs(x), np.abs(y)))
+            close = np.isfinite(x) & np.isfinite(y) & (np.abs(x - y) <= reach)
+        missing_a, missing_b = a.null, b.null
+        if rules.nan_is_null:
+            missing_a, missing_b = missing_a | np.isnan(x), missing_b | np.isnan(y)
+        same = (x == y) | close | (np.isnan(x) & np.isnan(y))
+        return np.asarray(np.where(missing_a | missing_b, missing_a & missing_b, same), dtype=bool)
+    if a.kind == b.kind == "object" and not _containers(a) and not _containers(b):
+        quick = np.asarray(a.values == b.values, dtype=bool) & ~either
+        left = np.flatnonzero(~quick)
+        quick[left] = [same_value(a.at(i), b.at(i), rules) for i in left.tolist()]
+        return quick
+    pairs = zip(a.plain(), b.plain(), strict=True)
+    return np.array([same_value(x, y, rules) for x, y in pairs], dtype=bool)
+
+
+def _containers(column: TypedColumn) -> bool:
+    return any(not issubclass(kind, str | int) and kind is not type(None) for kind in set(map(type, column.values)))
+
+
+def _floats(a: TypedColumn, b: TypedColumn) -> bool:
+    """Whether values of a column may be off: floats, or lists and objects that may hold such."""
+    if "float" in (a.kind, b.kind):
+        return True
+    kinds = set(map(type, a.values.tolist())) | set(map(type, b.values.tolist()))
+    return any(issubclass(kind, float | list | tuple | dict) for kind in kinds)
+
+
+def _alike(a: TypedColumn, b: TypedColumn, single: bool) -> tuple[TypedColumn, TypedColumn]:
+    """Both in one form, where that changes no value; in 32 bits when one side has no more."""
+    if a.kind != b.kind:
+        if a.null.all():
+            a = as_kind(a, b.kind)
+        elif b.null.all():
+            b = as_kind(b, a.kind)
+        elif {a.kind, b.kind} == {"int", "float"}:
+            whole = a if a.kind == "int" else b
+            if int(np.abs(whole.values[~whole.null]).max()) <= MAX_EXACT_INTEGER:
+                a, b = (TypedColumn("float", c.values.astype(np.float64), c.null) for c in (a, b))
+    return _rounded(a, single), _rounded(b, single)
+
+
+def _has_gaps(name: str, side: StatementRows, other: StatementRows) -> bool:
+    """Whether a column may hold floats because a pandas frame has no whole numbers beside missing ones."""
+    own = side.columns[name]
+    return side.nan_is_null and own.kind == "float" and other.columns[name].kind == "int" and bool(own.null.any())
+
+
+def _rounded(column: TypedColumn, single: bool) -> TypedColumn:
+    if not single or column.kind != "float":
+        return column
+    with np.errstate(over="ignore", invalid="ignore"):
+        return TypedColumn("float", column.values.astype(np.float32).astype(np.float64), column.null)
+
+
+def _blocks(rows: StatementRows) -> RowBlocks:
+    block = rows.time * 2 + rows.remove.astype(np.int64)
+    positions = np.argsort(block, kind="stable")
+    return RowBlocks(positions, block[positions])

@@ -1,0 +1,73 @@
+"""A constant shift of all times between two sides: another time zone, mostly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from cepbook.display import format_time
+from cepbook.spark.comparison.row_matching import MatchRules, RowMatcher
+from cepbook.spark.comparison.typed_rows import StatementRows, TypedColumn
+
+_ROWS = 10_000  # of each side that are looked at for candidates
+_TRIED = 3
+_FEWEST = 3  # rows; one or two prove nothing
+
+
+def without_time_shift(
+    here: StatementRows, there: StatementRows, names: Sequence[str], rules: MatchRules, found: RowMatcher
+) -> tuple[RowMatcher, str] | None:
+    """The comparison without the shift, and what the shift is; None unless most rows are equal but for a shift.
+
+    Columns of whole numbers that are shifted by the same are taken back, too. Neither comparison is finished.
+    """
+    most = max(len(here.time), len(there.time))
+    if min(len(here.time), len(there.time)) < _FEWEST or 2 * found.equal > most:
+        return None
+    best: tuple[RowMatcher, str] | None = None
+    for shift in _candidates(here.time, there.time):
+        back = _shifted(there, here, shift, names)
+        tally = RowMatcher(here, back[0], names, rules)
+        if 2 * tally.equal > most and (best is None or tally.equal > best[0].equal):
+            also = f", as is the column {', '.join(back[1])}" if back[1] else ""
+            way = f"{_span(abs(shift), rules.second)} {'later' if shift > 0 else 'earlier'}"
+            first = (format_time(int(side.time.min()), second=rules.second) for side in (here, there))
+            shown = "first {} here, {} there".format(*first)
+            best = tally, f"times there are {way} than here{also}; compared as if they were not ({shown})"
+    return best
+
+
+def _candidates(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> list[int]:
+    """The commonest differences of times: from the beginning, from the end, of times as often as another."""
+    a, b = np.sort(a), np.sort(b)
+    many = min(len(a), len(b), _ROWS)
+    apart = np.concatenate([b[:many] - a[:many], b[len(b) - many :] - a[len(a) - many :]])
+    values, counts = np.unique(apart, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return [int(v) for v in values[order][: _TRIED + 1].tolist() if v][:_TRIED]
+
+
+def _shifted(
+    there: StatementRows, here: StatementRows, shift: int, names: Sequence[str]
+) -> tuple[StatementRows, list[str]]:
+    columns, also = dict(there.columns), []
+    a, b = np.argsort(here.time, kind="stable"), np.argsort(there.time, kind="stable")
+    many = min(len(a), len(b))
+    for name in names:
+        mine, theirs = here.columns[name], there.columns[name]
+        if mine.kind == theirs.kind == "int":
+            same = (theirs.values[b[:many]] - mine.values[a[:many]] == shift) & ~mine.null[a[:many]]
+            if 2 * int(same.sum()) > many:
+                columns[name] = TypedColumn("int", theirs.values - shift, theirs.null)
+                also.append(name)
+    return replace(there, time=there.time - shift, columns=columns), also
+
+
+def _span(units: int, second: int) -> str:
+    shown, hour = f"{units:,} {'ms' if second == 1000 else 'µs'}", 3600 * second
+    if units % (hour // 4) == 0:  # some time zones have half and quarter hours
+        return f"{units / hour:g} hour{'' if units == hour else 's'} ({shown})"
+    return shown

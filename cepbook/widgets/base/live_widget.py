@@ -1,0 +1,265 @@
+"""LiveWidget: what all live widgets of cepbook have in common: frames, a static picture, a place in the notebook."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+
+import anywidget
+import traitlets
+
+from cepbook.session.replay.replay import ENDED
+from cepbook.widgets.base.frame_scheduler import FrameScheduler
+from cepbook.widgets.base.static_picture import StaticPicture
+
+if TYPE_CHECKING:
+    from cepbook.session import Workbench
+
+_STATIC = Path(__file__).parent.parent / "static"
+
+
+def widget_script(*names: str) -> str:
+    """What all live widgets share and the scripts `names` as one text: a widget's script is one ES module."""
+    return widget_asset("hearing.js", "table.js", *names)
+
+
+def widget_asset(*names: str) -> str:
+    """The files `names` of the folder ``static`` as one text."""
+    return "\n".join((_STATIC / name).read_text(encoding="utf-8") for name in names)
+
+
+class DisplayHandle(Protocol):
+    """What `IPython.display.display(..., display_id=True)` returns."""
+
+    def update(self, obj: object, *, raw: bool) -> None:
+        """Put `obj`, a mime bundle, in place of what is shown."""
+
+
+Display = Callable[..., DisplayHandle | None]  # IPython.display.display, which this package does not import
+
+
+class ReplayProgress(Protocol):
+    """How far a replay is. `total` is None while the number of events is not known; `clock` in ms.
+
+    `state` is ``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``.
+    """
+
+    @property
+    def events(self) -> int: ...
+    @property
+    def total(self) -> int | None: ...
+    @property
+    def estimate(self) -> int | None:
+        """About how many events there are, where `total` is not known."""
+
+    @property
+    def clock(self) -> int: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def behind(self) -> float: ...
+
+
+class ControllableReplay(Protocol):
+    """A replay as its control sees it. The four orders only set flags that the replay obeys between its slices."""
+
+    @property
+    def progress(self) -> ReplayProgress: ...
+    def pause(self) -> object: ...
+    def resume(self) -> object: ...
+    def step(self, n: int = 1) -> object: ...
+    def stop(self) -> object: ...
+    @property
+    def workbench(self) -> Workbench | None:
+        """The workbench that it is of, where that is known: then the past can be looked at."""
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """From when to when that is possible, in clock units; None: it keeps no snapshots."""
+
+    @property
+    def speed(self) -> float | None:
+        """So many times real time; None: as fast as it goes."""
+
+    def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
+        """Call `fn()` after every slice and at the end; returns the function that ends the subscription."""
+
+
+class LiveWidget(anywidget.AnyWidget):
+    """A widget that sends frames at display rate and has a static picture for the saved notebook.
+
+    A subclass implements `freeze`, `_build` and `_receive`. Messages arrive in a thread that differs by ipykernel
+    version, so `_receive` may only set flags; `_build` runs on the event loop, or inside `flush`.
+    """
+
+    snapshot = traitlets.Unicode("").tag(sync=True)
+    own = traitlets.Unicode("").tag(sync=True)  # its id, by which the page finds the model (static/hearing.js)
+
+    def __init__(
+        self,
+        *,
+        rate: float,
+        now: Callable[[], float] = time.monotonic,
+        spent: Callable[[], float] = time.thread_time,
+        **traits: object,
+    ) -> None:
+        self._handles: deque[DisplayHandle] = deque(maxlen=8)
+        self._now = now
+        self._clients: set[object] = set()
+        self._saved: object = None
+        self._current_picture: StaticPicture | None = None
+        self._replay: ControllableReplay | None = None
+        self._unfollow: Callable[[], None] | None = None
+        self._spent = spent
+        self._pump = FrameScheduler(self._build, rate=rate, now=now, spent=spent)
+        own = uuid4().hex
+        super().__init__(model_id=own, own=own, **traits)
+        self.on_msg(self._on_message)
+
+    def freeze(self) -> StaticPicture:
+        """The present state as plain HTML and text: the same for the same state of the engine."""
+        raise NotImplementedError
+
+    def _mark(self) -> object:
+        """A value that is cheap to get and changes whenever `freeze` would."""
+        raise NotImplementedError
+
+    def _build(self, number: int) -> bool:
+        """Make and send frame `number` of the newest state; False when there is nothing new to say."""
+        raise NotImplementedError
+
+    def _receive(self, content: dict[str, Any]) -> None:
+        """A message of the browser, in an unknown thread."""
+
+    def _frame(self, number: int, *, answer: bool = False) -> dict[str, object]:
+        """The head of frame `number`; the page acknowledges it unless it is ``quiet``. `answer`: it must."""
+        quiet = not answer and self._pump.spare()
+        return {"kind": "frame", "n": number, **({"quiet": True} if quiet else {})}
+
+    def flush(self, *, urgent: bool = False) -> bool:
+        """Send a frame now if one is due and a browser waits for it; whether one was sent. Costs little when not.
+
+        `urgent` sends even if the last frame left a moment ago (at the end of a replay).
+        """
+        if urgent:
+            self._pump.touch()
+        return self._pump.flush(urgent=urgent)
+
+    @property
+    def watched(self) -> bool:
+        """Whether a page shows the widget, as far as it has told."""
+        return self._pump.is_open
+
+    def show(self, display: Display) -> None:
+        """Display the widget by `IPython.display.display`, so that `refresh_output` finds the output again.
+
+        A widget that was closed lives again.
+        """
+        if self.comm is None:
+            self.layout.open()
+            self.open()
+            self._resume()
+        self._saved = self._mark()
+        data, _ = self._repr_mimebundle_()
+        # A ready bundle, because IPython may call this method for every widget that it is to display.
+        handle = display(data, raw=True, display_id=True)
+        if handle is not None:
+            self._handles.append(handle)
+
+    def refresh_output(self) -> None:
+        """Bring the browser up to date, and the last state into the saved notebook where `show` displayed it."""
+        self.flush(urgent=True)
+        self._saved = self._mark()
+        with self._single_picture() as frozen:
+            self.snapshot = frozen.html
+            data, _ = self._repr_mimebundle_()
+        for handle in self._handles:
+            handle.update(data, raw=True)
+
+    def refresh_if_stale(self) -> None:
+        """`refresh_output`, if what was saved is no longer so and no replay is under way that will do it."""
+        busy = self._replay is not None and self._replay.progress.state == "running"
+        if self._handles and not busy and self._mark() != self._saved:
+            self.refresh_output()
+
+    def follow(self, replay: ControllableReplay) -> None:
+        """Keep up with `replay` while it runs, even when it blocks the event loop, and `refresh_output` at its end."""
+        self._stop_following_replay()
+        self._replay = replay
+        self._unfollow = replay.subscribe(lambda: self._on_slice(replay.progress))
+
+    def _on_slice(self, progress: ReplayProgress) -> None:
+        if progress.state in ENDED:
+            self._stop_following_replay()
+            self.refresh_output()
+            self._saved = None  # to be repeated after the cell: see `progress.show_live`
+        else:
+            self.flush()
+
+    def _stop_following_replay(self) -> None:
+        if self._unfollow is not None:
+            self._unfollow()
+            self._unfollow = self._replay = None
+
+    def close(self) -> None:
+        """End the widget; the static picture in the notebook stays."""
+        self._stop_following_replay()
+        self._pump.close()
+        self._handles.clear()
+        self._clients.clear()
+        if self.comm is not None:
+            self.layout.close()
+        super().close()
+        for each in (self, self.layout):
+            each.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets puts None there
+
+    def _resume(self) -> None:
+        """It is shown again after `close`: listen again to what it shows."""
+
+    def __repr__(self) -> str:
+        return self._frozen().text
+
+    def _frozen(self) -> StaticPicture:
+        return self._current_picture if self._current_picture is not None else self.freeze()
+
+    @contextmanager
+    def _single_picture(self) -> Iterator[StaticPicture]:
+        """Within, the picture is made once, although snapshot, bundle and repr all show it."""
+        outer, self._current_picture = self._current_picture, self._frozen()
+        try:
+            yield self._current_picture
+        finally:
+            self._current_picture = outer
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        with self._single_picture() as frozen:
+            static = {"text/plain": frozen.text, "text/html": frozen.html}
+            bundle = super()._repr_mimebundle_(**kwargs) if self.comm is not None else None
+        data, metadata = bundle if bundle is not None else ({}, {})  # None: closed, only the picture is left
+        return {**data, **static}, metadata
+
+    def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
+        if not isinstance(content, dict):
+            return
+        match content:
+            case {"kind": "ack", "n": int(number)}:
+                self._receive(content)
+                self._pump.ack(number)
+            case {"kind": "hello"}:
+                if not self._pump.is_open:  # pages that were closed have said nothing
+                    self._clients.clear()
+                self._clients.add(content.get("client"))
+                self._receive(content)
+                self._pump.open()
+            case {"kind": "bye"}:
+                self._clients.discard(content.get("client"))
+                self._receive(content)
+                if not self._clients:
+                    self._pump.shut()
+            case _:
+                self._receive(content)

@@ -1,0 +1,71 @@
+"""Static pictures of widgets for saved notebooks: HTML with inline styles, and plain text.
+
+Both are the same for the same engine state (no ids, no wall clock, rounded floats), so that a notebook can be
+compared with its last run. The HTML needs no style sheet to be understood: signs and headings carry the meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cepbook.display import DisplayTable, decimal_places, format_number, format_time, format_value
+from cepbook.errors import printable
+from cepbook.widgets.base.column_encoding import ViewColumn
+
+CELL_LIMIT = 120
+
+
+@dataclass(frozen=True, slots=True)
+class StaticPicture:
+    """A widget's state as plain HTML and text: an object that a notebook shows without any JavaScript."""
+
+    html: str
+    text: str
+
+    def __post_init__(self) -> None:
+        """What comes from events and names has been escaped; here it also loses the power to turn what is beside it."""
+        object.__setattr__(self, "html", printable(self.html))
+        object.__setattr__(self, "text", printable(self.text))
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/html": self.html, "text/plain": self.text}
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def row_cells(rows: Sequence[Mapping[str, object]], columns: Sequence[ViewColumn]) -> list[tuple[str, ...]]:
+    """The text of every cell; the floats of one column share their number of decimals, its times whether to the ms."""
+    return column_cells([[row.get(c.name) for row in rows] for c in columns], columns, len(rows))
+
+
+def column_cells(values: Sequence[Sequence[object]], columns: Sequence[ViewColumn], rows: int) -> list[tuple[str, ...]]:
+    """The same, row by row, of the `values` of columns."""
+    texts: list[list[str]] = []
+    for each, column in zip(values, columns, strict=True):
+        places = decimal_places(each) if column.kind == "float" else None
+        timed = column.kind == "time"
+        millis = timed and any(isinstance(value, int) and value % 1000 for value in each)
+        texts.append([_cell(value, places, millis if timed else None) for value in each])
+    return list(zip(*texts, strict=True)) if texts else [()] * rows
+
+
+def _cell(value: object, places: int | None, millis: bool | None) -> str:
+    """The text of a value; of times `millis` says whether they are told to the millisecond, None: it is none."""
+    text = format_number(value, places) if isinstance(value, float) else format_value(value)
+    if millis is not None and isinstance(value, int):
+        text = format_time(value, millis=millis)
+    return text if len(text) <= CELL_LIMIT else text[: CELL_LIMIT - 1] + "…"
+
+
+def table_of_rows(rows: Sequence[Mapping[str, object]], columns: Sequence[ViewColumn]) -> DisplayTable:
+    """A table of plain rows."""
+    return DisplayTable(
+        tuple(c.name for c in columns),
+        tuple(c.kind in ("int", "float") for c in columns),
+        tuple(row_cells(rows, columns)),
+    )

@@ -1,0 +1,93 @@
+"""The rows of a view as a file: what a page asks for by its buttons CSV, Parquet and Copy, and what it gets."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self, get_args
+
+from cepbook.errors import CepbookError, UsageError, printable
+from cepbook.lang.types import Type
+from cepbook.session.io.sinks import export_rows
+from cepbook.widgets.base.column_encoding import BinaryBuffers
+
+FileFormat = Literal["csv", "parquet", "text"]
+FILE_FORMATS: dict[object, FileFormat] = {form: form for form in get_args(FileFormat)}
+MAX_FILE_BYTES = 50_000_000  # bytes that go to a page
+
+
+def file_of(rows: Sequence[Sequence[Any]], types: Mapping[str, Type], form: FileFormat, name: str) -> bytes:
+    """The rows of statement `name` as CSV, as Parquet, or as lines with tabs, as spreadsheets take them.
+
+    Raises UsageError for what is too large for a page, and as `cepbook.session.io.sinks.export_rows`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("rows.parquet" if form == "parquet" else "rows.csv")
+        export_rows(rows, path, types, name)
+        made = path.read_bytes()
+    if len(made) > MAX_FILE_BYTES:
+        hint = f"`cep.export({name!r}, path)` writes a file"
+        raise UsageError(f"{len(made):,} bytes are too much for a page\n  hint: {hint}")
+    return _with_tabs(made.decode("utf-8")).encode("utf-8") if form == "text" else made
+
+
+def _with_tabs(text: str) -> str:
+    made = io.StringIO()
+    csv.writer(made, delimiter="\t", lineterminator="\n").writerows(csv.reader(io.StringIO(text, newline="")))
+    return made.getvalue()
+
+
+def file_name(name: str, form: FileFormat) -> str:
+    """A name for the file that says what is in it, and can be one everywhere."""
+    plain = re.sub(r"[^\w.-]+", "_", name).strip("._")[:60] or "rows"
+    return f"{plain}.{form}"
+
+
+class RowsSource(Protocol):
+    """Whose rows they are."""
+
+    @property
+    def name(self) -> str:
+        """That of the statement."""
+
+    def taken(self, form: FileFormat, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
+        """How many rows, and the file that has them."""
+
+
+@dataclass(slots=True)
+class DownloadRequest:
+    """Rows that a page wants as a file. `told` is the frame that has them; 0: none yet."""
+
+    id: str
+    form: FileFormat
+    stream: bool
+    partition: int | None
+    told: int = 0
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Self | None:
+        """The order in a message; None where it is none."""
+        form, partition = FILE_FORMATS.get(content.get("form")), content.get("partition")
+        if form is None:
+            return None
+        return cls(
+            str(content.get("id")),
+            form,
+            content.get("stream") is True,
+            partition if isinstance(partition, int) else None,
+        )
+
+    def answer(self, source: RowsSource, buffers: BinaryBuffers) -> dict[str, object]:
+        """The part of a frame with the file, or with why there is none."""
+        answer: dict[str, object] = {"id": self.id, "form": self.form}
+        try:
+            rows, made = source.taken(self.form, stream=self.stream, partition=self.partition)
+        except CepbookError as error:
+            return {**answer, "problem": printable(str(error))}
+        buffers.parts.append(made)
+        return {**answer, "file": file_name(source.name, self.form), "rows": rows, "buffer": len(buffers.parts) - 1}

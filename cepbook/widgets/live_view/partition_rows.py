@@ -1,0 +1,118 @@
+"""Context partitions and partial matches as rows of a table, for live views and saved ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from cepbook.display import format_time, format_value
+from cepbook.session.inspect.partial_matches import PartialMatch, PartialMatches
+from cepbook.session.inspect.partition_table import TIMES
+from cepbook.widgets.base.column_encoding import TIME_TYPE, ViewColumn
+from cepbook.widgets.live_view.partition_sheet import EVENT_COLUMNS, SIZE_COLUMNS
+
+Row = Mapping[str, object]
+_SHOWN_AS_TIMES = (*TIMES, "last event")
+_INDENT = "· "
+
+
+def partition_columns(partitions: Sequence[Row]) -> tuple[ViewColumn, ...]:
+    """The columns of a list of partitions: ``id``, the properties, the sizes; typed by their values."""
+    if not partitions:
+        return (ViewColumn("id", "int"),)
+    return columns_of(tuple(partitions[0]), partitions)
+
+
+def line_columns(names: Iterable[str]) -> tuple[ViewColumn, ...]:
+    """The columns of the tree of a nested context; of those whose values may all be null the type is known."""
+    known = {"partition": "string", "last event": TIME_TYPE, "per second": "double"}
+    return tuple(ViewColumn(name, known.get(name, "long")) for name in names)
+
+
+def columns_of(names: Sequence[str], rows: Sequence[Row], times: Collection[str] = ()) -> tuple[ViewColumn, ...]:
+    """Columns typed by their values; those of `times` hold ms."""
+    return tuple(ViewColumn(name, _type(name, [row.get(name) for row in rows]), name in times) for name in names)
+
+
+def _type(name: str, values: Sequence[object]) -> str:
+    if name.rpartition(".")[2] in _SHOWN_AS_TIMES:
+        return TIME_TYPE
+    value = next((value for value in values if value is not None), None)
+    return {bool: "boolean", int: "long", float: "double"}.get(type(value), "string")
+
+
+def size_column_count(columns: Sequence[ViewColumn]) -> int:
+    """How many columns at the end are sizes, or tell of events."""
+    return len([column for column in columns[1:] if column.name in (*EVENT_COLUMNS, *SIZE_COLUMNS)])
+
+
+def tree_rows(
+    partitions: Sequence[Row], columns: Sequence[ViewColumn], levels: Sequence[str]
+) -> tuple[list[Row], list[ViewColumn]]:
+    """The partitions of a nested context as an indented list, those of outer levels once above theirs; its columns."""
+    found: list[Row] = []
+    sizes = [column for column in columns[1:] if column.name in SIZE_COLUMNS]
+    above: list[str] = []
+    for partition in partitions:
+        path = [_level_text(partition, columns, level) for level in levels]
+        same = next((i for i, text in enumerate(path[:-1]) if above[i : i + 1] != [text]), len(path) - 1)
+        for depth in range(same, len(path) - 1):
+            found.append({"partition": _INDENT * depth + path[depth], "id": "", **{size.name: "" for size in sizes}})
+        leaf = {size.name: format_value(partition.get(size.name)) for size in sizes}
+        found.append({"partition": _INDENT * (len(path) - 1) + path[-1], "id": format_value(partition["id"]), **leaf})
+        above = path[:-1]
+    return found, [ViewColumn("partition", "string"), ViewColumn("id", "int"), *sizes]
+
+
+def _level_text(partition: Row, columns: Sequence[ViewColumn], level: str) -> str:
+    own = [column for column in columns if column.name.startswith(f"{level}.")]
+    texts = (f"{c.name[len(level) + 1 :]} = {value_label(partition.get(c.name), c.kind)}" for c in own)
+    return f"{level} {', '.join(texts)}".rstrip()
+
+
+def value_label(value: object, kind: str, times: Collection[str] = ()) -> str:
+    """A value of a column of `kind` as text; properties of events that are called as one of `times` hold ms."""
+    return format_time(value) if kind == "time" and isinstance(value, int) else format_value(value, times)
+
+
+def partial_rows(
+    found: PartialMatches, times: Collection[str] = ()
+) -> tuple[tuple[ViewColumn, ...], list[Row], list[list[str]]]:
+    """The columns and rows of partial matches, and for each row its events, a line each; of these `times` hold ms."""
+    partitioned = any(each.partition is not None for each in found.rows)
+    timed = any(each.until is not None for each in found.rows)
+    columns = [
+        ViewColumn("since", TIME_TYPE),
+        ViewColumn("waiting for", "string"),
+        ViewColumn("events so far", "string"),
+    ]
+    if timed:
+        columns.insert(2, ViewColumn("until", "string"))
+    if partitioned:
+        columns.insert(1, ViewColumn("partition", "int"))
+    rows = [_partial_row(each, times) for each in found.rows]
+    lines = [match_lines(each.events, times) for each in found.rows]
+    return tuple(columns), rows, lines
+
+
+def _partial_row(partial: PartialMatch, times: Collection[str]) -> Row:
+    return {
+        "since": partial.since,
+        "partition": partial.partition,
+        "waiting for": partial.waiting_for,
+        "until": "" if partial.until is None else format_time(partial.until),
+        "events so far": ", ".join(f"{tag}={format_value(event, times)}" for tag, event in partial.events.items()),
+    }
+
+
+def match_lines(match: Mapping[str, object], times: Collection[str] = ()) -> list[str]:
+    """The tagged events of a match, a line each: ``a = {id=1}``, of a repeated tag ``b[0] = {id=2}``.
+
+    What is called as one of `times` holds ms.
+    """
+    lines = []
+    for tag, value in match.items():
+        if isinstance(value, list):
+            lines += [f"{tag}[{i}] = {format_value(event, times)}" for i, event in enumerate(value)]
+        elif value is not None:
+            lines.append(f"{tag} = {format_value(value, times)}")
+    return lines

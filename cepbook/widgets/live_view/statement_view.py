@@ -1,0 +1,514 @@
+"""StatementView: a running statement in the notebook, live: its stream, its window contents, its context partitions,
+and what its pattern waits for.
+
+The browser keeps the last `keep` rows of the stream; a frame carries what it lacks, as binary columns, and leaves
+when the last frame was drawn (see `pump`). Messages from the browser only set flags, because the thread in which
+they arrive differs by ipykernel version; the engine is read by the loop that runs it, or inside `flush`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import traitlets
+
+from cepbook.display import format_time
+from cepbook.errors import CepbookError, UsageError, printable
+from cepbook.feeds import Feed
+from cepbook.widgets.base.column_encoding import BinaryBuffers, ViewColumn, encode_rows, encode_values
+from cepbook.widgets.base.live_widget import LiveWidget, ReplayProgress, widget_asset, widget_script
+from cepbook.widgets.base.static_picture import StaticPicture
+from cepbook.widgets.live_view.download import DownloadRequest
+from cepbook.widgets.live_view.partition_rows import (
+    columns_of,
+    line_columns,
+    match_lines,
+    partial_rows,
+    partition_columns,
+    size_column_count,
+)
+from cepbook.widgets.live_view.partition_sheet import EVENT_COLUMNS, SIZE_COLUMNS
+from cepbook.widgets.live_view.partition_tree import FoldState
+from cepbook.widgets.live_view.row_filter import RowFilter, RowSheet
+from cepbook.widgets.live_view.static_view import ViewState, dropped_picture, last_picture, static_view
+from cepbook.widgets.live_view.view_source import NO_ROWS_TEXT, Rows, ViewSource, WorkbenchSource
+
+if TYPE_CHECKING:
+    from cepbook.session import Workbench
+
+WINDOW_ROWS = 1_000
+PARTITION_ROWS = 500
+LIVE_ROWS = 500  # most stream rows of one frame while a replay runs
+ASKED = 50  # deliveries whose matches a page waits for
+FOLDS = 1_000  # nodes of a tree that a reader may have folded or unfolded
+ROWS_SHOWN = 300  # most rows of a window or of a list of partitions in one message
+REPLAY_INTERVAL = 0.5  # seconds between two looks at the replay that a view follows
+
+Pane = Literal["stream", "window", "events", "partitions", "waiting"]
+_PANES: dict[object, Pane] = {pane: pane for pane in get_args(Pane)}
+
+
+class StatementView(LiveWidget):
+    """The live view of one statement.
+
+    `keep` is the number of stream rows that the browser holds (and the most that one frame carries), `rate` the most
+    frames per second. Call `flush()` where Python code runs for long without giving the event loop a turn.
+    """
+
+    _esm = widget_script("tree.js", "export.js", "store.js", "panes.js", "view.js")
+    _css = widget_asset("view.css")
+    info = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        source: ViewSource,
+        *,
+        keep: int = 2_000,
+        rate: float = 20.0,
+        now: Callable[[], float] = time.monotonic,
+        spent: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._source = source
+        self._keep = keep
+        self._columns: tuple[ViewColumn, ...] = tuple(source.columns)
+        self._epl = source.epl
+        self._feed: Feed | None = None
+        self._others: tuple[Feed, ...] = ()
+        self._unsubscribe: Callable[[], object] | None = None
+        self._state: ViewState = "ready"
+        self._shown: dict[str, Pane] = {}
+        self._partition: int | None = None
+        self._choice = RowFilter()  # of the rows of the pane that is shown
+        self._folds = FoldState()  # of the tree of partitions
+        self._places = range(ROWS_SHOWN)  # where in the table those are that are in sight
+        self._sent: dict[int, int] = {}
+        self._asked: dict[int, int] = {}  # delivery -> the frame that told its matches, 0: none yet
+        self._why: tuple[int, int, bool] | None = None  # the row that a page asks about
+        self._explained: tuple[object, int] = (None, 0)  # the last that was told of, in which frame
+        self._taken: DownloadRequest | None = None  # rows that a page wants as a file
+        self._watching = False
+        self._next = 0
+        self._cut = False  # whether the page lacks rows that it could keep
+        self._ended = 0  # deliveries at the end of the last replay
+        self._clock = source.clock()
+        self._picture: StaticPicture | None = None
+        super().__init__(rate=rate, now=now, spent=spent, info=self._describe())
+        if keep < 1:
+            raise UsageError(f"a view needs to keep at least 1 row, not {keep}")
+        self._follow_source()
+        source.on_glance(self._on_glance)
+        source.on_glance(self._follow_source, to_replays=True)
+
+    def _on_glance(self) -> None:
+        """Views show another instant: at once, whatever was due."""
+        self._pump.touch()
+        self.flush(urgent=True)
+
+    @property
+    def state(self) -> ViewState:
+        """What the header says: ``ready`` before the first row, ``live``, ``paused``, ``finished``, ``dropped``."""
+        return self._state
+
+    @state.setter
+    def state(self, state: ViewState) -> None:
+        if state not in get_args(ViewState):
+            raise UsageError(f"no such state of a view: {state}")
+        self._state = state
+        self._pump.touch()
+
+    def flush(self, *, urgent: bool = False) -> bool:
+        """As in `LiveWidget`; also notices that the clock moved, or that the statement was replaced or dropped."""
+        if self._pump.is_open and not (urgent or self._pump.is_due):
+            return False
+        self._follow_source()
+        if self._source.clock() != self._clock:
+            self._pump.touch()
+        return super().flush(urgent=urgent)
+
+    def _on_slice(self, progress: ReplayProgress) -> None:
+        self._take_state(progress)
+        super()._on_slice(progress)
+
+    def _take_state(self, progress: ReplayProgress) -> None:
+        if self._state != "dropped":
+            known: dict[str, ViewState] = {"ready": "ready", "running": "live", "paused": "paused"}
+            self._state = known.get(progress.state, "finished")
+            if self._state == "finished" and self._feed is not None:
+                self._ended = self._feed.deliveries
+
+    def freeze(self) -> StaticPicture:
+        """The present state as plain HTML and text: the same for the same state of the engine.
+
+        Of a statement that was dropped the last picture stays: cleaning up at the end of a notebook empties no output.
+        """
+        self._follow_source()
+        if self._state == "dropped" and self._picture is not None:
+            return last_picture(self._source.name, self._picture)
+        self._picture = static_view(self._source, self._state) if self._state != "dropped" else None
+        return self._picture if self._picture is not None else dropped_picture(self._source.name)
+
+    def close(self) -> None:
+        """End the subscription and the widget; what a page shows stays."""
+        self._watch(False)
+        self._stop_following()
+        self._feed = None
+        super().close()
+
+    def _resume(self) -> None:
+        self._follow_source()
+
+    def _mark(self) -> object:
+        self._follow_source()
+        if self._state == "dropped" or self._feed is None:
+            return self._state
+        found = self._source
+        return found.clock(), found.ticking, self._feed.deliveries, self._feed.rows, self._epl, found.pulse()
+
+    def _describe(self) -> dict[str, object]:
+        return {
+            "name": printable(self._source.name),
+            "epl": printable(self._epl),
+            "keep": self._keep,
+            "context": self._source.partitioned,
+            "levels": list(self._source.levels),
+            "traced": self._source.traced,
+            "waits": self._source.tags is not None,
+            "keeps": self._source.keeps_rows,
+            "results": self._source.results,
+            "delivers": self._source.delivers,
+            "nothing": self._nothing(),
+            "columns": [c.describe() for c in self._columns],
+        }
+
+    def _nothing(self) -> str:
+        """What is said where rows would be."""
+        if not self._source.delivers:
+            return "The table is empty."
+        return "The window is empty." if self._source.keeps_rows else f"The statement {NO_ROWS_TEXT}."
+
+    def _follow_source(self) -> None:
+        """Notice that the statement was dropped or deployed anew."""
+        if self.comm is None:  # nobody looks any more
+            return
+        try:
+            feed, epl, columns = self._source.feed, self._source.epl, tuple(self._source.columns)
+        except CepbookError:
+            if self._state != "dropped":
+                self.state = "dropped"
+            return
+        if self._state == "dropped":
+            self._state = "ready"
+        self._follow_current_replay()
+        if (epl, columns) != (self._epl, self._columns):
+            self._epl, self._columns = epl, columns
+            self.info = self._describe()
+        if feed is not self._feed:
+            self._stop_following()
+            self._feed = feed
+            self._state = "ready"
+            self._next = 0
+            self._sent.clear()
+            self._asked.clear()
+            if self._watching:
+                self._source.watch(True)
+            self._others = tuple(self._source.fed_by)
+            endings = [each.subscribe(self._on_feed_changed) for each in (feed, *self._others)]
+            self._unsubscribe = lambda: [end() for end in endings]
+            self._pump.touch()
+
+    def _on_feed_changed(self) -> None:
+        """The feed has something new; it says so once, until someone reads it."""
+        self._pump.touch()
+        self._follow_current_replay()
+        if not self._pump.is_open:
+            self._watch(False)
+        if self._replay is None and not self._pump.is_open:
+            self._pump.soon(self._rearm)
+
+    def _rearm(self) -> None:
+        """Without a page nobody reads the feed, but the replay that comes later must be noticed."""
+        if self._feed is not None and not self._pump.is_open:
+            self._feed.heard()
+
+    def _watch(self, looking: bool) -> None:
+        """Which matches make which delivery is kept while a page shows a pattern, and not otherwise."""
+        if not looking:
+            self._source.count(False)
+        if looking != self._watching and (not looking or self._source.traced):
+            self._watching = looking
+            self._source.watch(looking)
+
+    def _follow_current_replay(self) -> None:
+        replay = self._source.replay()
+        if replay is not None and replay is not self._replay:
+            self.follow(replay)
+
+    def _stop_following(self) -> None:
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+
+    def _receive(self, content: dict[str, Any]) -> None:
+        match content:
+            case {"kind": "ack", "n": int(number)}:
+                self._next = max(self._next, self._sent.get(number, 0))
+                self._asked = {delivery: told for delivery, told in self._asked.items() if not 0 < told <= number}
+                if self._taken is not None and 0 < self._taken.told <= number:
+                    self._taken = None
+                if self._explained[0] == self._why and self._explained[1] <= number:
+                    self._why = None
+            case {"kind": "hello"}:
+                self._next = 0
+                self._sent.clear()
+                self._asked.clear()
+            case {"kind": "expand", "delivery": int(delivery)}:
+                if len(self._asked) < ASKED:
+                    self._asked[delivery] = 0
+                self._pump.touch()
+            case {"kind": "why", "delivery": int(delivery), "behind": int(behind), "insert": bool(insert)}:
+                self._why = delivery, behind, insert
+                self._pump.touch()
+            case {"kind": "take"}:
+                self._taken = DownloadRequest.of(content)
+                self._pump.touch()
+            case {"kind": "show", "client": str(client), "pane": pane} if pane in _PANES:
+                self._shown[client] = _PANES[pane]
+                partition = content.get("partition")
+                self._partition = partition if isinstance(partition, int) else None
+                self._choice = RowFilter.of(content)
+                self._folds = FoldState(_numbers(content.get("opened")), _numbers(content.get("shut")))
+                self._places = _places(content.get("first"), content.get("rows"))
+                self._pump.touch()
+            case {"kind": "bye", "client": str(client)}:
+                self._shown.pop(client, None)
+                self._pump.soon(self._unwatched)
+
+    def _unwatched(self) -> None:
+        if not self._pump.is_open:
+            self._watch(False)
+
+    def _build(self, number: int) -> bool:
+        """Make and send frame `number`: everything since the last acknowledged frame, newest first to be kept."""
+        self._follow_source()
+        if self._state != "dropped":
+            self._watch(True)
+        buffers = BinaryBuffers()
+        self._clock = self._source.clock()
+        once = self._why is not None or self._taken is not None or bool(self._asked)  # sent again until it was drawn
+        frame = {**self._frame(number, answer=once), "clock": format_time(self._clock)}
+        feed = self._feed
+        for other in self._others:  # it tells again when it was read
+            other.heard()
+        if self._why is not None:
+            frame["why"] = {"row": list(self._why), "html": self._source.why(*self._why)}
+            self._explained = self._why, number
+        if self._taken is not None:
+            self._taken.told = number
+            frame["taken"] = self._taken.answer(self._source, buffers)
+        if feed is not None:
+            if not self._shown or "stream" in self._shown.values():
+                frame["stream"] = self._stream(feed, number, buffers)
+            else:  # it tells again when it was read
+                feed.heard()
+            # Counters are read after the deliveries: they may only be ahead of what is shown, never behind.
+            frame["counts"] = {"inserted": feed.total_insert, "removed": feed.total_remove}
+            if self._asked:
+                frame["matches"] = [self._matches(feed, delivery) for delivery in self._asked]
+                self._asked = {delivery: told or number for delivery, told in self._asked.items()}
+            before = 0 if self._state == "ready" else self._ended
+            if self._state in ("ready", "finished") and feed.deliveries > before and not self._source.past:
+                self._state = "live"
+        if self._replay is not None:  # a paused replay makes no slices that would tell
+            self._take_state(self._replay.progress)
+            self._pump.remind(REPLAY_INTERVAL)
+        elif self._source.ticking:
+            self._pump.remind(REPLAY_INTERVAL)
+        frame["state"] = "past" if self._source.past and self._state != "dropped" else self._state
+        frame["replaying"] = self._replay is not None and self._replay.progress.state == "running"
+        panes = set(self._shown.values()) - {"stream"}
+        if panes and self._state != "dropped":
+            try:
+                self._contents(frame, panes, buffers)
+            except CepbookError as error:
+                frame["problem"] = str(error)
+        self.send(frame, buffers.parts)
+        return True
+
+    def _stream(self, feed: Feed, number: int, buffers: BinaryBuffers) -> dict[str, object]:
+        """The rows that the page lacks: while a replay runs as many as somebody may see pass, at rest all it keeps."""
+        live = self._replay is not None and self._replay.progress.state == "running"
+        most = min(self._keep, LIVE_ROWS) if live else self._keep
+        if self._cut and not live:
+            self._next, self._cut = 0, False
+        first = max(self._next, feed.deliveries - most)
+        found = feed.columns(first, most)
+        self._cut = self._cut or (live and first > self._next)
+        numbers, cursor = found.numbers, found.cursor
+        self._sent = {n: end for n, end in self._sent.items() if n > self._pump.acked}
+        self._sent[number] = cursor
+        return {
+            "full": self._next == 0,
+            "first": cursor - len(feed),
+            "from": numbers[0] if numbers else cursor,
+            "to": cursor,
+            "count": len(numbers),
+            "time": encode_values(self._source.all_ms(found.times), buffers),
+            "insert": encode_values(found.inserts, buffers),
+            "delivery": encode_values(numbers, buffers),
+            "columns": [encode_values(found.column(column.name), buffers) for column in self._columns],
+        }
+
+    def _matches(self, feed: Feed, number: int) -> dict[str, object]:
+        """The events behind delivery `number`, as lines of text for each match; `rows`: a match for each insert row."""
+        made = self._source.made(number)
+        found = next((d for d in feed.since(number).deliveries if d.number == number), None)
+        rows = found.insert or [] if found is not None else []
+        matches: Sequence[Mapping[str, object]] = () if made is None else made.matches
+        tags = self._source.tags or ()
+        if made is None and rows and any(isinstance(rows[0].get(tag), dict) for tag in tags):
+            matches = [{tag: row.get(tag) for tag in tags} for row in rows]  # the rows hold the events themselves
+        return {
+            "delivery": number,
+            "rows": len(matches) == len(rows),
+            "total": len(matches) if made is None else made.total,
+            "matches": [match_lines(match, self._source.times) for match in matches],
+            "nothing": "Not known: which events made a row is kept while a view of the statement is open."
+            if made is None
+            else "No events: time or a changed window made this row.",
+        }
+
+    def _contents(self, frame: dict[str, object], panes: set[Pane], buffers: BinaryBuffers) -> None:
+        if "partitions" in panes:
+            frame["partitions"] = self._listed(buffers) if self._source.partitioned else None
+        if "waiting" in panes:
+            waiting = self._source.partials(self._partition)
+            columns, shown, lines = partial_rows(waiting, self._source.times)
+            frame["waiting"] = {
+                "total": waiting.total,
+                "count": len(shown),
+                "partition": self._partition,
+                "names": [c.describe() for c in columns],
+                "columns": encode_rows(shown, columns, buffers),
+                "lines": lines,
+            }
+        if "window" in panes:
+            frame["window"] = self._rows(self._columns, buffers)
+        if "events" in panes:
+            frame["events"] = self._held(buffers)
+
+    def _rows(self, columns: tuple[ViewColumn, ...], buffers: BinaryBuffers) -> dict[str, object]:
+        """The rows of the iterator that are in sight: of the newest, or of those that the reader asked for."""
+        if not self._choice:
+            total, kept = self._source.latest(WINDOW_ROWS, self._partition, self._places)
+            return self._part(total, None, kept, columns, buffers)
+        sheet = self._source.every(self._partition)
+        found, chosen = self._chosen(sheet, columns)
+        return self._part(len(sheet), found, chosen, columns, buffers)
+
+    def _held(self, buffers: BinaryBuffers) -> dict[str, object]:
+        """The events of the window, likewise."""
+        if not self._choice:
+            total, names, rows = self._source.events(WINDOW_ROWS, self._partition, self._places)
+            columns = columns_of(names, rows, self._source.times)
+            return {"names": [c.describe() for c in columns], **self._part(total, None, rows, columns, buffers)}
+        sheet = self._source.every_event(self._partition)
+        times = self._source.times
+        found, kept = self._chosen(sheet, columns_of(sheet.names, (), times))
+        columns = columns_of(sheet.names, kept or sheet.rows(range(min(1, len(sheet)))), times)
+        return {"names": [c.describe() for c in columns], **self._part(len(sheet), found, kept, columns, buffers)}
+
+    def _chosen(self, sheet: RowSheet, columns: Sequence[ViewColumn]) -> tuple[int, Rows]:
+        timed = {column.name for column in columns if column.kind == "time"}
+        found = self._choice.found(sheet, [column.name for column in columns], timed)
+        last = min(WINDOW_ROWS, self._places.stop)  # behind these nobody sees the order
+        kept = found[-WINDOW_ROWS:] if self._choice.by is None else self._choice.first(sheet, found, last)
+        return len(found), sheet.rows(kept[self._places.start : self._places.stop])
+
+    def _part(
+        self, total: int, found: int | None, kept: Rows, columns: Sequence[ViewColumn], buffers: BinaryBuffers
+    ) -> dict[str, object]:
+        """`count` rows are in the table, of which those from `first` on are sent."""
+        return {
+            "total": total,
+            **({} if found is None else {"found": found}),
+            "count": min(total if found is None else found, WINDOW_ROWS),
+            "first": self._places.start,
+            "partition": self._partition,
+            "columns": encode_rows(kept, columns, buffers),
+        }
+
+    def _listed(self, buffers: BinaryBuffers) -> dict[str, object]:
+        self._source.count(True)
+        since = self._source.counted_since
+        shown = self._tree(buffers) if self._source.levels else self._flat(buffers)
+        return {**shown, "since": None if since is None else format_time(since)}
+
+    def _flat(self, buffers: BinaryBuffers) -> dict[str, object]:
+        choice = self._choice
+        total, rows, found = self._source.partitions(PARTITION_ROWS, choice, self._places)
+        columns = partition_columns(rows)
+        return {
+            "total": total,
+            **({"found": found} if choice.words else {}),
+            "count": min(found, PARTITION_ROWS),
+            "first": self._places.start,
+            "names": [c.describe() for c in columns],
+            "sizes": size_column_count(columns),
+            "bar": _bar(columns, choice.by),
+            "columns": encode_rows(rows, columns, buffers),
+        }
+
+    def _tree(self, buffers: BinaryBuffers) -> dict[str, object]:
+        """The lines in sight of the partitions of a nested context."""
+        choice = self._choice
+        seen = self._source.outline(choice, self._folds, self._places)
+        lines = seen.lines
+        columns = line_columns(lines[0].row if lines else ("id", "partition", "partitions"))
+        parts: dict[str, list[int] | list[bool]] = {
+            "number": [line.number for line in lines],
+            "depth": [line.depth for line in lines],
+            "opened": [line.opened for line in lines],
+            "place": [line.place + 1 for line in lines],
+            "siblings": [line.siblings for line in lines],
+        }
+        return {
+            "total": seen.total,
+            **({"found": seen.found} if choice.words else {}),
+            "count": seen.count,
+            "first": self._places.start,
+            "names": [c.describe() for c in columns],
+            "sizes": size_column_count(columns),
+            "bar": _bar(columns, choice.by),
+            "columns": encode_rows([line.row for line in lines], columns, buffers),
+            "tree": {name: encode_values(values, buffers) for name, values in parts.items()},
+            "levels": [[name, count] for name, count in zip(self._source.levels, seen.levels, strict=False)],
+        }
+
+
+def _numbers(given: object) -> frozenset[int]:
+    """The numbers in a message, not more than a reader can have clicked."""
+    some = given[:FOLDS] if isinstance(given, list) else ()
+    return frozenset(each for each in some if isinstance(each, int))
+
+
+def _places(first: object, rows: object) -> range:
+    """Which rows of a table a page can show, as it says; the first, if it says nothing."""
+    if not (isinstance(first, int) and isinstance(rows, int)):
+        return range(ROWS_SHOWN)
+    return range(max(0, first), max(0, first) + max(1, min(rows, ROWS_SHOWN)))
+
+
+def _bar(columns: Sequence[ViewColumn], by: str | None) -> int | None:
+    """The place of the column that is drawn as bars: that by which partitions are sorted, if it counts something."""
+    names = [column.name for column in columns]
+    wanted = (by, "events", "waiting", "arrived", "groups")
+    return next(
+        (names.index(name) for name in wanted if name in names and name in (*EVENT_COLUMNS[1:], *SIZE_COLUMNS)), None
+    )
+
+
+def view(workbench: Workbench, name: str, *, keep: int = 2_000, rate: float = 20.0) -> StatementView:
+    """The live view of statement `name` of `workbench`. Raises UsageError when there is no such statement."""
+    return StatementView(WorkbenchSource(workbench, name), keep=keep, rate=rate)

@@ -1,0 +1,141 @@
+"""The static picture of a statement, and rows out of deliveries: what live and saved views have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Literal
+
+from cepbook.display import WIDTH_LIMIT, DisplayTable, format_count, format_time, heading_html, table_html, table_text
+from cepbook.engine.inspection.visible_rows import LatestRows
+from cepbook.errors import CepbookError, printable
+from cepbook.feeds import Feed
+from cepbook.session.inspect.partial_matches import PartialMatches
+from cepbook.widgets.base.column_encoding import ViewColumn
+from cepbook.widgets.base.static_picture import CELL_LIMIT, StaticPicture, column_cells, table_of_rows
+from cepbook.widgets.live_view.partition_rows import columns_of, partial_rows, partition_columns, tree_rows
+from cepbook.widgets.live_view.view_source import NO_ROWS_TEXT, PartitionList, ViewSource
+
+STATIC_ROWS = 20
+
+ViewState = Literal["ready", "live", "paused", "finished", "dropped"]
+
+
+def static_view(source: ViewSource, state: ViewState = "ready") -> StaticPicture:
+    """The static picture of a statement: the last rows of its stream, its window contents, its partitions."""
+    try:
+        columns, epl, feed = tuple(source.columns), source.epl, source.feed
+    except CepbookError:
+        return dropped_picture(source.name)
+    came, left = format_count(feed.total_insert, "insert row"), format_count(feed.total_remove, "remove row")
+    title = f"{printable(source.name)}: {came}, {left}" if source.delivers else printable(source.name)
+    clock = f"clock {format_time(source.clock())}"
+    html = [heading_html(title, clock), _epl_html(epl)]
+    text = [f"{title}  ({clock})"]
+    for heading, note, table in _sections(source, columns, feed, state):
+        html.append(heading_html(heading, note) + (table_html(table) if table is not None else ""))
+        text.append(f"{heading}{f': {note}' if note else ''}")
+        if table is not None:
+            text.append(table_text(table, CELL_LIMIT if heading == "Partitions" else WIDTH_LIMIT))
+    return StaticPicture(f"<div>{''.join(html)}</div>", "\n".join(text))
+
+
+def dropped_picture(name: str) -> StaticPicture:
+    """What is left to say of a statement that was dropped before anything of it was shown."""
+    title = f"{printable(name)}: this statement was dropped"
+    return StaticPicture(f"<div>{heading_html(title)}</div>", title)
+
+
+def last_picture(name: str, last: StaticPicture) -> StaticPicture:
+    """The last picture of a statement, and that the statement is no more."""
+    note = dropped_picture(name)
+    return StaticPicture(f"{note.html}{last.html}", f"{note.text}; before that\n{last.text}")
+
+
+def _epl_html(epl: str) -> str:
+    style = "margin:2px 0 6px;padding:0;background:none;white-space:pre-wrap;opacity:.8;font-size:90%"
+    return f'<pre style="{style}">{escape(printable(epl.strip()))}</pre>'
+
+
+def _sections(
+    source: ViewSource, columns: tuple[ViewColumn, ...], feed: Feed, state: ViewState
+) -> list[tuple[str, str, DisplayTable | None]]:
+    sections = [_stream_section(columns, feed, source.ms)] if source.delivers else []
+    if state == "dropped":
+        return sections
+    try:
+        if source.keeps_rows:
+            heading = source.results or ("Window" if source.delivers else "Rows")
+            sections.append(_rows_section(heading, "row", source.latest(STATIC_ROWS), columns))
+        else:
+            sections.append(("Window", NO_ROWS_TEXT, None))
+        if source.results is not None:
+            total, names, rows = source.events(STATIC_ROWS)
+            events = columns_of(names, rows, source.times)
+            sections.append(_rows_section("Window", "event", LatestRows(total, list(rows)), events))
+        partitions = source.partitions(STATIC_ROWS) if source.partitioned else None
+    except CepbookError as error:
+        return [*sections, ("Window", str(error), None)]
+    if partitions is not None:
+        sections.append(_partitions_section(partitions, tuple(source.levels)))
+    if source.tags is not None:
+        sections.append(_waiting_section(source.partials(), source.times))
+    return sections
+
+
+def _partitions_section(partitions: PartitionList, levels: tuple[str, ...]) -> tuple[str, str, DisplayTable | None]:
+    total, rows, _ = partitions
+    if not rows:
+        return "Partitions", "empty", None
+    columns, note = partition_columns(rows), format_count(total, "partition")
+    if total > len(rows):
+        note = f"first {len(rows)} of {note}"
+    return (
+        "Partitions",
+        note,
+        table_of_rows(*tree_rows(rows, columns, levels)) if levels else table_of_rows(rows, columns),
+    )
+
+
+def _waiting_section(found: PartialMatches, times: frozenset[str]) -> tuple[str, str, DisplayTable | None]:
+    columns, rows, _ = partial_rows(found, times)
+    if not rows:
+        return "Waiting", "for nothing", None
+    note = format_count(found.total, "partial match", "partial matches")
+    if found.total > STATIC_ROWS:
+        rows, note = rows[:STATIC_ROWS], f"first {STATIC_ROWS} of {note}"
+    return "Waiting", note, table_of_rows(rows, columns)
+
+
+def _stream_section(
+    columns: tuple[ViewColumn, ...], feed: Feed, to_ms: Callable[[int], int]
+) -> tuple[str, str, DisplayTable | None]:
+    found = feed.columns(feed.deliveries - STATIC_ROWS, STATIC_ROWS)
+    times = [to_ms(time) for time in found.times]
+    if not times:
+        return "Stream", "no rows yet", None
+    millis = any(ms % 1000 for ms in times)
+    signs = tuple("+" if flag else "−" for flag in found.inserts)
+    shown = column_cells([found.column(c.name) for c in columns], columns, len(times))
+    table = DisplayTable(
+        ("time", "", *(c.name for c in columns)),
+        (False, False, *(c.kind in ("int", "float") for c in columns)),
+        tuple(
+            (format_time(ms, millis=millis), sign, *cells) for ms, sign, cells in zip(times, signs, shown, strict=True)
+        ),
+        signs,
+    )
+    total = feed.total_insert + feed.total_remove
+    return "Stream", f"last {len(signs)} of {format_count(total, 'row')}" if total > len(signs) else "", table
+
+
+def _rows_section(
+    heading: str, noun: str, found: LatestRows, columns: Sequence[ViewColumn]
+) -> tuple[str, str, DisplayTable | None]:
+    total, rows = found
+    if not rows:
+        return heading, "empty", None
+    note = format_count(total, noun)
+    if total > len(rows):  # the newest are at the end
+        note = f"last {len(rows)} of {note}"
+    return heading, note, table_of_rows(rows, columns)

@@ -1,0 +1,405 @@
+"""What a statement view needs to know of a statement, and where it gets it from in a workbench."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from cepbook.engine.contexts.event_counts import PartitionCounts
+from cepbook.engine.inspection.visible_rows import (
+    LatestRows,
+    WindowEvents,
+    all_rows,
+    all_window_events,
+    has_window_events,
+    latest_rows,
+    window_events,
+)
+from cepbook.errors import CepbookError
+from cepbook.feeds import Feed
+from cepbook.session.inspect.match_record import DeliveryMatches, MatchRecord
+from cepbook.session.inspect.partial_matches import PartialMatches, partial_matches, pattern_tags
+from cepbook.session.inspect.partition_table import context_levels, key_names
+from cepbook.session.inspect.store_table import store_users
+from cepbook.session.inspect.time_columns import TimeColumns
+from cepbook.session.io.sinks import change_columns, feed_rows
+from cepbook.widgets.base.column_encoding import ViewColumn
+from cepbook.widgets.base.live_widget import ControllableReplay
+from cepbook.widgets.live_view.download import FileFormat, file_of
+from cepbook.widgets.live_view.partition_sheet import PartitionFigures, PartitionSheet
+from cepbook.widgets.live_view.partition_tree import FoldState, PartitionTree, TreeLines
+from cepbook.widgets.live_view.row_filter import RowFilter, RowSheet
+from cepbook.widgets.why import answer_picture as answer
+
+if TYPE_CHECKING:
+    from cepbook.session import Workbench
+
+Rows = Sequence[Mapping[str, object]]
+
+NO_FILTER = RowFilter()
+NO_ROWS_TEXT = "keeps no rows: no data window"
+_RESULTS = {"fully_aggregated": "Result", "fully_aggregated_grouped": "Groups"}
+
+
+class PartitionList(NamedTuple):
+    """`rows` are some of `total` context partitions, of which `found` are those that were asked for."""
+
+    total: int
+    rows: Rows
+    found: int
+
+
+class ViewSource(Protocol):
+    """A statement as a view sees it. Reading never changes the statement; every member may be read at any time."""
+
+    @property
+    def name(self) -> str:
+        """The statement's name."""
+
+    @property
+    def epl(self) -> str:
+        """The statement's own text."""
+
+    @property
+    def columns(self) -> Sequence[ViewColumn]:
+        """The output columns in order."""
+
+    @property
+    def times(self) -> frozenset[str]:
+        """The properties of the events of its window that hold times in ms."""
+
+    @property
+    def feed(self) -> Feed:
+        """The deliveries; a different object after the statement was deployed anew."""
+
+    @property
+    def delivers(self) -> bool:
+        """Whether it has a stream: a table has rows only."""
+
+    @property
+    def fed_by(self) -> Sequence[Feed]:
+        """The feeds of others whose deliveries tell that `rows` are others: of those who fill a table."""
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether `rows` can ever show any: not without a data window, unless all is aggregated to one row."""
+
+    def clock(self) -> int:
+        """The engine's time in ms."""
+
+    @property
+    def ticking(self) -> bool:
+        """Whether real time drives the clock, so that it moves without events."""
+
+    def ms(self, time: int) -> int:
+        """A time of a delivery, which is in units of the clock, in ms."""
+
+    def all_ms(self, times: Sequence[int]) -> Sequence[int]:
+        """Times of deliveries in ms."""
+
+    @property
+    def results(self) -> str | None:
+        """What the rows of the iterator are called where they are not the events of the window; None: they are."""
+
+    def outline(self, choice: RowFilter, folds: FoldState, shown: range) -> TreeLines:
+        """The partitions of a nested context as lines of a tree, of which those at the places `shown`."""
+
+    def every(self, partition: int | None = None) -> RowSheet:
+        """All rows that the statement's iterator shows now, of one context partition or of all."""
+
+    def every_event(self, partition: int | None = None) -> RowSheet:
+        """Likewise all events of the window, where `results` are not these."""
+
+    def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> LatestRows:
+        """Of the last `most` of these rows those with the places `shown` (None: all), at a cost that does not depend
+        on how many there are."""
+
+    def events(self, most: int, partition: int | None = None, shown: range | None = None) -> WindowEvents:
+        """Likewise of the events of the window, where `results` are not these."""
+
+    @property
+    def levels(self) -> Sequence[str]:
+        """The levels of a nested context, outermost first; none of any other."""
+
+    @property
+    def tags(self) -> Sequence[str] | None:
+        """The tags of a pattern; None of a statement without one."""
+
+    @property
+    def traced(self) -> bool:
+        """Whether it can be told which events made a row: those of a match of its pattern, or of its join."""
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the statement has a context."""
+
+    def partitions(
+        self, most: int | None = None, choice: RowFilter = NO_FILTER, shown: range | None = None
+    ) -> PartitionList:
+        """Of the first `most` context partitions (None: all) that were asked for, in that order or by id, those with
+        the places `shown`: ``id``, properties (of a level as ``PerDay.symbol``), `EVENT_COLUMNS` while events are
+        counted, and
+        of `SIZES` those that it has: ``events`` of windows, ``groups``, of a pattern ``waiting`` (partial matches).
+        Keys have the names of their properties."""
+
+    @property
+    def counted_since(self) -> int | None:
+        """Since when (ms) events of partitions are counted, if some may have come before; None: not, or all are."""
+
+    def count(self, looking: bool) -> None:
+        """Begin to count the events of context partitions, or end it: then it costs nothing."""
+
+    def partials(self, partition: int | None = None) -> PartialMatches:
+        """What a pattern waits for, in one context partition or in all."""
+
+    def pulse(self) -> object:
+        """A value that changes when partitions or partial matches come or go, also where nothing is delivered."""
+
+    def watch(self, looking: bool) -> None:
+        """Begin to keep which matches make a delivery of a pattern, or end it: then it costs nothing."""
+
+    def made(self, delivery: int) -> DeliveryMatches | None:
+        """The matches behind a delivery; None when they were not kept."""
+
+    def why(self, delivery: int, behind: int, insert: bool) -> str:
+        """As HTML why a row was delivered: that of `delivery` behind which so many of its side follow there."""
+
+    def taken(self, form: FileFormat, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
+        """The rows of the `stream` that are known, or those of the iterator, as a file; and how many rows it has."""
+
+    def replay(self) -> ControllableReplay | None:
+        """The replay that is under way, which the view then follows to its end."""
+
+    @property
+    def past(self) -> bool:
+        """Whether all this is of a past instant: somebody scrubs."""
+
+    def on_glance(self, method: Callable[[], object], *, to_replays: bool = False) -> None:
+        """Call a bound method when the instant changes, or else when a replay was made."""
+
+
+class WorkbenchSource:
+    """A `ViewSource` over statement `name` of a workbench. Raises UsageError when there is no such statement."""
+
+    def __init__(self, workbench: Workbench, name: str) -> None:
+        self._workbench = workbench
+        self._statement = name
+        self._record: MatchRecord | None = None
+        self._tally: tuple[Any, PartitionCounts] | None = None
+        self._counted_from_start = True  # no partition lived when it began
+        self._past_feed: tuple[Workbench, Feed] | None = None
+        self._outline = PartitionTree()
+        self._timed: tuple[object, tuple[frozenset[str], frozenset[str]]] | None = None
+        self._runtime.statement(name)
+
+    @property
+    def _runtime(self) -> Any:
+        return (self._workbench.glance.workbench or self._workbench).runtime  # `reset` makes a new one
+
+    @property
+    def past(self) -> bool:
+        return self._workbench.glance.workbench is not None
+
+    def on_glance(self, method: Callable[[], object], *, to_replays: bool = False) -> None:
+        self._workbench.glance.subscribe(method, to_replays=to_replays)
+
+    @property
+    def name(self) -> str:
+        return self._statement
+
+    @property
+    def epl(self) -> str:
+        return str(self._runtime.statement(self._statement).epl)
+
+    @property
+    def columns(self) -> Sequence[ViewColumn]:
+        properties = self._runtime.statement(self._statement).output_type.properties
+        times = self._known_times[0]
+        return tuple(ViewColumn(name, str(kind), name in times) for name, kind in properties.items())
+
+    @property
+    def times(self) -> frozenset[str]:
+        return self._known_times[1]
+
+    @property
+    def _known_times(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Of its columns, and of the properties of the events that it reads, those that hold times in ms."""
+        runtime = self._runtime
+        if self._timed is None or self._timed[0] != (runtime, runtime.version):
+            times = TimeColumns(runtime, ms=True)
+            found = times.of_statement(self._statement), times.of_events(self._statement)
+            self._timed = (runtime, runtime.version), found
+        return self._timed[1]
+
+    @property
+    def feed(self) -> Feed:
+        feed: Feed = self._workbench.feed(self._statement)
+        glance = self._workbench.glance
+        if glance.workbench is None or glance.time is None:
+            self._past_feed = None
+            return feed
+        if self._past_feed is None or self._past_feed[0] is not glance.workbench:
+            until = feed.until(glance.time)
+            self._past_feed = glance.workbench, until
+        return self._past_feed[1]
+
+    @property
+    def delivers(self) -> bool:
+        store = self._runtime.statement(self._statement).owned
+        return store is None or store.type.kind != "table"
+
+    @property
+    def fed_by(self) -> Sequence[Feed]:
+        if self.delivers:
+            return ()
+        users = store_users(self._runtime, self._runtime.statement(self._statement).owned)
+        return [self._workbench.feed(name) for name in dict.fromkeys((*users["filled"], *users["changed"]))]
+
+    @property
+    def keeps_rows(self) -> bool:
+        return self._workbench.keeps_rows(self._statement)
+
+    def clock(self) -> int:
+        return self.ms(self._runtime.now)
+
+    @property
+    def ticking(self) -> bool:
+        return self._workbench.live_clock is not None and not self.past
+
+    def ms(self, time: int) -> int:
+        return time * 1000 // int(self._runtime.config.second)
+
+    def all_ms(self, times: Sequence[int]) -> Sequence[int]:
+        second = int(self._runtime.config.second)
+        return times if second == 1000 else [time * 1000 // second for time in times]
+
+    def every(self, partition: int | None = None) -> RowSheet:
+        return all_rows(self._runtime.statement(self._statement), None if partition is None else (partition,))
+
+    def every_event(self, partition: int | None = None) -> RowSheet:
+        return all_window_events(self._runtime.statement(self._statement), None if partition is None else (partition,))
+
+    @property
+    def results(self) -> str | None:
+        statement = self._runtime.statement(self._statement)
+        return _RESULTS.get(statement.steps.kind, "Rows") if has_window_events(statement) else None
+
+    def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> LatestRows:
+        wanted = None if partition is None else (partition,)
+        return latest_rows(self._runtime.statement(self._statement), most, wanted, shown)
+
+    def events(self, most: int, partition: int | None = None, shown: range | None = None) -> WindowEvents:
+        wanted = None if partition is None else (partition,)
+        return window_events(self._runtime.statement(self._statement), most, wanted, shown)
+
+    @property
+    def _context(self) -> str | None:
+        context: str | None = self._runtime.statement(self._statement).steps.context
+        return context
+
+    @property
+    def levels(self) -> Sequence[str]:
+        return () if self._context is None else context_levels(self._runtime, self._context)
+
+    @property
+    def tags(self) -> Sequence[str] | None:
+        return pattern_tags(self._runtime, self._statement)
+
+    @property
+    def traced(self) -> bool:
+        return self.tags is not None or self._runtime.statement(self._statement).steps.join is not None
+
+    @property
+    def partitioned(self) -> bool:
+        return self._context is not None
+
+    def partitions(
+        self, most: int | None = None, choice: RowFilter = NO_FILTER, shown: range | None = None
+    ) -> PartitionList:
+        context = self._context
+        if context is None:
+            return PartitionList(0, [], 0)
+        running = self._runtime.context(context)
+        sheet = PartitionSheet(running, key_names(self._runtime, context), self._figures(running))
+        found = choice.found(sheet, sheet.texts)
+        kept = choice.first(sheet, found, len(found) if most is None else most)
+        return PartitionList(
+            len(sheet), sheet.rows(kept if shown is None else kept[shown.start : shown.stop]), len(found)
+        )
+
+    def outline(self, choice: RowFilter, folds: FoldState, shown: range) -> TreeLines:
+        context = self._context
+        assert context is not None
+        running = self._runtime.context(context)
+        figures = self._figures(running)
+        return self._outline.look(running, key_names(self._runtime, context), figures, choice, folds, shown)
+
+    def _figures(self, running: Any) -> PartitionFigures:
+        """What is known of the events of partitions, and how large these are."""
+        tally = self._tally[1] if self._tally is not None and self._tally[0] is running else None
+        statement = self._runtime.statement(self._statement)
+        return PartitionFigures(statement, self._runtime.now, tally, int(self._runtime.config.second))
+
+    @property
+    def counted_since(self) -> int | None:
+        if self._tally is None or self.past or self._counted_from_start:
+            return None
+        return self._tally[1].since * 1000 // int(self._runtime.config.second)
+
+    def count(self, looking: bool) -> None:
+        if looking and self.past:
+            return
+        context = self._context if looking else None
+        running = None if context is None else self._runtime.context(context)
+        if self._tally is not None and self._tally[0] is not running:
+            counted, tally = self._tally
+            self._tally = None
+            counted.event_counters.remove(tally)
+            self._runtime.rewired()
+        if running is not None and self._tally is None:
+            living = *running.partitions.values(), *(running.outer_nodes() if self.levels else ())
+            self._tally, self._counted_from_start = (running, PartitionCounts(self._runtime.now, living)), not living
+            running.event_counters.append(self._tally[1])
+            self._runtime.rewired()
+
+    def partials(self, partition: int | None = None) -> PartialMatches:
+        return partial_matches(self._runtime, self._statement, partition)
+
+    def pulse(self) -> object:
+        statement, context = self._runtime.statement(self._statement), self._context
+        partitions = {} if context is None else self._runtime.context(context).partitions
+        newest = next(reversed(partitions.values())).id if partitions else None  # in order of allocation
+        return len(partitions), newest, statement.pulse(), sum(feed.deliveries for feed in self.fed_by)
+
+    def watch(self, looking: bool) -> None:
+        record = self._record
+        if looking and (self.past or (record is not None and record.is_of(self._runtime.statement(self._statement)))):
+            return
+        self._record = None
+        if record is not None:
+            record.end()
+        if looking:
+            self._record = MatchRecord(self._runtime.statement(self._statement), self.feed)
+            self._record.begin()
+
+    def made(self, delivery: int) -> DeliveryMatches | None:
+        return None if self._record is None else self._record.of(delivery)
+
+    def why(self, delivery: int, behind: int, insert: bool) -> str:
+        try:
+            return answer(self._workbench.why_row(self._statement, delivery, behind, insert=insert)).html
+        except CepbookError as error:
+            return f"<div>{escape(str(error))}</div>"
+
+    def taken(self, form: FileFormat, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
+        types = dict(self._runtime.statement(self._statement).output_type.properties)
+        if stream:
+            changed = feed_rows(self.feed, types)
+            return len(changed), file_of(changed, change_columns(types), form, self._statement)
+        sheet = self.every(partition)
+        rows = list(zip(*map(sheet.column, types), strict=True))
+        return len(rows), file_of(rows, types, form, self._statement)
+
+    def replay(self) -> ControllableReplay | None:
+        return self._workbench.replaying

@@ -1,0 +1,394 @@
+"""Panel: all that a workbench holds, live: statements, event types, contexts, stores, variables, the clock, errors.
+
+The one widget of ``%cep`` and of JupyterLab's left sidebar. It sends items and figures at most twice a second while it
+is shown, the details of the one that is selected, and nothing when nothing changed. Details are HTML that is made, and
+escaped, here.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time as wall
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from html import escape
+from itertools import islice
+from typing import Any, get_args
+
+import traitlets
+
+from cepbook.display import (
+    DisplayTable,
+    captioned_html,
+    format_count,
+    format_time,
+    format_value,
+    table_html,
+    table_text,
+)
+from cepbook.engine.inspection.visible_rows import latest_rows
+from cepbook.errors import CepbookError, UsageError, printable
+from cepbook.lang.syntax.formatter import format_epl
+from cepbook.lang.syntax.source_text import EPL, dialect_of
+from cepbook.session import Workbench
+from cepbook.session.core.cpu_sampler import events_read, state_size
+from cepbook.session.inspect.overview import (
+    SECTIONS,
+    OverviewItem,
+    Section,
+    field_text,
+    overview_items,
+    parse_field_value,
+)
+from cepbook.session.inspect.partition_table import key_names, partition_properties
+from cepbook.session.inspect.time_columns import TimeColumns
+from cepbook.session.io.time_conversion import format_clock_time
+from cepbook.widgets.base.live_widget import LiveWidget, widget_asset, widget_script
+from cepbook.widgets.base.static_picture import StaticPicture, table_of_rows
+from cepbook.widgets.live_view.partition_rows import columns_of
+from cepbook.widgets.live_view.statement_view import StatementView, view
+from cepbook.widgets.map.flow_map import FlowMap
+
+INTERVAL = 0.5  # seconds between two looks, at least
+SHARE = 50  # and one that took t seconds is followed by a rest of SHARE * t: at most 2 % of the time
+MAX_ITEMS = 500  # items of one section that are sent
+ROWS = 8  # of a table of details
+SECTION_TITLES: dict[Section, str] = {
+    "statements": "Statements",
+    "types": "Event types",
+    "contexts": "Contexts",
+    "stores": "Windows, tables",
+    "variables": "Variables",
+    "errors": "Errors",
+}
+SECTION_FIGURES: dict[Section, str] = {
+    "statements": "rows",
+    "types": "events",
+    "contexts": "partitions",
+    "stores": "rows",
+    "variables": "value",
+    "errors": "times",
+}
+
+
+class Panel(LiveWidget):
+    """The panel of the workbench that `find` gives: `UsageError` where there is none."""
+
+    _esm = widget_script("panel.js")
+    _css = widget_asset("panel.css")
+    opened = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(self, find: Callable[[], Workbench], *, now: Callable[[], float] = wall.monotonic) -> None:
+        self._find = find
+        self._selected: tuple[Section, str] | None = None
+        self._words: tuple[str, ...] = ()
+        self._order_errors: dict[str, str] = {}  # by variable what was wrong with a value; "clock": with an order
+        self._orders: deque[dict[str, Any]] = deque(maxlen=100)
+        self._below: StatementView | FlowMap | None = None
+        self._frames: dict[int, dict[str, object]] = {}  # what the browser may know, by number of the frame
+        self._known: dict[str, object] = {}  # what it knows
+        self._plans: tuple[object, str] = (None, "")
+        super().__init__(rate=4.0, now=now)
+
+    # ---- the saved picture
+    def freeze(self) -> StaticPicture:
+        """All items as tables."""
+        try:
+            workbench = self._find()
+        except UsageError as error:
+            return StaticPicture(f"<div>{escape(str(error))}</div>", str(error))
+        head = f"clock {format_clock_time(workbench.runtime.now, workbench.runtime.config.second)}"
+        html, text = [f"<div>{escape(head)}</div>"], [head]
+        found = list(overview_items(workbench))
+        for section in SECTIONS:
+            items = [item for item in found if item.section == section]
+            if not items:
+                continue
+            rows = tuple((each.name, each.kind, each.figure) for each in items[:MAX_ITEMS])
+            table = DisplayTable(
+                ("name", "kind", SECTION_FIGURES[section]), (False, False, section != "variables"), rows
+            )
+            title = f"{SECTION_TITLES[section]} ({len(items):,})"
+            html.append(captioned_html(title, table))
+            text += [title, table_text(table, None)]
+        return StaticPicture("".join(html), "\n".join(text))
+
+    def _mark(self) -> object:
+        try:
+            return self.freeze().text
+        except CepbookError:
+            return None
+
+    # ---- frames
+    def _build(self, number: int) -> bool:
+        began = wall.perf_counter()
+        shown = dict(self._looked())
+        self._pump.remind(max(INTERVAL, SHARE * (wall.perf_counter() - began)))
+        if shown == self._known:
+            return False
+        changed = {name: value for name, value in shown.items() if self._known.get(name, self) != value}
+        self._frames[number] = shown
+        self.send({"kind": "frame", "n": number, **changed})
+        return True
+
+    def _looked(self) -> Iterator[tuple[str, object]]:
+        try:
+            workbench = self._find()
+        except UsageError as error:
+            yield "note", str(error)
+            return
+        runtime = workbench.runtime
+        yield "note", ""
+        yield "clock", format_clock_time(runtime.now, runtime.config.second)
+        due = runtime.next_due
+        yield "due", None if due is None else format_clock_time(due, runtime.config.second)
+        yield "busy", workbench.replaying is not None
+        found = list(overview_items(workbench))
+        sections = []
+        for section in SECTIONS:
+            mine = [item for item in found if item.section == section]
+            items = [each for each in mine if self._fits(each)]
+            sections.append(
+                {
+                    "key": section,
+                    "title": SECTION_TITLES[section],
+                    "figure": SECTION_FIGURES[section],
+                    "total": len(mine),
+                    "found": len(items),
+                    "items": [
+                        [each.name, format_value(each.name), format_value(each.kind), _short(each.figure)]
+                        for each in items[:MAX_ITEMS]
+                    ],
+                }
+            )
+        yield "sections", sections
+        note = workbench.clock_note
+        yield "said", {**({"clock": note} if note else {}), **self._order_errors}
+        yield "detail", self._detail(workbench, found)
+
+    def _fits(self, item: OverviewItem) -> bool:
+        text = f"{item.name}\n{item.kind}\n{item.figure}".lower()
+        return all(word in text for word in self._words)
+
+    def _detail(self, workbench: Workbench, found: Sequence[OverviewItem]) -> dict[str, object] | None:
+        if self._selected is None:
+            return None
+        section, name = self._selected
+        if not any(each.section == section and each.name == name for each in found):
+            return None
+        about: dict[str, object] = {"section": section, "name": name}
+        try:
+            about["html"] = "".join(_details(workbench, section, name))
+            about["plan"] = self._plan(workbench, name) if section == "statements" else ""
+        except CepbookError as error:
+            about["html"] = _note(str(error))
+        about["opens"] = _opens(workbench, section, name)
+        if section == "variables":
+            variable = workbench.runtime.catalog.variables[name]
+            if not variable.constant and variable.context is None:
+                about["field"] = {"value": field_text(workbench.get(name)), "type": str(variable.type)}
+        return about
+
+    def _plan(self, workbench: Workbench, name: str) -> str:
+        """The steps of a statement as text, made once: that takes a compiler."""
+        statement = workbench.runtime.statement(name)
+        if self._plans[0] is not statement:
+            self._plans = statement, printable(workbench.explain(name, "steps").split("\n", 1)[-1])
+        return self._plans[1]
+
+    # ---- orders
+    def _receive(self, content: dict[str, Any]) -> None:
+        match content:
+            case {"kind": "hello"}:
+                self._frames, self._known = {}, {}
+            case {"kind": "ack", "n": int(number)} if number in self._frames:
+                self._known, self._frames = self._frames[number], {}
+            case {"kind": "order"}:
+                self._orders.append(content)
+                self._pump.soon(self._run_orders)
+
+    def flush(self, *, urgent: bool = False) -> bool:
+        """As in `LiveWidget`; orders that came are carried out here."""
+        self._run_orders()
+        return super().flush(urgent=urgent)
+
+    def _run_orders(self) -> None:
+        """Carry out what was ordered, where the engine may be touched."""
+        if not self._orders:
+            return
+        while self._orders:
+            order = self._orders.popleft()
+            about = str(order.get("name", "clock"))
+            self._order_errors.pop(about, None)
+            try:
+                self._carry_out(order)
+            except CepbookError as error:
+                self._order_errors[about] = str(error)
+        self._pump.touch()
+        super().flush(urgent=True)
+
+    def _carry_out(self, order: dict[str, Any]) -> None:
+        match order:
+            case {"order": "select", "section": section, "name": str(name)} if section in get_args(Section):
+                self._selected = (section, name)
+            case {"order": "select"}:
+                self._selected = None
+            case {"order": "search", "text": str(text)}:
+                self._words = tuple(text.lower().split())
+            case {"order": "set", "name": str(name), "text": str(text)}:
+                workbench = self._find()
+                variable = workbench.runtime.catalog.variables.get(name)
+                if variable is None:
+                    raise UsageError(f"there is no variable `{name}` any more")
+                workbench.set(name, parse_field_value(text, variable.type))
+            case {"order": "advance"}:
+                self._find().advance(by="1 sec")
+            case {"order": "due"}:
+                due = self._find().runtime.next_due
+                if due is not None:
+                    self._find().advance(due)
+            case {"order": "clear"}:
+                self._find().clear_errors()
+            case {"order": "open", "what": "map"}:
+                self._open(FlowMap(self._find()))
+            case {"order": "open", "what": "view", "name": str(name)}:
+                self._open(view(self._find(), name))
+
+    def _open(self, shown: StatementView | FlowMap) -> None:
+        """Show a view or the map below the panel, in place of what was there."""
+        before, self._below = self._below, shown
+        self.opened = str(shown.model_id)
+        if before is not None:
+            before.close()
+
+    def close(self) -> None:
+        """End the panel and what it opened."""
+        if self._below is not None:
+            self._below.close()
+        super().close()
+
+
+def panel(workbench: Workbench) -> Panel:
+    """The panel of one workbench."""
+    return Panel(lambda: workbench)
+
+
+def _short(text: str) -> str:
+    shown = format_value(text)
+    return shown if len(shown) <= 24 else shown[:23] + "…"
+
+
+# ---------------------------------------------------------------- details
+def _opens(workbench: Workbench, section: Section, name: str) -> dict[str, str] | None:
+    """Which view shows it, and the line that shows it in a cell."""
+    runtime = workbench.runtime
+    if section == "stores" and name in runtime.stores:
+        name = runtime.stores[name].owner.name
+    elif section not in ("statements", "errors") or name not in runtime.statements:
+        return None
+    return {"name": name, "line": f"%view {shlex.quote(name)}", "why": f"%epl why {shlex.quote(name)}"}
+
+
+def _details(workbench: Workbench, section: Section, name: str) -> Iterator[str]:
+    if section == "statements":
+        yield from _of_statement(workbench, name)
+    elif section == "types":
+        event_type = workbench.runtime.catalog.event_types[name]
+        yield _table(("property", "type"), [(n, str(of)) for n, of in event_type.shown.items()])
+        if event_type.supertypes:
+            yield _note(f"inherits {', '.join(event_type.supertypes)}")
+        readers = [s.name for s in workbench.runtime.statements.values() if s.reads(name)]
+        yield _note(f"read by {', '.join(readers)}" if readers else "read by no statement")
+    elif section == "contexts":
+        yield from _of_context(workbench, name)
+    elif section == "stores":
+        owner = workbench.runtime.statement(workbench.runtime.stores[name].owner.name)
+        yield _code(owner.epl)
+        yield from _rows(
+            "last rows", latest_rows(owner, ROWS).rows, TimeColumns(workbench.runtime, ms=True).of_type(name)
+        )
+    elif section == "errors":
+        found = [error for error in workbench.errors if error.statement == name]
+        for error in found[-3:]:
+            yield f'<pre class="cc-code cc-error">{escape(printable(str(error)))}</pre>'
+        if not found:
+            yield _note("earlier errors are not kept")
+
+
+def _of_statement(workbench: Workbench, name: str) -> Iterator[str]:
+    runtime = workbench.runtime
+    statement, feed, second = runtime.statement(name), workbench.feed(name), runtime.config.second
+    yield _code(statement.epl)
+    counts = workbench.event_counts()
+    facts = [
+        ("events of its types", f"{events_read(runtime, statement, counts):,}"),
+        ("insert rows", f"{feed.total_insert:,}"),
+        ("remove rows", f"{feed.total_remove:,}"),
+        ("held", f"{state_size(runtime, name):,}"),
+    ]
+    failed = workbench.failures.get(name, 0)
+    facts += [("errors", f"{failed:,}")] if failed else []
+    facts += [("context", statement.steps.context)] if statement.steps.context is not None else []
+    yield _table(("", ""), facts)
+    last = feed.since(feed.deliveries - 1).deliveries if feed.deliveries else []
+    if last:
+        rows = [("+", row) for row in (last[-1].insert or [])] + [("−", row) for row in (last[-1].remove or [])]
+        title = f"last delivery, {format_time(last[-1].time, second=second)}"
+        times, signs = TimeColumns(runtime, ms=True).of_statement(name), tuple(sign for sign, _ in rows[:ROWS])
+        yield from _rows(title, [row for _, row in rows[:ROWS]], times, signs, len(rows))
+    else:
+        yield _note("nothing was delivered yet")
+
+
+def _of_context(workbench: Workbench, name: str) -> Iterator[str]:
+    runtime = workbench.runtime
+    context = runtime.catalog.contexts[name]
+    for deployment in runtime.deployments.values():
+        for each in deployment.plan.statements:
+            if getattr(getattr(each, "context", None), "name", None) == name:
+                yield _code(each.epl)
+    if context.event_types:
+        yield _note(f"of events of {', '.join(context.event_types)}")
+    if name in runtime.contexts:
+        names = key_names(runtime, name)
+        found = [
+            {"id": each.id, **{names.get(key, key): value for key, value in partition_properties(each).items()}}
+            for each in islice(runtime.context(name).identities(), ROWS)
+        ]
+        yield from _rows("first partitions", found)
+    else:
+        yield _note("no statement uses it: it has no partitions")
+
+
+def _rows(
+    title: str, rows: Sequence[Any], times: Collection[str] = (), signs: Sequence[str] = (), total: int | None = None
+) -> Iterator[str]:
+    if not rows:
+        yield _note(f"{title}: none")
+        return
+    names = tuple(dict.fromkeys(str(name) for row in rows for name in row))
+    table = table_of_rows(rows, columns_of(names, rows, times))
+    more = [] if total is None or total <= len(rows) else [f"… {format_count(total - len(rows), 'more row')}"]
+    yield f'<div class="cc-wide">{captioned_html(title, _signed(table, signs), more)}</div>'
+
+
+def _signed(table: DisplayTable, signs: Sequence[str]) -> DisplayTable:
+    if not signs:
+        return table
+    cells = tuple((sign, *line) for sign, line in zip(signs, table.cells, strict=True))
+    return DisplayTable(("", *table.headings), (False, *table.right), cells, tuple(signs))
+
+
+def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    cells = tuple(tuple(map(format_value, row)) for row in rows)
+    right = tuple(i > 0 and not headings[0] for i in range(len(headings)))
+    return f'<div class="cc-wide">{table_html(DisplayTable(headings, right, cells))}</div>'
+
+
+def _code(epl: str) -> str:
+    epl = format_epl(epl) if dialect_of(epl) == EPL else epl
+    return f'<pre class="cc-code">{escape(printable(epl.strip()))}</pre>'
+
+
+def _note(text: str) -> str:
+    return f'<div class="cc-note">{escape(printable(text))}</div>'

@@ -1,0 +1,118 @@
+"""ReplayControl: the progress of a replay with pause, step and stop, usable while the replay runs."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from cepbook.display import format_time
+from cepbook.session import Replay
+from cepbook.session.replay.replay import ENDED
+from cepbook.widgets.base.live_widget import ControllableReplay, LiveWidget, widget_asset, widget_script
+from cepbook.widgets.base.static_picture import StaticPicture
+from cepbook.widgets.replay_bar.scrubber import Scrubber
+
+NOTABLE = 1.0  # seconds that a replay must lag behind the wall clock to be told
+
+
+class ReplayControl(LiveWidget):
+    """Progress bar and buttons of one replay; asks `replay.progress` at most `rate` times per second.
+
+    It looks after every slice of the replay, and by itself while an event loop runs. When the replay ends, the saved
+    output is brought up to date (see `LiveWidget.show`).
+    """
+
+    _esm = widget_script("scrub.js", "progress.js")
+    _css = widget_asset("progress.css")
+
+    def __init__(
+        self, replay: ControllableReplay, *, rate: float = 10.0, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._controlled = replay
+        self._interval = 1.0 / rate
+        self._last: dict[str, object] = {}
+        workbench = replay.workbench
+        self._scrubber = Scrubber(replay, workbench) if workbench is not None and isinstance(replay, Replay) else None
+        self._orders: deque[dict[str, Any]] = deque(maxlen=100)
+        super().__init__(rate=rate, now=now)
+        self.follow(replay)
+        if workbench is not None:
+            workbench.glance.subscribe(self._on_glance)
+
+    def _resume(self) -> None:
+        self.follow(self._controlled)
+
+    def _on_glance(self) -> None:
+        self._pump.touch()
+
+    def _run_orders(self) -> None:
+        """Carry out the orders that came, where the engine may be touched; of several looks at the past the last."""
+        while self._scrubber is not None and self._orders:
+            order = self._orders.popleft()
+            if order.get("order") == "seek" and any(each.get("order") == "seek" for each in self._orders):
+                continue
+            self._scrubber.run_order(order)
+            if order.get("order") == "seek":
+                self._last = {}  # the page waits for an answer before it asks for another instant, also of the same
+            self._pump.touch()
+            super().flush(urgent=True)
+
+    def flush(self, *, urgent: bool = False) -> bool:
+        """As in `LiveWidget`; whether there is progress is looked up here."""
+        self._run_orders()
+        self._pump.touch()
+        return super().flush(urgent=urgent)
+
+    def freeze(self) -> StaticPicture:
+        """The progress as text and HTML, without rate and wall clock."""
+        progress = self._controlled.progress
+        total = f" of {progress.total:,}" if progress.total is not None else ""
+        total = f" of about {progress.estimate:,}" if progress.estimate is not None else total
+        noun = "event" if not total and progress.events == 1 else "events"
+        text = f"replay {progress.state}: {progress.events:,}{total} {noun}, clock {format_time(progress.clock)}"
+        return StaticPicture(f"<div>{escape(text)}</div>", text)
+
+    def _mark(self) -> object:
+        return self.freeze().text
+
+    def _build(self, number: int) -> bool:
+        progress = self._controlled.progress
+        shown: dict[str, object] = {
+            "events": progress.events,
+            "total": progress.total,
+            "estimate": progress.estimate,
+            "clock": format_time(progress.clock),
+            "state": progress.state,
+            "behind": round(progress.behind, 1) if progress.behind >= NOTABLE else 0,
+        }
+        if self._scrubber is not None:
+            self._scrubber.settle()
+            shown["scrub"] = self._scrubber.describe()
+        if progress.state not in ENDED:  # the clock may move, or the replay be paused, between two slices
+            self._pump.remind(self._interval)
+        if shown == self._last and self._pump.acked == number - 1:  # else the last frame was lost
+            return False
+        self._last = shown
+        self.send({**self._frame(number), **shown})
+        return True
+
+    def _receive(self, content: dict[str, Any]) -> None:
+        match content:
+            case {"kind": "hello"}:
+                self._last = {}
+            case {"kind": "order", "order": "pause"}:
+                self._controlled.pause()
+            case {"kind": "order", "order": "resume"}:
+                self._controlled.resume()
+            case {"kind": "order", "order": "stop"}:
+                self._controlled.stop()
+            case {"kind": "order", "order": "step", "n": int(n)} if n > 0:
+                self._controlled.step(n)
+            case {"kind": "order"}:
+                self._orders.append(content)
+                self._pump.soon(self._run_orders)
+        if content.get("kind") == "order":
+            self._pump.touch()

@@ -1,0 +1,169 @@
+"""What the bar under a replay does besides starting and stopping it: go back in time, hop from delivery to delivery,
+run until something fires, set the speed and the clock."""
+
+from __future__ import annotations
+
+import time as wall
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import Any
+
+from cepbook.errors import CepbookError, CompileError, UsageError
+from cepbook.session import Replay, Workbench
+from cepbook.session.replay.replay import ENDED
+
+TRIGGER_NAME = "until this fires"  # the statement that is deployed for an expression, and dropped when it fired
+MAX_BOOKMARKS = 200  # bookmarks at most
+
+
+class Scrubber:
+    """Orders of the browser to one `replay` of `workbench`, carried out on the loop that runs it.
+
+    `marks` are the bookmarked instants in ms, in order. `note` tells how the last order went.
+    """
+
+    def __init__(self, replay: Replay, workbench: Workbench) -> None:
+        self._replay = replay
+        self._workbench = workbench
+        self._unit = workbench.runtime.config.second
+        self._armed = False
+        self.marks: list[int] = []
+        self.note = ""
+        self.took = 0.0  # seconds that the last look at the past took
+
+    def run_order(self, order: dict[str, Any]) -> None:
+        """Carry out one order; what is wrong with it is noted."""
+        self.note = ""
+        try:
+            self._run_orders(order)
+        except CepbookError as error:
+            self.note = str(error)
+
+    def _run_orders(self, order: dict[str, Any]) -> None:
+        match order:
+            case {"order": "seek", "time": int() | float() as ms}:
+                self._look(self._units(ms))
+            case {"order": "seek"}:
+                self._workbench.glance.leave()
+            case {"order": "hop", "statement": str(name), "back": bool(back)}:
+                self._seek_delivery(name, back)
+            case {"order": "mark"}:
+                self._mark(self._ms(self._now))
+            case {"order": "unmark", "time": int() | float() as ms}:
+                self.marks = [each for each in self.marks if each != ms]
+            case {"order": "speed", "factor": None | int() | float() as factor}:
+                self._replay.speed = factor
+            case {"order": "until", "text": str(text)}:
+                self._until(text.strip())
+            case {"order": "clock", "by": int() | float() as ms}:
+                self._clock(self._workbench.runtime.now + self._units(ms))
+            case {"order": "clock", "due": True}:
+                due = self._workbench.runtime.next_due
+                if due is None:
+                    raise UsageError("nothing is due")
+                self._clock(due)
+
+    def describe(self) -> dict[str, object]:
+        """What the browser is to know, as JSON."""
+        replay, glance = self._replay, self._workbench.glance
+        span = replay.span
+        statements = self._workbench.runtime.statements
+        hopped = [name for name, statement in statements.items() if statement.kind != "create variable"]
+        due = self._workbench.runtime.next_due
+        return {
+            "span": None if span is None else [self._ms(max(span[0], replay.began or span[0])), self._ms(span[1])],
+            "lacks": replay.lacks,
+            "past": None if glance.time is None else self._ms(glance.time),
+            "statements": sorted(hopped, key=lambda name: not statements[name].plan.named),  # the first is chosen
+            "marks": self.marks,
+            "speed": replay.speed,
+            "due": due is not None,
+            "armed": self._armed,
+            "note": self.note,
+        }
+
+    # ---- times
+
+    def _units(self, ms: float) -> int:
+        return int(ms * self._unit) // 1000
+
+    def _ms(self, time: int) -> int:
+        return time * 1000 // self._unit
+
+    @property
+    def _now(self) -> int:
+        """The instant that is shown."""
+        past = self._workbench.glance.time
+        return self._workbench.runtime.now if past is None else past
+
+    def _look(self, time: int) -> None:
+        """Show a past instant; the end of what can be gone back to is the present, if nothing came since."""
+        span = self._replay.span
+        if span is not None and time >= span[1]:
+            self._workbench.glance.leave()
+            return
+        if span is not None:
+            time = max(time, span[0])
+        began = wall.perf_counter()
+        self._workbench.glance.show(time, self._replay.at(time))
+        self.took = wall.perf_counter() - began
+
+    def _seek_delivery(self, name: str, back: bool) -> None:
+        times = self._workbench.feed(name).columns().times
+        at = bisect_left(times, self._now) - 1 if back else bisect_right(times, self._now)
+        if not 0 <= at < len(times):
+            raise UsageError(f"no {'earlier' if back else 'later'} delivery of `{name}` is kept")
+        self._look(times[at])
+
+    def _mark(self, ms: int) -> None:
+        if ms not in self.marks and len(self.marks) < MAX_BOOKMARKS:
+            self.marks = sorted([*self.marks, ms])
+
+    # ---- the run
+
+    def _clock(self, time: int) -> None:
+        self._workbench.glance.leave()
+        if self._replay.state in ENDED:
+            self._workbench.advance(time)
+        else:
+            self._replay.run_to(time)
+
+    def _until(self, text: str) -> None:
+        if self._replay.state in ENDED:
+            raise UsageError("the replay has ended: nothing comes any more")
+        if not text:
+            raise UsageError("until what? The name of a statement, or events such as `Tick(price > 100)`")
+        self._workbench.glance.leave()
+        self._disarm()
+        name = text if text in self._workbench.runtime.statements else TRIGGER_NAME
+        if name == TRIGGER_NAME:
+            head = f"@name('{TRIGGER_NAME}') {'' if text.lower().startswith('select ') else 'select * from '}"
+            try:
+                self._workbench.run(head + text, cell=TRIGGER_NAME)
+            except CompileError as error:
+                raise error.without(len(head)) from None
+            self._armed = True
+        self._replay.run_until(self._watched(name, text))
+
+    def _watched(self, name: str, text: str) -> Callable[[], bool]:
+        feed = self._workbench.feed(name)
+        before = feed.deliveries
+
+        def fired() -> bool:
+            if feed.deliveries == before:
+                return False
+            self.note = f"fired: {text}"
+            return True
+
+        return fired
+
+    def settle(self) -> None:
+        """The replay is paused or at its end: what was deployed to wait for something goes."""
+        if self._armed and self._replay.state in ("paused", *ENDED):
+            self._disarm()
+
+    def _disarm(self) -> None:
+        if self._armed:
+            self._armed = False
+            if TRIGGER_NAME in self._workbench.runtime.statements:
+                self._workbench.drop(TRIGGER_NAME)

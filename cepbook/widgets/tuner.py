@@ -1,0 +1,159 @@
+"""Sliders for the variables of a workbench: what statements would have delivered with other values.
+
+The pictures are outputs of their own, updated in place, so that a saved notebook holds the last of them; the sliders
+have a static form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import ipywidgets
+
+from cepbook.display import format_count, format_value
+from cepbook.errors import CepbookError, UsageError, hint_line
+from cepbook.lang.types import BITS
+from cepbook.session import Workbench
+from cepbook.widgets.base.static_picture import StaticPicture
+from cepbook.widgets.charts import stream_chart
+
+STEPS = 100  # of a slider
+
+
+class Tuner:
+    """One `%epl tune`: controls by variable, and what is drawn of each statement in `names`.
+
+    `ranges` are the ends of sliders; by default they reach from 0 to twice the present value. Raises UsageError for
+    unknown names, and when there is no variable that can be changed.
+    """
+
+    def __init__(
+        self, workbench: Workbench, names: Sequence[str], ranges: Mapping[str, tuple[float, float]] | None = None
+    ) -> None:
+        self.workbench = workbench
+        self.names = list(dict.fromkeys(names))
+        for name in names:
+            workbench.runtime.statement(name)
+        self.past = workbench.past()
+        ranges = ranges or {}
+        known = workbench.runtime.catalog.variables
+        for name in ranges:
+            if name not in known:
+                raise UsageError(f"there is no variable `{name}`{hint_line(name, known)}")
+            if known[name].constant or known[name].context is not None or str(known[name].type) not in _NUMBERS:
+                kind = "a constant" if known[name].constant else f"of type {known[name].type}"
+                where = f" in context `{known[name].context}`" if known[name].context is not None else ""
+                raise UsageError(f"`{name}` has no slider, and no range: it is {kind}{where}")
+        found = [v for v in known.values() if not v.constant and v.context is None]
+        self.controls: dict[str, Any] = {}
+        for variable in found:
+            control = _control(variable.name, str(variable.type), workbench.get(variable.name), ranges)
+            if control is not None:
+                self.controls[variable.name] = control
+        if not self.controls:
+            raise UsageError("there is no variable to tune\n  hint: `create variable double threshold = 5`")
+        self.apply = ipywidgets.Button(description="Apply", tooltip="assign the variables of the running statements")
+        self.apply.on_click(self._assign)
+        self.note = ipywidgets.HTML()
+        self.box = ipywidgets.VBox([*self.controls.values(), ipywidgets.HBox([self.apply, self.note])])
+        for control in self.controls.values():
+            control.observe(self._changed, names="value")
+        self._outputs: list[Any] = []
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values that the controls show."""
+        return {name: control.value for name, control in self.controls.items()}
+
+    def drawn(self) -> list[object]:
+        """A marble diagram and, where it has numbers, a chart of each statement with the present values."""
+        twin = self.workbench.again(self.values, past=self.past)
+        found: list[object] = []
+        for name in self.names:
+            found.append(twin.marble(name))
+            try:
+                found.append(stream_chart(twin, name))
+            except UsageError:  # nothing to draw: no numbers, or altair is not installed
+                found.append(StaticPicture("", ""))
+        lost = "" if self.past.complete else "; earlier ones are not known any more"
+        self.note.value = escape(f"over the last {format_count(self.past.events, 'event')}{lost}")
+        return found
+
+    def show(self, display: Callable[..., Any]) -> None:
+        """Display the controls and the pictures by `IPython.display.display`."""
+        drawn = self.drawn()
+        display(self._bundle(), raw=True)
+        self._outputs = [display(each, display_id=True) for each in (self._told(), *drawn)]
+
+    watched = False  # no page tells
+
+    def close(self) -> None:
+        """End the controls; the last pictures stay."""
+        self._outputs = []
+        for each in (*self.controls.values(), self.apply, self.note, *self.box.children, self.box):
+            for part in (each, each.layout, getattr(each, "style", None)):
+                if part is not None:
+                    part.close()
+
+    def _changed(self, _: object) -> None:
+        if not self._outputs:  # not shown yet
+            return
+        try:
+            drawn = self.drawn()
+        except CepbookError as error:
+            self.note.value = escape(str(error))
+            return
+        for handle, each in zip(self._outputs, (self._told(), *drawn), strict=True):
+            if handle is not None:
+                handle.update(each)
+
+    def _bundle(self) -> dict[str, Any]:
+        """The controls as an output: live, and as a text for a saved notebook; what they are set to stands below."""
+        found = self.box._repr_mimebundle_()
+        text = f"controls of {', '.join(self.controls)}"
+        live = found[0] if isinstance(found, tuple) else found
+        return {**live, **StaticPicture(f"<div>{escape(text)}</div>", text)._repr_mimebundle_()}
+
+    def _told(self) -> StaticPicture:
+        """What the pictures are of. The controls are not shown anew: a slider that somebody moves keeps the focus."""
+        told = "tuned: " + ", ".join(f"{name} = {format_value(value)}" for name, value in self.values.items())
+        return StaticPicture(f"<div>{escape(told)}</div>", told)
+
+    def _assign(self, _: object) -> None:
+        try:
+            for name, value in self.values.items():
+                self.workbench.set(name, value)
+        except CepbookError as error:
+            self.note.value = escape(str(error))
+            return
+        self.note.value = "assigned"
+
+
+def _control(name: str, of: str, value: Any, ranges: Mapping[str, tuple[float, float]]) -> Any:
+    """A slider for numbers, a box for truth values, a field for texts; None for anything else."""
+    settings = {"description": name, "continuous_update": False, "style": {"description_width": "initial"}}
+    if of == "boolean":
+        return ipywidgets.Checkbox(value=bool(value), description=name)
+    if of == "string":
+        return ipywidgets.Text(value=value or "", **settings)
+    number = _NUMBERS.get(of)
+    if number is None:
+        return None
+    value = number(value or 0)
+    if not math.isfinite(value):
+        value = number(0)
+    low, high = ranges.get(name) or (min(0, 2 * value), max(0, 2 * value) or 10)
+    low, high = min(low, value), max(high, value)
+    if number is int:
+        step = max(1, round((high - low) / STEPS))
+        return ipywidgets.IntSlider(value=value, min=math.floor(low), max=math.ceil(high), step=step, **settings)
+    return ipywidgets.FloatSlider(value=value, min=low, max=high, step=(high - low) / STEPS, **settings)
+
+
+_NUMBERS: dict[str, Any] = dict.fromkeys(BITS, int) | {
+    "float": float,
+    "double": float,
+}
