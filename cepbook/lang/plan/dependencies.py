@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cepbook.engine.physical.lowering import lower_statement
 from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan import traversal
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.pattern import (
-    CrontabTimer,
-    EveryPattern,
-    IntervalTimer,
-    Pattern,
-    ScheduleTimer,
-    WithinGuard,
-    walk,
-)
+from cepbook.lang.plan.pattern import Pattern
 from cepbook.lang.plan.references import (
     event_types_read,
     expressions_in,
@@ -27,9 +18,7 @@ from cepbook.lang.plan.references import (
     stores_written,
     variables_read,
 )
-from cepbook.lang.types import EXACT_KEY_TYPES
 
-KEY_TYPES = EXACT_KEY_TYPES  # of which Spark and the engine make the same keys
 ContextStatement = plan.CreateContextStatement | plan.CreateContextTreeStatement
 QueryStatement = plan.SelectStatement | plan.CycleStatement  # what has rows of its own
 
@@ -139,40 +128,8 @@ def _feeds(other: plan.StreamStatement, read: set[str], variables: set[str], cat
     return bool(variables & other.assigned)
 
 
-def depends_on_clock(statement: plan.StreamStatement) -> bool:
-    """Whether times alone may make a statement deliver events, or forget some that anybody could miss."""
-    if isinstance(statement, plan.CycleStatement):
-        return True
-    if any(map(pattern_uses_clock, (_pattern_of(source) for source in event_sources(statement)))):
-        return True
-    if not isinstance(statement, plan.SelectStatement):
-        return False
-    recognize = recognition_of(statement.root)
-    held = recognize is not None and recognize.interval is not None
-    output = statement.output
-    paced = output is not None and (output.kind not in (None, "events") or isinstance(output.after, expr.Period))
-    within = [w for each in statement.subqueries for w in _windows_of(each.root)]
-    asked = any(w.row.timed and not w.row.lazy_expiry for w in within)
-    follows = any(isinstance(e, expr.VariableRead) for e in expressions_in(tuple(w.args for w in statement.windows)))
-    timed = any(w.row.timed for w in statement.windows)
-    if timed and type(statement) is plan.SelectStatement and not statement.subqueries:
-        timed = not lower_statement(statement).lazy  # what leaves a lazy window is seen by nobody
-    return held or paced or asked or follows or timed
-
-
 def _pattern_of(source: plan.SourceNode) -> Pattern | None:
     return source.pattern if isinstance(source.pattern, Pattern) else None
-
-
-def pattern_uses_clock(pattern: Pattern | None) -> bool:
-    """Whether a pattern waits for points in time, or gives up at some."""
-    nodes = [] if pattern is None else walk(pattern.root)
-    timers = any(isinstance(node, IntervalTimer | CrontabTimer | ScheduleTimer | WithinGuard) for node in nodes)
-    return timers or any(isinstance(node, EveryPattern) and node.expiry is not None for node in nodes)
-
-
-def _windows_of(root: plan.Projection) -> list[plan.WindowSpec]:
-    return [w for node in plan.chain(root) if isinstance(node, plan.Windowed) for w in node.windows]
 
 
 def recognition_of(root: plan.Projection) -> plan.Recognition | None:

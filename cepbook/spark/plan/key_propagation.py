@@ -8,14 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from cepbook.lang.plan import expressions, nodes
 from cepbook.lang.plan import pattern as patterns
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.dependencies import (
-    KEY_TYPES,
-    StatementDependencies,
-    event_sources,
-    properties_read,
-    recognition_of,
-)
-from cepbook.lang.types import BITS
+from cepbook.lang.plan.dependencies import StatementDependencies, event_sources, properties_read, recognition_of
+from cepbook.lang.types import BITS, EXACT_KEY_TYPES
 
 _MOST_KEYS_TRIED = 4096
 KeyColumns = tuple[str, frozenset[str]]  # of a type, of which properties one must hold the key
@@ -32,7 +26,7 @@ def common_partition_keys(
         return None
     read = properties_read(line, catalog)
     declared = {name: catalog.event_types[name].properties for name in line.inputs}
-    options = [[p for p in read[n] if declared[n][p].name in KEY_TYPES] for n in line.inputs]
+    options = [[p for p in read[n] if declared[n][p].name in EXACT_KEY_TYPES] for n in line.inputs]
     found: list[tuple[str, ...]] = []
     for choice in itertools.islice(itertools.product(*options), _MOST_KEYS_TRIED):
         carried = _carried_by(dict(zip(line.inputs, choice, strict=True)), line, catalog)

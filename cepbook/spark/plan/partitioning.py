@@ -15,17 +15,11 @@ from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as patterns
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.dependencies import (
-    KEY_TYPES,
-    ContextStatement,
-    StatementDependencies,
-    depends_on_clock,
-    event_sources,
-    pattern_uses_clock,
-    recognition_of,
-)
+from cepbook.lang.plan.dependencies import ContextStatement, StatementDependencies, event_sources, recognition_of
 from cepbook.lang.plan.references import event_types_read, expressions_in, stores_read, stores_written
 from cepbook.lang.registry.windows import WINDOWS
+from cepbook.lang.types import EXACT_KEY_TYPES
+from cepbook.spark.plan.clock_dependence import depends_on_clock, pattern_uses_clock
 from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyChoice, KeyRequirement, aggregation_of, tag_member
 
 _A_ROW_EACH = "it has a row for each context partition, in order of their beginning"
@@ -167,7 +161,7 @@ def _need_of_table_reads(statement: nodes.StreamStatement) -> KeyRequirement | s
         ways = [
             ((names[key.stream], frozenset({key.name})), (read.table, frozenset({f"#{i}"})))
             for i, key in enumerate(_ungrouped(each, statement) for each in read.keys)
-            if isinstance(key, expr.Prop) and key.type.name in KEY_TYPES
+            if isinstance(key, expr.Prop) and key.type.name in EXACT_KEY_TYPES
         ]
         if not ways:
             return f"it looks at {table}"
@@ -235,7 +229,11 @@ def _correlated(part: expr.BoundExpr) -> tuple[expr.Prop, int] | None:
     if not (isinstance(part, expr.ComparisonExpr) and part.op == "="):
         return None
     for own, other in ((part.left, part.right), (part.right, part.left)):
-        if isinstance(own, expr.Prop) and own.type.name in KEY_TYPES and isinstance(other, expr.SubqueryParameter):
+        if (
+            isinstance(own, expr.Prop)
+            and own.type.name in EXACT_KEY_TYPES
+            and isinstance(other, expr.SubqueryParameter)
+        ):
             return own, other.index
     return None
 
@@ -304,7 +302,7 @@ def _same_as_tag(part: expr.BoundExpr) -> tuple[str, str, str] | None:
     if not (isinstance(part, expr.ComparisonExpr) and part.op == "="):
         return None
     for own, other in ((part.left, part.right), (part.right, part.left)):
-        if isinstance(own, expr.Prop) and own.stream == patterns.EVENT_STREAM and own.type.name in KEY_TYPES:
+        if isinstance(own, expr.Prop) and own.stream == patterns.EVENT_STREAM and own.type.name in EXACT_KEY_TYPES:
             tag = tag_member(other, patterns.MATCH_STREAM)
             if tag is not None and other.type == own.type:
                 return own.name, *tag
@@ -369,7 +367,7 @@ def _equal_properties(parts: Iterable[expr.BoundExpr], count: int) -> list[list[
     for part in parts:
         if not (isinstance(part, expr.ComparisonExpr) and part.op == "="):
             continue
-        pair = [e for e in (part.left, part.right) if isinstance(e, expr.Prop) and e.type.name in KEY_TYPES]
+        pair = [e for e in (part.left, part.right) if isinstance(e, expr.Prop) and e.type.name in EXACT_KEY_TYPES]
         if len(pair) < 2 or pair[0].type != pair[1].type or max(e.stream for e in pair) >= count:
             continue
         found = {(e.stream, e.name) for e in pair}
@@ -573,4 +571,4 @@ def _expiry_has_no_order(statement: nodes.SelectStatement, line: StatementDepend
 
 def plain_key_properties(keys: Iterable[expr.BoundExpr]) -> frozenset[str]:
     """The keys that are properties of a type by whose values tasks may be divided."""
-    return frozenset(e.name for e in keys if isinstance(e, expr.Prop) and e.type.name in KEY_TYPES)
+    return frozenset(e.name for e in keys if isinstance(e, expr.Prop) and e.type.name in EXACT_KEY_TYPES)

@@ -17,8 +17,9 @@ from typing import Literal
 from cepbook.engine.config import Config
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.dependencies import StatementDependencies, created_store, depends_on_clock
+from cepbook.lang.plan.dependencies import StatementDependencies, created_store
 from cepbook.spark.frames.sql_conditions import is_native
+from cepbook.spark.plan.clock_dependence import depends_on_clock
 from cepbook.spark.plan.context_shards import ContextShards, context_shards_of
 from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyRequirement, common_partition_keys
 from cepbook.spark.plan.lookback import Lookback, lookback_of

@@ -24,14 +24,15 @@ from cepbook.engine.config import Config
 from cepbook.lang.plan import expressions
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.dependencies import KEY_TYPES, StatementDependencies, depends_on_clock
+from cepbook.lang.plan.dependencies import StatementDependencies
 from cepbook.lang.plan.references import stores_read
-from cepbook.lang.types import BITS
+from cepbook.lang.types import BITS, EXACT_KEY_TYPES
 from cepbook.spark.frames.sql_conditions import is_expressible
+from cepbook.spark.plan.clock_dependence import depends_on_clock
 from cepbook.spark.task.form import BASE_AGGREGATE, VectorizedWindow
 
 _FURTHEST = 2**31 - 1  # rows of a window, or units of its time
-_SHOWN = KEY_TYPES | {"float", "double"}  # properties that are shown as they come
+_SHOWN = EXACT_KEY_TYPES | {"float", "double"}  # properties that are shown as they come
 _BATCHES = 2**42  # longer ones leave too few bits for sequence numbers
 
 
@@ -114,7 +115,7 @@ def _keys(
         if len(streams) != 1 or streams[0].filter is not None:  # the others' events are not in the window
             return None
         found = streams[0].keys
-    plain = [e.name for e in found if isinstance(e, expressions.Prop) and e.type.name in KEY_TYPES]
+    plain = [e.name for e in found if isinstance(e, expressions.Prop) and e.type.name in EXACT_KEY_TYPES]
     return tuple(plain) if len(plain) == len(found) else None
 
 
