@@ -8,10 +8,12 @@ How a page is read:
 
 * Each page is one notebook session in an empty folder. The extension is loaded unless the page itself loads it.
 * A ``python`` block is a cell. An ``epl`` block is a cell if it starts with ``%%``, otherwise it is deployed.
-* A ``text`` block directly after a block that ran is its output. A line ``…`` stands for any lines.
+* A ``text`` block directly after a block that ran is its output. A line ``…`` stands for any lines. What a block prints
+  must be on the page; the value of its last line may be left out.
 * In a ``sh`` block the lines that start with ``cepbook`` run in this process, ``pytest`` and ``jupyter`` in their own.
   Other programs (``make``, ``pip``, Spark jobs) are checked by other tests.
 * ``<!-- continues: PAGE -->`` at the top of a page runs the blocks of another page before it, in the same session.
+* ``<!-- script -->`` at the top of a page: its Python is a script, which shows no values of last lines.
 * A comment above a block changes this: ``<!-- file: NAME -->`` writes the block to a file, ``<!-- picture -->`` allows
   output that the page shows as a picture, ``<!-- no run: REASON -->`` skips the block, ``<!-- raises -->`` expects an
   error, ``<!-- spark -->`` runs the block only where Spark is available (``--spark``).
@@ -38,8 +40,10 @@ FENCE = re.compile(
     flags=re.DOTALL | re.MULTILINE,
 )
 SPARK = "<!-- spark -->"
+SCRIPT = "<!-- script -->"
 CONTINUES = re.compile(r"^<!-- continues: (\S+) -->$", re.MULTILINE)
 CHECKED_ELSEWHERE = ("make", "pip", "git", "python -m cepbook.spark", "spark-submit", "python tools")
+VALUE = re.compile(r"^Out\[\d+\]: ?\n?", re.MULTILINE)  # what IPython writes before the value of a cell
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -105,16 +109,17 @@ def session() -> Iterator[Any]:
             os.chdir(before)
 
 
-def run_cell(shell: Any, source: str) -> tuple[str, BaseException | None]:
-    """Run one cell; return what it prints, as a notebook shows it in text, and its error."""
+def run_cell(shell: Any, source: str) -> tuple[str, bool, BaseException | None]:
+    """Run one cell; return its output as text, whether it printed anything beside its value, and its error."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
         result = shell.run_cell(source)
-    return _plain(printed.getvalue()), result.error_before_exec or result.error_in_exec
+    text = printed.getvalue()
+    return _plain(text), bool(VALUE.split(text)[0].strip()), result.error_before_exec or result.error_in_exec
 
 
 def _plain(text: str) -> str:
-    text = re.sub(r"^Out\[\d+\]: ?\n?", "", COLOURS.sub("", text), flags=re.MULTILINE)
+    text = VALUE.sub("", COLOURS.sub("", text))
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines()).strip("\n")
 
 
@@ -165,7 +170,8 @@ def outputs(path: Path, spark: Any = None) -> Iterator[tuple[Block, Block | None
 
 
 def _run(path: Path, shell: Any, on_spark: bool) -> Iterator[tuple[Block, Block | None, str]]:
-    found = blocks(path.read_text(encoding="utf-8"))
+    page = path.read_text(encoding="utf-8")
+    found = blocks(page)
     shown = None
     for block, after in zip(found, [*found[1:], None], strict=True):
         if block is shown:
@@ -180,17 +186,19 @@ def _run(path: Path, shell: Any, on_spark: bool) -> Iterator[tuple[Block, Block 
             target.write_text(block.text, encoding="utf-8")
             shown = None
             continue
+        required = False
         if block.is_cell:
             cell = block.language == "python" or block.text.startswith("%%")
-            printed, error = run_cell(shell, block.text if cell else f"%%epl --quiet\n{block.text}")
+            end = "pass\n" if SCRIPT in page else ""  # a script shows no values
+            printed, required, error = run_cell(shell, block.text + end if cell else f"%%epl --quiet\n{block.text}")
             if (error is not None) != (block.note == "raises"):
                 raise PageError(f"{place}: {error!r}\n{printed}")
         elif block.language == "sh":
             printed = "\n".join(filter(None, map(run_command, block.text.replace("\\\n", "").splitlines())))
         else:
             raise PageError(f"{place}: nothing says how this `{block.language}` block is tested")
-        optional = block.note == "picture" or block.text.startswith("%%epl") or block.language == "sh"
-        if shown is None and printed and not optional:
+        required &= block.note != "picture" and not block.text.startswith("%%epl")
+        if shown is None and required:
             raise PageError(f"{place}: prints what the page does not show:\n{printed}")
         yield block, shown, printed
 
