@@ -173,7 +173,7 @@ def _run(path: Path, shell: Any, on_spark: bool) -> Iterator[tuple[Block, Block 
     page = path.read_text(encoding="utf-8")
     found = blocks(page)
     shown = None
-    for block, after in zip(found, [*found[1:], None], strict=True):
+    for block, after in zip(found, [*found, None][1:], strict=True):
         if block is shown:
             continue
         place = f"{path.relative_to(ROOT)}:{block.line}"

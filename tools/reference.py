@@ -1,4 +1,4 @@
-"""Writes docs/reference: the language as the registries have it, each example run over a few events.
+"""Writes docs/reference: the language from the registries, each example run over a few events, and the Python API.
 
 ``python tools/reference.py`` writes the pages, and with ``--pictures`` also the marble diagrams of the data windows
 (SVG, by vl-convert). A test compares the pages.
@@ -24,8 +24,11 @@ from cepbook.magics.epl.help import window_signature
 from cepbook.session import Workbench
 from cepbook.widgets.base.column_encoding import format_value
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import reference_api  # noqa: E402
+
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
-HEAD = "<!-- Written by tools/reference.py from the registries; a test compares it. -->\n\n"
+HEAD = "<!-- Written by tools/reference.py; a test compares it. -->\n\n"
 # time in seconds, symbol, price, volume
 EVENTS = ((1, "A", 10.0, 100), (2, "B", 7.0, 50), (3, "A", 14.0, 300), (5, "C", 3.0, 100), (6, "B", 8.0, 20),
           (8, "A", 12.0, 200), (9, "C", 5.0, 80), (12, "B", 9.0, 150))  # fmt: skip
@@ -114,7 +117,7 @@ def magics() -> Iterator[str]:
 
 def pages() -> dict[str, str]:
     """Name of each page and its text."""
-    made = {
+    language = {
         "windows": windows(),
         "aggregates": table("Aggregation functions", OVER, AGGREGATES),
         "functions": table("Functions", OVER, FUNCTIONS),
@@ -122,9 +125,17 @@ def pages() -> dict[str, str]:
         "clauses": clauses(),
         "magics": magics(),
     }
-    texts = {f"{name}.md": HEAD + "\n".join(parts).rstrip() + "\n" for name, parts in made.items()}
-    links = "\n".join(f"- [{texts[name].split('# ', 1)[1].splitlines()[0]}]({name})" for name in texts)
-    return {"README.md": f"{HEAD}# Language reference\n\n{links}\n", **texts}
+    python = {name: page() for name, page in reference_api.PAGES.items()}
+    texts = {f"{name}.md": HEAD + "\n".join(parts).rstrip() + "\n" for name, parts in (language | python).items()}
+
+    def links(names: dict[str, Iterator[str]]) -> str:
+        return "\n".join(f"- [{texts[f'{n}.md'].split('# ', 1)[1].splitlines()[0]}]({n}.md)" for n in names)
+
+    index = (
+        f"{HEAD}# Reference\n\n## The language\n\n{links(language)}\n- [Limits](limits.md)\n\n"
+        f"## Python and the command line\n\n{links(python)}\n"
+    )
+    return {"README.md": index, **texts}
 
 
 def pictures() -> Iterator[tuple[str, str]]:
