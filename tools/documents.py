@@ -49,7 +49,7 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block of a page; `start` and `end` delimit its text, `below` is the number of lines up to the next."""
+    """A fenced block of a page; `start` and `end` delimit its text in the page."""
 
     language: str
     text: str
@@ -67,7 +67,7 @@ class Block:
 def blocks(page: str) -> list[Block]:
     """Return all fenced blocks in order; a block inside a longer fence belongs to the text of the longer one."""
     return [
-        Block(m["language"], m["text"], m["note"] or "", m.start("text"), m.end("text"), page.count("\n", 0, m.start()) + 1)
+        Block(m["language"], m["text"], m["note"] or "", *m.span("text"), line=page.count("\n", 0, m.start()) + 1)
         for m in FENCE.finditer(page)
     ]
 
@@ -136,7 +136,8 @@ def run_command(line: str) -> str:
             raise PageError(f"{line}: exit code {code}\n{printed.getvalue()}")
         return _plain(printed.getvalue())
     if words[0] in ("pytest", "jupyter"):
-        done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
+        own = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False, env=own)
         if done.returncode:
             raise PageError(f"{line}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return ""
@@ -161,7 +162,7 @@ def outputs(path: Path, spark: Any = None) -> Iterator[tuple[Block, Block | None
         chain = [path]
         while before := CONTINUES.search(chain[0].read_text(encoding="utf-8")):
             chain.insert(0, chain[0].parent / before[1])
-        if "%load_ext cepbook" not in chain[0].read_text(encoding="utf-8"):
+        if not any("%load_ext cepbook" in block.text for block in blocks(chain[0].read_text(encoding="utf-8"))):
             shell.run_line_magic("load_ext", "cepbook")
         for page in chain:
             for result in _run(page, shell, spark is not None):

@@ -1,8 +1,8 @@
 """Take the pictures of README.md and docs from a real JupyterLab in headless Chromium.
 
-``python tools/pictures.py`` writes docs/images; names of pictures as arguments take only these. Needs JupyterLab,
-playwright, Pillow and Chromium (`CEPBOOK_CHROMIUM` names one in an unusual place). The pictures show a week of synthetic card
-payments. They are reduced to a palette of 256 colours, so that each has at most some 80 kB.
+``python tools/pictures.py`` writes docs/images; names of scenes as arguments take only these. Needs JupyterLab,
+playwright, Pillow and Chromium (`CEPBOOK_CHROMIUM` names one in an unusual place). The pictures show a week of
+synthetic card payments. They are reduced to a palette of 256 colours, so that each has at most some 80 kB.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ import numpy as np
 import pandas as pd
 rng = np.random.default_rng(7)
 n = 20_000
+seconds = np.sort(rng.choice(7 * 86_400, n, replace=False))
 payments = pd.DataFrame({
-    "paid_at": pd.Timestamp("2024-03-01") + pd.to_timedelta(np.sort(rng.choice(7 * 86_400, n, replace=False)), unit="s"),
+    "paid_at": pd.Timestamp("2024-03-01") + pd.to_timedelta(seconds, unit="s"),
     "customer": rng.choice(["anna", "ben", "cleo", "dan", "eve", "finn"], n),
     "amount": rng.lognormal(3, 1, n).round(2),
     "status": rng.choice(["ok", "failed"], n, p=[0.9, 0.1]),
@@ -50,10 +51,15 @@ context PerCustomer
 select context.key1 as customer, count(*) as payments, sum(amount) as spent
 from Payment#time(1 hour)
 having sum(amount) > 400"""
-FEW = """%%epl
-@name('probing')
-select a.customer as customer, b.amount as amount
-from pattern [every a=Payment(amount < 2) -> b=Payment(customer = a.customer, amount > 300) where timer:within(1 hour)]"""
+FLOW = """%%epl --quiet
+create window Latest#unique(customer) as Payment;
+insert into Latest select * from Payment;
+
+@name('alerts')
+insert into Alert select customer from Payment(status = 'failed', amount > 100);
+
+@name('alerts_per_hour')
+select count(*) as alerts from Alert#time(1 hour)"""
 SMALL = """cep.reset()
 ticks = pd.DataFrame({"at": [1000, 2000, 3000, 5000, 6000, 8000, 9000, 12000],
                       "symbol": list("ABACBACB"), "price": [10.0, 7.0, 14.0, 3.0, 8.0, 12.0, 5.0, 9.0]})
@@ -164,7 +170,8 @@ SCENES: dict[str, tuple[list[str], Callable[[NotebookPage], None]]] = {
     "marble": ([SETUP, SMALL, BATCH, PLAY, "%epl marble batch"], marble),
     "chart": (
         [
-            SETUP, TROUBLE, PER_CUSTOMER, 'cep.replay(payments, "Payment", limit=4000).run()', "%view --chart spree",
+            SETUP, f"{TROUBLE};{FLOW.removeprefix('%%epl --quiet')}", PER_CUSTOMER,
+            'cep.replay(payments, "Payment", limit=4000).run()', "%view --chart spree",
             "%epl map", "%cep", "%view spree", TROUBLE.replace("group by customer", "group by custmer"),
         ],
         chart,

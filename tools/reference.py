@@ -25,7 +25,7 @@ from cepbook.session import Workbench
 from cepbook.widgets.base.column_encoding import format_value
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import reference_api  # noqa: E402
+import reference_api
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 HEAD = "<!-- Written by tools/reference.py; a test compares it. -->\n\n"

@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Subjects of the methods of Workbench, in the order of the page. A method that no subject names stands at the end.
 SUBJECTS = {
     "Define and deploy": "define run drop problems rewind reset",
-    "Events and time": "send send_together advance clock start replay live run_clock stop_clock live_clock replaying keep",
+    "Events and time": "send send_together advance clock start replay live run_clock stop_clock live_clock replaying "
+    "keep",
     "Read results": "changes to_frame iterate query prepare answer feed keeps_rows",
     "Deliver results": "on stream sink export",
     "Context partitions": "partitions end_partition on_partition partials timeline",
@@ -133,7 +134,7 @@ def _is_called_by_users(kind: type) -> bool:
 def workbench() -> Iterator[str]:
     from cepbook import Workbench
 
-    yield "# Workbench\n\nThe object behind the magics: `cep` in a notebook, `from cepbook import Workbench` in a script.\n"
+    yield "# Workbench\n\nThe object behind the magics. A notebook has one as `cep`. `from cepbook import Workbench`.\n"
     yield f"{_block('Workbench', Workbench)}\n\n{prose(Workbench)}\n"
     if Workbench.__init__.__doc__:
         yield f"{prose(Workbench.__init__)}\n"
@@ -162,7 +163,7 @@ def config() -> Iterator[str]:
 def errors() -> Iterator[str]:
     import cepbook.errors
 
-    yield "# Errors\n\n`from cepbook.errors import CepbookError`. All errors that a user can mend are a `CepbookError`.\n"
+    yield "# Errors\n\n`from cepbook.errors import CepbookError`. Errors that a user can mend are a `CepbookError`.\n"
     classes = [each for each in vars(cepbook.errors).values() if inspect.isclass(each)]
     own = [each for each in classes if each.__module__ == "cepbook.errors" and each.__name__[0] != "_"]
     for kind in own:
@@ -176,22 +177,29 @@ def errors() -> Iterator[str]:
 def sources() -> Iterator[str]:
     from cepbook.session import inlets
 
-    yield "# Sources of live events\n\n`from cepbook.session import inlets`. `cep.live` takes what these functions return.\n"
+    yield "# Sources of live events\n\n`from cepbook.session import inlets`. Sources for `cep.live`.\n"
     for name in ("lines", "websocket", "tail", "database", "kafka"):
         yield from described(getattr(inlets, name))
     yield from described(class_named("Live"))
 
 
 def sinks() -> Iterator[str]:
-    yield "# Sinks, streams and deliveries\n\nWhat `cep.sink`, `cep.stream`, `cep.feed` and `cep.on` return or pass.\n"
-    for name in ("FileSink", "Stream", "Feed", "Delta"):
-        yield from described(class_named(name))
+    from cepbook import Workbench
+
+    cep = Workbench()
+    cep.run("create schema Any1(n int); @name('q') select n from Any1")
+    deltas: list[Any] = []
+    cep.on("q", deltas.append)
+    cep.send("Any1", n=1)
+    yield "# Sinks, streams and deliveries\n\nResults of `cep.sink` and `cep.stream`, argument of functions in `cep.on`.\n"
+    for kind in (class_named("FileSink"), type(cep.stream("q")), type(deltas[0])):
+        yield from described(kind)
 
 
 def session() -> Iterator[str]:
     import cepbook.session
 
-    yield "# Replays, results and selectors\n\n`from cepbook.session import ByKey`. Most objects come from methods of the workbench.\n"
+    yield "# Replays, results and selectors\n\n`from cepbook.session import ByKey`.\n"
     for name in sorted(cepbook.session.__all__, key=lambda name: (not name.startswith("Replay"), name)):
         if name != "Workbench":
             yield from described(getattr(cepbook.session, name))
@@ -200,7 +208,7 @@ def session() -> Iterator[str]:
 def spark() -> Iterator[str]:
     import cepbook.spark
 
-    yield "# Spark in Python\n\n`import cepbook.spark`. `cep.spark` and `cep.compare` call these functions with the workbench.\n"
+    yield "# Spark in Python\n\n`import cepbook.spark`. `cep.spark` and `cep.compare` call these functions.\n"
     for name in sorted(cepbook.spark.__all__, key=str.lower):
         if name[0].islower():
             yield from described(getattr(cepbook.spark, name))

@@ -1,4 +1,4 @@
-"""What is parsed and does not run is refused with its place and what there is instead, and the README lists it."""
+"""Texts that are parsed and do not run are refused with a place and a remedy; docs/reference/limits.md lists them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cepbook.errors import CompileError
 
 SCHEMA = """create schema E(g string, i int); create schema I(a int); create schema P(items I[]);
 create variable int v = 1; create window W#keepall as E"""
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-SECTION = " ".join(README.partition("\n## Not supported yet\n")[2].partition("\n## ")[0].split())
+LIMITS = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "limits.md").read_text(encoding="utf-8")
+SECTION = " ".join(LIMITS.partition("\n## What EPL cepbook does not run\n")[2].partition("\n## ")[0].split())
 
-# statement, where the message points to, what it says, what the README says
+# statement, where the message points to, what it says, what the page says
 CASES = [
     ("select * from E as e, method:Rates.of(e.i) as r", "method:Rates.of(e.i)", "a Python function that", "`method:`"),
     ("select * from E as e, sql:db ['select 1'] as r", "sql:db ['select 1']", "a named window or a table", "`sql:`"),

@@ -1,5 +1,8 @@
-"""README's recipe for Kafka. Spark's own connector is a jar that no package index has: in its place a data source of
-Python gives the rows that it would, of librdkafka's mock cluster, over Kafka's protocol."""
+"""The recipe for Kafka in docs/how-to/spark_streams.md.
+
+Spark's own connector is a jar that no package index has. A data source in Python stands in its place and returns the
+same rows, read from librdkafka's mock cluster over Kafka's protocol.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from cepbook.errors import UsageError
 from cepbook.spark import compare, from_kafka
 from cepbook.spark.frames import kafka_messages
 from cepbook.spark.job import main
-from tests import readme
+from tests import documents
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -156,7 +159,7 @@ def parts() -> list[list[tuple[int, str, float]]]:
 
 def test_messages_become_events_and_a_stream_goes_on_where_it_was(spark: SparkSession, tmp_path: Path) -> None:
     topic = Topic()
-    recipe = readme.of_kafka().replace("host:9092", topic.servers).replace(readme.KAFKA, f".format('{STAND_IN}')")
+    recipe = documents.of_kafka().replace("host:9092", topic.servers).replace(documents.KAFKA, f".format('{STAND_IN}')")
     recipe = recipe.replace("state/", f"{tmp_path}/state").replace("means/", f"{tmp_path}/means")
     cep = Workbench()
     cep.define("Tick", {"at": int, "symbol": str, "price": float}, time="at")
@@ -169,7 +172,7 @@ def test_messages_become_events_and_a_stream_goes_on_where_it_was(spark: SparkSe
             topic.message(END)
         topic.flush()
         names: dict[str, Any] = {"spark": spark, "cep": cep}
-        exec(compile(recipe, "README.md", "exec"), names)
+        exec(compile(recipe, "spark_streams.md", "exec"), names)
         assert names["run"].order == "events of one time are ordered by the column kafka_order"
         (query,) = spark.streams.active
         query.processAllAvailable()

@@ -1,4 +1,4 @@
-"""The table in README of how statements run on Spark: made here, and true of the physical plan and the tasks."""
+"""The table in docs/concepts/spark.md of how statements run on Spark: made here, true of physical plans and tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cepbook.spark.execution import execution
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "concepts" / "spark.md"
 SCHEMA = """
 create schema Tick(ts long, symbol string, price double, size int);
 create schema Quote(ts long, symbol string, bid double);
@@ -119,10 +119,10 @@ def found(spark: SparkSession) -> dict[str, tuple[Any, Any]]:
     return {form: coverage(epl, spark) for form, epl in FORMS}
 
 
-def test_the_table_in_the_readme_is_the_one_made_here(found: dict[str, tuple[Any, Any]]) -> None:
+def test_the_table_in_the_document_is_the_one_made_here(found: dict[str, tuple[Any, Any]]) -> None:
     rows = [f"| {form} | {_way(at)} | {_tasks(at)} |" for form, (at, _) in found.items()]
     table = "\n".join(["| statement | on Spark | tasks |", "|---|---|---|", *rows])
-    assert table in README.read_text(encoding="utf-8"), table
+    assert table in PAGE.read_text(encoding="utf-8"), table
 
 
 def _way(at: Any) -> str:

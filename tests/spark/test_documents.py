@@ -1,34 +1,34 @@
-"""The examples on Spark in README.md."""
+"""The examples on Spark in README.md and docs."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
 
-import cepbook.spark
 from cepbook.spark.job import EXIT_DONE, main
-from tests import readme
+from tests import documents
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PAGES = [path for path in documents.runner.pages() if documents.runner.mentions_spark(path)]
 
-def test_the_example_on_spark_prints_what_is_shown(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, Any] = {}
-    assert any(readme.SPARK in script for script, _ in readme.scripts())
-    for script, prints in readme.scripts():
-        exec(compile(script, "README.md", "exec"), names)
-        assert capsys.readouterr().out == prints
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_page_shows_what_happens(path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CEPBOOK_PROGRESS", "off")
+    assert documents.runner.check(path, spark) > 0
 
 
 def commands(program: str, folder: Path) -> list[list[str]]:
     """The arguments of each command of the shell blocks that calls *program*, with its files in *folder*."""
-    lines = [line for language, text in readme.fences() if language == "sh" for line in text.splitlines()]
+    texts = [text for page in documents.SPARK_PAGES for text in documents.blocks(page, "sh")]
+    lines = [line for text in texts for line in text.splitlines()]
     own = [shlex.split(line.removeprefix(program)) for line in lines if line.startswith(f"{program} ")]
     return [[re.sub(r"(?=\b(?:flights|out|state)/|^job\.epl$)", f"{folder}/", word) for word in words] for words in own]
 
@@ -46,12 +46,3 @@ def test_the_jobs_write_what_they_say(spark: SparkSession, tmp_path: Path) -> No
     out.rename(tmp_path / "of_the_batch")
     assert main([*stream, "--once"]) == EXIT_DONE  # without it more files are waited for
     assert spark.read.parquet(str(out)).toPandas()["origin"].tolist() == ["EWR"]
-
-
-def test_the_function_of_spark_sql_is_registered_and_called(spark: SparkSession) -> None:
-    (call,) = re.findall(r"`(cepbook\.spark\.register_sql\(.*?\))`", readme.README.read_text(encoding="utf-8"))
-    (query,) = [text for language, text in readme.fences() if language == "sql"]
-    ticks = pd.DataFrame({"at": [0, 1000], "seq": [0, 1], "symbol": ["A", "A"], "price": [10.0, 14.0]})
-    spark.createDataFrame(ticks).createOrReplaceTempView("ticks")
-    eval(call, {"cepbook": cepbook, "ticks": ticks})
-    assert [row["mean"] for row in spark.sql(query).orderBy("time").collect()] == [10.0, 12.0]
