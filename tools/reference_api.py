@@ -191,7 +191,7 @@ def sinks() -> Iterator[str]:
     deltas: list[Any] = []
     cep.on("q", deltas.append)
     cep.send("Any1", n=1)
-    yield "# Sinks, streams and deliveries\n\nResults of `cep.sink` and `cep.stream`, argument of functions in `cep.on`.\n"
+    yield "# Sinks, streams and deliveries\n\nObjects of `cep.sink`, `cep.stream` and `cep.on`.\n"
     for kind in (class_named("FileSink"), type(cep.stream("q")), type(deltas[0])):
         yield from described(kind)
 
