@@ -17,8 +17,8 @@ from importlinter.cli import lint_imports
 
 from cepbook.dialects.registry import DIALECTS
 from cepbook.lang import types
-from cepbook.lang.plan.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
 from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.registry.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.registry.methods import METHODS
 from cepbook.lang.registry.windows import WINDOWS
@@ -250,7 +250,7 @@ BY_NAME = {
     *MAKING,
     "cepbook/engine/cycles/stage_accumulators.py",
     "cepbook/engine/cycles/stage_windows.py",
-    "cepbook/lang/nearest_cycles.py",
+    "cepbook/lang/explain/nearest_epl.py",
     "cepbook/spark/task/windowed_aggregates.py",
     "cepbook/spark/plan/vectorized_windows.py",
     "cepbook/spark/frames/native_batches.py",

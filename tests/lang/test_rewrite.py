@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cepbook.lang import types as t
-from cepbook.lang.explain.statements import show_expr, show_statement
+from cepbook.lang.explain.expressions import show_expr
+from cepbook.lang.explain.statements import show_statement
 from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan.traversal import substitute_expr
 from cepbook.lang.rewrite import rewrite, rewrite_statement
-from cepbook.lang.rewrite.expressions import fold_expr, substitute_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from tests.lang.binding import bound, select, source
 
 

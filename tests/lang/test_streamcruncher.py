@@ -10,7 +10,7 @@ import pytest
 
 from cepbook.dialects.registry import DIALECTS
 from cepbook.errors import CompileError, ParseError, UsageError
-from cepbook.lang.plan.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
+from cepbook.lang.registry.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
 from cepbook.lang.registry.windows import EXAMPLE_SCHEMA
 from cepbook.session import Workbench
 

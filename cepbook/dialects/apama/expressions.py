@@ -18,7 +18,7 @@ from cepbook.lang.bind.scope import DiagnosticCollector, did_you_mean
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import Catalog, EventType
 from cepbook.lang.plan.nodes import AggregateCall
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.types import Type
 
 SCALAR_TYPES: Mapping[str, Type] = {"float": t.DOUBLE, "integer": t.LONG, "string": t.STRING, "boolean": t.BOOLEAN}

@@ -24,8 +24,8 @@ from cepbook.lang.bind import Options, StatementRule, bind
 from cepbook.lang.bind.statements.create_window import bind_create_window
 from cepbook.lang.explain.syntax_tree import show_ast
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
 from cepbook.lang.plan.nodes import CreateWindowStatement, CycleStatement, ModulePlan
+from cepbook.lang.registry.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader.expression_reader import (
     ExpressionReader,

@@ -13,14 +13,8 @@ from cepbook.lang.bind.expressions.expression import bind_condition
 from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream, describe_type, did_you_mean
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import EventType
-from cepbook.lang.plan.cycles import (
-    CYCLE_AGGREGATES,
-    STATUS,
-    CycleAggregate,
-    CycleAggregateRow,
-    CycleStage,
-    CycleWindow,
-)
+from cepbook.lang.plan.cycles import STATUS, CycleAggregate, CycleStage, CycleWindow
+from cepbook.lang.registry.cycles import CYCLE_AGGREGATES, CycleAggregateRow
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import walk
 from cepbook.lang.types import Type

@@ -23,9 +23,10 @@ from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import ScopeFactory
 from cepbook.engine.physical.lowering import lower_statement
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan.cycles import CYCLE_AGGREGATES, StreamPartition
+from cepbook.lang.plan.cycles import StreamPartition
 from cepbook.lang.plan.nodes import CycleStatement
 from cepbook.lang.plan.references import expressions_in
+from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
 
 
 def sql_scope(scope_in: ScopeFactory, source: SourceWriter) -> lower.CodeScope:

@@ -11,7 +11,7 @@ from sortedcontainers import SortedList
 from cepbook.engine.aggregates.power_sums import HIGHEST_POWERS, PowerSums
 from cepbook.engine.expressions.sort_keys import ascending_key, value_of_key
 from cepbook.engine.state import State
-from cepbook.lang.plan.cycles import CYCLE_AGGREGATES
+from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
 
 
 class StageAccumulator(Protocol):

@@ -30,7 +30,7 @@ from cepbook.engine.patterns.state_node import PatternFunction, PatternSpec
 from cepbook.engine.subscriptions.filter_index import IndexCondition, leading_conditions
 from cepbook.engine.time.crontab import CrontabSchedule as Crontab
 from cepbook.errors import Span
-from cepbook.lang.explain.statements import show_expr
+from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import pattern as p
 from cepbook.lang.types import BOOLEAN, EXACT_KEY_TYPES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cepbook.engine.physical.access import AccessPath, KeyEquality, KeyRange, inputs_read
-from cepbook.lang.explain.statements import show_expr
+from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import StoreType
 

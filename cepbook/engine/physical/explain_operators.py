@@ -24,20 +24,17 @@ from cepbook.engine.physical.plan import (
 from cepbook.engine.rows.behind import DeriveOperator, RecognizeOperator, UnnestOperator
 from cepbook.engine.rows.cyclestep import CycleOperator
 from cepbook.lang.explain.cycles import show_partitions
+from cepbook.lang.explain.expressions import display_names, show_expr, source_names, stream_names
 from cepbook.lang.explain.pattern import show_pattern
 from cepbook.lang.explain.recognize import show_recognize
 from cepbook.lang.explain.statements import (
-    display_names,
     show_branch,
     show_call,
     show_change,
     show_contained,
-    show_expr,
     show_output,
     show_subquery,
     show_window,
-    source_names,
-    stream_names,
 )
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.expressions import KeyRef
@@ -102,10 +99,10 @@ def _shown(step: Operator, steps: PhysicalPlan) -> Iterator[str]:
             if steps.stages and steps.properties:
                 yield f"reads {', '.join(steps.properties)}"
         case PatternOperator(_, pattern):
-            yield from show_pattern(pattern, show_expr)
+            yield from show_pattern(pattern)
         case CycleOperator(plan):
             yield f"{len(plan.partitions)} partitions"
-            yield from show_partitions(plan, show_expr)
+            yield from show_partitions(plan)
         case JoinOperator():
             yield f"{len(steps.inputs)} streams" + (", only marked ones make rows" if step.unidirectional else "")
         case WindowOperator():
@@ -115,7 +112,7 @@ def _shown(step: Operator, steps: PhysicalPlan) -> Iterator[str]:
         case DeriveOperator(node):
             yield f"{node.name}: a derived event for each change"
         case RecognizeOperator(node):
-            head, *facts = show_recognize(node, show_expr)
+            head, *facts = show_recognize(node)
             yield head.removeprefix("recognize ")
             yield from (fact.strip() for fact in facts)
         case FilterOperator(predicate):

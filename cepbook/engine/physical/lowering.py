@@ -28,7 +28,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.expressions import BoundExpr
-from cepbook.lang.rewrite.expressions import substitute_expr
+from cepbook.lang.plan.traversal import substitute_expr
 from cepbook.lang.types import BOOLEAN
 
 

@@ -19,12 +19,11 @@ from cepbook.engine.recognize.match_view import GuardedTransition, RecognizeProg
 from cepbook.engine.recognize.row_aggregates import last_run_row, row_aggregate, run_length, run_row_at, run_rows
 from cepbook.errors import Refusal
 from cepbook.lang.explain.recognize import show_row_variable
-from cepbook.lang.explain.statements import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan.relational import CURRENT_ROW, MATCHED_ROWS
 from cepbook.lang.plan.row_pattern import END_OF_MATCH, compile_automaton
-from cepbook.lang.rewrite.expressions import rebuild_expr
+from cepbook.lang.plan.traversal import rebuild_expr
 
 RECOGNIZE_PROGRAM = "recognize_form"
 _ROWS: dict[str, Literal["first", "last", "number"]] = {
@@ -95,7 +94,7 @@ class RecognizeCodegen:
             all_matches=node.all_matches,
             or_terminated=node.or_terminated,
             leaves=self.leaves,
-            waiting=tuple(show_row_variable(v, show_expr) for v in node.variables),
+            waiting=tuple(show_row_variable(v) for v in node.variables),
             namespace=namespace,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.fragments.event_layout import EventLayout
-from cepbook.lang.explain.statements import show_expr
+from cepbook.lang.explain.expressions import show_expr
 
 _KINDS = {"n": "count", "nulls": "count of nulls", "s": "sum"}
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from cepbook.lang import types as t
 from cepbook.lang.bind.scope import ERROR
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.rewrite.expressions import fold_expr_node
+from cepbook.lang.rewrite.fold_constants import fold_expr_node
 from cepbook.lang.types import Type
 
 TEXT_TYPES = (t.STRING, t.CHAR)

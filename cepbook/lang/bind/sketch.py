@@ -11,7 +11,7 @@ from cepbook.lang.bind.scope import ModuleScope, Scope, did_you_mean
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall
 from cepbook.lang.registry.aggregates import AGGREGATES
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 
 _SKETCH = AGGREGATES["countminsketchadd"]

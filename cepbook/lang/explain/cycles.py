@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
+from cepbook.lang.explain.expressions import show_expr as show
 from cepbook.lang.plan.cycles import Correlation, CycleStage, StreamPartition
-from cepbook.lang.plan.expressions import BoundExpr
 from cepbook.lang.plan.nodes import CycleStatement
 
-Show = Callable[[BoundExpr], str]
 
-
-def show_partitions(statement: CycleStatement, show: Show) -> Iterator[str]:
+def show_partitions(statement: CycleStatement) -> Iterator[str]:
     """The partitions with their stages, what is correlated, and when a cycle is run."""
     for partition in statement.partitions:
-        yield from _partition(partition, show)
+        yield from _partition(partition)
     if statement.correlation is not None:
         yield from _correlation(statement.correlation, statement)
     if statement.every is not None:
@@ -27,7 +25,7 @@ def show_partitions(statement: CycleStatement, show: Show) -> Iterator[str]:
         yield f"table {name}, of {len(rows)} rows at first"
 
 
-def _partition(node: StreamPartition, show: Show) -> Iterator[str]:
+def _partition(node: StreamPartition) -> Iterator[str]:
     weight = "" if node.weight == 1.0 else f", each weighs {node.weight:g}"
     age = "" if node.time is None else f", as old as {node.time} says"
     yield f"partition {node.source.alias} of {node.source.event_type}{weight}{age}"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cepbook.lang.explain.statements import show_expr
-from cepbook.lang.nearest_cycles import nearest_cycle
+from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
+from cepbook.lang.plan.cycles import DEAD, NEW, STATUS, CycleStage
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax.source_text import EPL, dialect_of
@@ -27,7 +27,7 @@ def _statement(statement: plan.StatementPlan, is_epl: bool) -> str:
         columns = ", ".join(f"{_name(name)} {of}" for name, of in statement.event_type.properties.items())
         return f"create schema {_name(statement.event_type.name)}({columns})"
     if isinstance(statement, plan.CycleStatement):
-        return nearest_cycle(statement)
+        return _nearest_cycle(statement)
     if not isinstance(statement, plan.SelectStatement) or (is_epl and not statement.lots):
         return statement.epl
     return _Text(statement).text()
@@ -177,3 +177,71 @@ class _Text:
 def _only_numbers(e: x.BoundExpr) -> bool:
     """Whether a condition is that a value is not NaN."""
     return isinstance(e, x.ComparisonExpr) and isinstance(e.right, x.Const) and e.right.value == float("inf")
+
+
+# ------------------------------------------------------------------ queries that are evaluated in cycles
+_DIFFERS = "// EPL makes no cycles: events that arrive together come one by one"
+
+
+def _nearest_cycle(statement: plan.CycleStatement) -> str:
+    """EPL with what it cannot say in comments; a comment alone where nothing is near."""
+    windows = _cycle_windows(statement)
+    if windows is None:
+        return f"// no EPL says what `{statement.name}` does: it looks at rows as new, there or dead, cycle by cycle"
+    (partition,) = statement.partitions
+    source, root = partition.source, statement.select.root
+    filter_ = "" if source.filter is None else f"({show_expr(source.filter)})"
+    status = _status(statement.select.source.filter)
+    word = "istream " if status == NEW else "rstream " if status == DEAD else ""
+    columns = ", ".join(f"{show_expr(each.value)} as {each.name}" for each in root.columns)
+    lines = [f"@name('{statement.name}')", f"select {word}{columns}"]
+    lines.append(f"from {source.event_type}{filter_}{windows} as {source.alias}")
+    where = next((node.predicate for node in plan.chain(root) if isinstance(node, plan.Selection)), None)
+    lines += [] if where is None else [f"where {show_expr(where)}"]
+    snapshot = "// here every cycle shows all rows, those that were there before, too"
+    return "\n".join([_DIFFERS, *([] if word else [snapshot]), *lines])
+
+
+def _cycle_windows(statement: plan.CycleStatement) -> str | None:
+    """The data windows of the one stage; None where EPL has none that are near."""
+    single = len(statement.partitions) == 1 and len(statement.partitions[0].stages) == 1
+    plain = statement.select.kind == "unaggregated" and statement.select.join is None and not statement.subqueries
+    if not single or not plain or statement.correlation is not None or statement.every is not None:
+        return None
+    (stage,) = statement.partitions[0].stages
+    if stage.aggregates or (stage.keys and stage.window.row.admits_randomly):  # whose groups throw coins of their own
+        return None
+    window = _cycle_window(stage, statement.seed)
+    return f"#groupwin({', '.join(stage.keys)}){window}" if stage.keys else window
+
+
+def _cycle_window(stage: CycleStage, seed: int) -> str:
+    """What holds the same of events that come one by one."""
+    spec = stage.window
+    match spec.name:
+        case "sliding":
+            return f"#length({spec.size})"
+        case "recent":
+            most = "" if spec.at_most is None else f"#length({spec.at_most})"
+            return f"#time({spec.size} msec){most}"
+        case "tumbling":
+            return "#lastevent"
+        case "random":
+            return f"#random({spec.size}{f', {seed}L' if seed else ''})"
+    order = f"{spec.column} {'desc' if spec.name == 'highest' else 'asc'}"
+    if spec.update_group:
+        return f"#rank({', '.join(spec.update_group)}, {spec.size}, {order})"
+    return f"#sort({spec.size}, {order})"
+
+
+def _status(condition: x.BoundExpr | None) -> int | None:
+    """The one status that rows must have."""
+    for part in x.conjuncts(condition):
+        if (
+            isinstance(part, x.ComparisonExpr)
+            and isinstance(part.left, x.Prop)
+            and part.left.name == STATUS
+            and part.op == "="
+        ):
+            return part.right.value if isinstance(part.right, x.Const) else None  # type: ignore[return-value]
+    return None

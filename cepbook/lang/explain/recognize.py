@@ -11,25 +11,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from cepbook.lang.explain.expressions import show_expr as show
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import row_pattern as r
 from cepbook.lang.plan.relational import CURRENT_ROW, MATCHED_ROWS
-from cepbook.lang.rewrite.expressions import rebuild_expr
+from cepbook.lang.plan.traversal import rebuild_expr
 from cepbook.lang.types import INT
 
-Show = Callable[[x.BoundExpr], str]
 
-
-def show_recognize(node: nodes.Recognition, show: Show) -> list[str]:
+def show_recognize(node: nodes.Recognition) -> list[str]:
     """The clauses, one per line."""
-
-    def named(e: x.BoundExpr) -> str:
-        return show(rebuild_expr(e, _matched))
-
     names = [variable.name for variable in node.variables]
     words = [f"recognize ({show_row_pattern(node.pattern, names)}) {node.skip}", *["all matches"] * node.all_matches]
     lines = [", ".join(words)]
@@ -39,15 +34,19 @@ def show_recognize(node: nodes.Recognition, show: Show) -> list[str]:
         lines.append(f"  rows where {show(node.predicate)}")
     if node.interval is not None:
         lines.append(f"  told of {show(node.interval)} after the first row{' or when it ends' * node.or_terminated}")
-    lines += [f"  {v.name} where {named(v.condition)}" for v in node.variables if v.condition is not None]
-    return lines + [f"  {c.name}: {c.value.type} = {named(c.value)}" for c in node.measures]
+    lines += [f"  {v.name} where {_show_named(v.condition)}" for v in node.variables if v.condition is not None]
+    return lines + [f"  {c.name}: {c.value.type} = {_show_named(c.value)}" for c in node.measures]
 
 
-def show_row_variable(variable: nodes.RowDefinition, show: Show) -> str:
+def show_row_variable(variable: nodes.RowDefinition) -> str:
     """``B where price > A.price``: what a match waits for."""
     if variable.condition is None:
         return variable.name
-    return f"{variable.name} where {show(rebuild_expr(variable.condition, _matched))}"
+    return f"{variable.name} where {_show_named(variable.condition)}"
+
+
+def _show_named(e: x.BoundExpr) -> str:
+    return show(rebuild_expr(e, _matched))
 
 
 def _matched(e: x.BoundExpr) -> x.BoundExpr:

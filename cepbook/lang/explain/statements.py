@@ -13,20 +13,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
+from cepbook.lang.explain.context import show_context, show_keyed
 from cepbook.lang.explain.cycles import show_partitions
-from cepbook.lang.explain.pattern import show_context, show_crontab, show_keyed, show_pattern
+from cepbook.lang.explain.expressions import display_names, show_expr, stream_names
+from cepbook.lang.explain.pattern import show_crontab, show_pattern
 from cepbook.lang.explain.recognize import show_recognize
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.registry.aggregates import aggregate_row
-from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.syntax.unparser import unparse
 
 
@@ -62,7 +59,7 @@ def _statement(statement: nodes.StatementPlan) -> list[str]:
     if isinstance(statement, nodes.SelectStatement):
         return _select(statement)
     if isinstance(statement, nodes.CycleStatement):
-        lines = [f"running query `{statement.name}`", *(f"  {line}" for line in show_partitions(statement, show_expr))]
+        lines = [f"running query `{statement.name}`", *(f"  {line}" for line in show_partitions(statement))]
         return [*lines, *_select(statement.select)[1:]]
     if isinstance(statement, nodes.CreateSchemaStatement):
         lines = [f"create schema `{statement.name}`", f"  {_event_type(statement.event_type)}"]
@@ -71,10 +68,10 @@ def _statement(statement: nodes.StatementPlan) -> list[str]:
         return lines
     if isinstance(statement, nodes.CreateContextStatement):
         head = f"create context `{statement.context.name}` ({statement.context.kind})"
-        return [head, *(f"  {show_keyed(stream, show_expr)}" for stream in statement.spec.streams)]
+        return [head, *(f"  {show_keyed(stream)}" for stream in statement.spec.streams)]
     if isinstance(statement, nodes.CreateContextTreeStatement):
         head = f"create context `{statement.context.name}` ({statement.context.kind})"
-        return [head, *(f"  {line}" for line in show_context(statement.spec, show_expr))]
+        return [head, *(f"  {line}" for line in show_context(statement.spec))]
     if isinstance(statement, nodes.CreateExpressionStatement):
         found = statement.expression
         what = "alias" if found.alias else "expression"
@@ -226,7 +223,7 @@ def show_output(output: nodes.OutputClause) -> list[str]:
     if output.rate is not None:
         words.append(f"every {_amount(output.rate)}")
     if output.crontab is not None:
-        words.append(f"at {show_crontab(output.crontab, show_expr)}")
+        words.append(f"at {show_crontab(output.crontab)}")
     if output.when is not None:
         words.append(f"when {show_expr(output.when)}")
     lines = [" ".join(words), *(f"    then {_assignment(a)}" for a in output.then_set)]
@@ -266,7 +263,7 @@ def _node(node: nodes.RowNode, indent: str, calls: list[str]) -> list[str]:
             keys = f" by {', '.join(c.name for c in node.keys)}" if node.keys else ""
             return [f"{indent}derive {node.name}({args}){keys}", *_node(node.input, indent + "  ", calls)]
         case nodes.Recognition():
-            lines = [f"{indent}{line}" for line in show_recognize(node, show_expr)]
+            lines = [f"{indent}{line}" for line in show_recognize(node)]
             return lines + _node(node.input, indent + "  ", calls)
         case nodes.StreamJoin():
             lines = [f"{indent}join"]
@@ -276,7 +273,7 @@ def _node(node: nodes.RowNode, indent: str, calls: list[str]) -> list[str]:
         case nodes.SourceNode():
             alias = f" as {node.alias}" if node.alias is not None else ""
             if node.pattern is not None:
-                head, *tree = show_pattern(node.pattern, show_expr)
+                head, *tree = show_pattern(node.pattern)
                 return [f"{indent}from {head}{alias}", *(f"{indent}{line}" for line in tree)]
             lines = [f"{indent}from {node.event_type or 'the partitions of the context'}{alias}"]
             with display_names(streams=()):
@@ -334,196 +331,3 @@ def show_call(call: nodes.AggregateCall) -> str:
     if call.group_by is not None:
         words.append(f"group_by: ({', '.join(show_expr(key) for key in call.group_by)})")
     return f"{call.name}({'distinct ' if call.distinct else ''}{', '.join(words)})"
-
-
-# ---------------------------------------------------------------- names and units
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    streams: tuple[str, ...] = ()  # what the streams are called; a number stands in place of an empty name
-    second: int = 1000  # units of the clock in a second
-
-
-_PLAIN = _Reading()
-_READING: ContextVar[_Reading] = ContextVar("reading", default=_PLAIN)
-
-
-@contextmanager
-def display_names(*, streams: Sequence[str] | None = None, second: int | None = None) -> Iterator[None]:
-    """Within, expressions are shown with these names of streams, and periods in a clock of this resolution."""
-    now = _READING.get()
-    streams = now.streams if streams is None else tuple(streams)
-    token = _READING.set(_Reading(streams, now.second if second is None else second))
-    try:
-        yield
-    finally:
-        _READING.reset(token)
-
-
-def stream_names(statement: nodes.StatementPlan) -> tuple[str, ...]:
-    """What the streams of a statement are called where it has several: by their aliases or types, if these differ."""
-    if isinstance(statement, nodes.MergeStatement):
-        event = statement.source.alias or statement.source.event_type
-        target = statement.target.name
-        return (target, event if event != target else "", "initial") if event else (target,)
-    sources = statement.sources if isinstance(statement, nodes.SelectStatement) else ()
-    return source_names(sources)
-
-
-def source_names(sources: Sequence[nodes.SourceNode]) -> tuple[str, ...]:
-    """The same, of the sources of a join."""
-    names = [source.alias or source.event_type for source in sources]
-    return tuple(name if names.count(name) == 1 else "" for name in names) if len(names) > 1 else ()
-
-
-# ---------------------------------------------------------------- expressions
-def show_expr(e: x.BoundExpr, calls: list[str] | None = None) -> str:
-    """One expression; `calls` are the texts of the aggregate calls that it may refer to."""
-    rule = _EXPRESSIONS.get(type(e))
-    return type(e).__name__ if rule is None else rule(e, lambda inner: show_expr(inner, calls), calls or [])
-
-
-_Show = Callable[[x.BoundExpr], str]
-
-
-def _const(e: Any, show: _Show, calls: list[str]) -> str:
-    if isinstance(e.value, bool):
-        return str(e.value).lower()
-    if isinstance(e.value, str):
-        return "'" + e.value.replace("'", "\\'") + "'"
-    return "null" if e.value is None else str(e.value)
-
-
-def _prop(e: Any, show: _Show, calls: list[str]) -> str:
-    streams = _READING.get().streams
-    known = streams[e.stream] if 0 <= e.stream < len(streams) else ""
-    return f"{known}.{e.name}" if known else str(e.name) if e.stream == 0 else f"[{e.stream}].{e.name}"
-
-
-def _event(e: Any, show: _Show, calls: list[str]) -> str:
-    streams = _READING.get().streams
-    known = streams[e.stream] if 0 <= e.stream < len(streams) else ""
-    return known or ("event" if e.stream == 0 else f"event {e.stream}")
-
-
-def _aggregate(e: Any, show: _Show, calls: list[str]) -> str:
-    return calls[e.index] if e.index < len(calls) else f"aggregate {e.index}"
-
-
-def _prev(e: x.Prev, show: _Show) -> str:
-    name = "prev" if e.kind == "prev" else f"prev{e.kind}"
-    return f"{name}({', '.join(show(part) for part in (e.index, e.value) if part is not None)})"
-
-
-def _infix(e: x.BoundExpr, show: _Show, op: str, *operands: x.BoundExpr) -> str:
-    """Operands that have operators themselves get parentheses."""
-    return f" {op} ".join(f"({show(o)})" if isinstance(o, _COMPOUND) else show(o) for o in operands)
-
-
-_COMPOUND = (x.Arith, x.Logic, x.ComparisonExpr, x.Is, x.LogicalNot, x.RangeTest, x.InList, x.StringMatch, x.Concat)
-
-
-def _between(e: Any, show: _Show, calls: list[str]) -> str:
-    word = "not in" if e.negated else "in"
-    brackets = ("[" if e.include_low else "(", "]" if e.include_high else ")")
-    return f"{show(e.operand)} {word} {brackets[0]}{show(e.low)}:{show(e.high)}{brackets[1]}"
-
-
-def _in_list(e: Any, show: _Show, calls: list[str]) -> str:
-    return f"{show(e.operand)} {'not in' if e.negated else 'in'} ({', '.join(show(o) for o in e.options)})"
-
-
-def _like(e: Any, show: _Show, calls: list[str]) -> str:
-    word = ("not " if e.negated else "") + ("regexp" if e.regexp else "like")
-    escape = f" escape {show(e.escape)}" if e.escape is not None else ""
-    return f"{show(e.operand)} {word} {show(e.pattern)}{escape}"
-
-
-def _case(e: Any, show: _Show, calls: list[str]) -> str:
-    branches = " ".join(f"when {show(c)} then {show(v)}" for c, v in e.branches)
-    default = f" else {show(e.default)}" if e.default is not None else ""
-    return f"case {branches}{default} end"
-
-
-def _call(e: Any, show: _Show, calls: list[str]) -> str:
-    row = FUNCTIONS.get(e.name)
-    args = [show(a) for a in e.args[: len(e.args) - (0 if row is None else row.implicit_arguments)]]
-    owner, _, method = e.name.partition(".")
-    if owner in ("string", "array") and row is not None:
-        return f"{args[0]}.{method}({', '.join(args[1:])})"
-    return f"{e.name}({', '.join(args)})"
-
-
-def _period(e: Any, show: _Show, calls: list[str]) -> str:
-    parts = []
-    if e.months is not None:
-        parts.append(_counted(e.months, ((12, "year"), (1, "month"))) or f"{show(e.months)} months")
-    if e.millis is not None:
-        second = _READING.get().second
-        small = [(second // 1000, "msec")] + [(1, "microsecond")] * (second > 1000)
-        units = [(86_400 * second, "day"), (3600 * second, "hour"), (60 * second, "min"), (second, "sec"), *small]
-        shown = _counted(e.millis, units)
-        parts.append(shown or f"{show(e.millis)} {'ms' if second == 1000 else 'us'}")
-    return " ".join(parts)
-
-
-def _counted(e: x.BoundExpr, units: Sequence[tuple[int, str]]) -> str | None:
-    """A constant number of the last unit in as large units as it can be given; None for others."""
-    if not isinstance(e, x.Const) or not isinstance(e.value, int) or e.value < 1:
-        return None
-    left, words = e.value, []
-    for size, unit in units:
-        count, left = divmod(left, size)
-        many = "s" if count > 1 and unit in ("day", "hour", "year", "month", "microsecond") else ""
-        words += [f"{count} {unit}{many}"] * bool(count)
-    return " ".join(words)
-
-
-_EXPRESSIONS: dict[type[x.BoundExpr], Callable[[Any, _Show, list[str]], str]] = {
-    x.Const: _const,
-    x.Prop: _prop,
-    x.MemberAccess: lambda e, show, calls: f"{show(e.target)}.{e.name}",
-    x.IndexAccess: lambda e, show, calls: f"{show(e.target)}[{show(e.index)}]",
-    x.EventOf: _event,
-    x.EventTypeName: lambda e, show, calls: f"typeof({show(e.event)})",
-    x.ContextProp: lambda e, show, calls: f"context.{e.name}",
-    x.CurrentTimestamp: lambda e, show, calls: "current_timestamp",
-    x.VariableRead: lambda e, show, calls: str(e.name),
-    x.Prev: lambda e, show, calls: _prev(e, show),
-    x.Prior: lambda e, show, calls: f"prior({e.index}, {show(e.value)})",
-    x.InsertStream: lambda e, show, calls: "istream()",
-    x.Grouping: lambda e, show, calls: f"grouping({', '.join(f'key {k}' for k in e.keys)})",
-    x.WindowValue: lambda e, show, calls: str(e.name),
-    x.OutputCounter: lambda e, show, calls: str(e.name),
-    x.AggregateRef: _aggregate,
-    x.KeyRef: lambda e, show, calls: f"key {e.index}",
-    x.SharedExpr: lambda e, show, calls: show(e.operand),
-    x.MeasureAggregate: lambda e, show, calls: (
-        f"{e.name}({'distinct ' if e.distinct else ''}{show(e.value)} of {show(e.rows)})"
-    ),
-    x.SubqueryRef: lambda e, show, calls: f"subquery {e.index}({', '.join(map(show, e.args))})",
-    x.SubqueryParameter: lambda e, show, calls: f"parameter {e.index}",
-    x.Arith: lambda e, show, calls: _infix(e, show, e.op, e.left, e.right),
-    x.Negate: lambda e, show, calls: f"-({show(e.operand)})",
-    x.Concat: lambda e, show, calls: _infix(e, show, "||", *e.operands),
-    x.ComparisonExpr: lambda e, show, calls: _infix(e, show, e.op, e.left, e.right),
-    x.Is: lambda e, show, calls: _infix(e, show, "is not" if e.negated else "is", e.left, e.right),
-    x.Logic: lambda e, show, calls: _infix(e, show, e.op, *e.operands),
-    x.LogicalNot: lambda e, show, calls: f"not ({show(e.operand)})",
-    x.RangeTest: _between,
-    x.InList: _in_list,
-    x.StringMatch: _like,
-    x.CaseWhen: _case,
-    x.FunctionCall: _call,
-    x.UserCall: _call,
-    x.UserClass: lambda e, show, calls: str(e.name),
-    x.MethodCall: lambda e, show, calls: (
-        f"{show(e.receiver)}.{e.name.partition('.')[2]}({', '.join(map(show, e.args))})"
-    ),
-    x.LambdaExpr: lambda e, show, calls: f"({', '.join(f'{role}{e.level}' for role in e.roles)}) => {show(e.body)}",
-    x.LambdaParameter: lambda e, show, calls: f"{e.role}{e.level}",
-    x.Convert: lambda e, show, calls: f"cast({show(e.operand)}, {e.type})",
-    x.ArrayOf: lambda e, show, calls: f"{{{', '.join(show(o) for o in e.elements)}}}",
-    x.StructOf: lambda e, show, calls: f"new {{{', '.join(f'{n} = {show(v)}' for n, v in e.columns)}}}",
-    x.InstanceOf: lambda e, show, calls: f"instanceof({show(e.operand)}, {', '.join(str(t) for t in e.types)})",
-    x.Period: _period,
-}

@@ -13,7 +13,7 @@ from cepbook.lang import types as t
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.traversal import transform
-from cepbook.lang.rewrite.expressions import fold_expr_node
+from cepbook.lang.rewrite.fold_constants import fold_expr_node
 
 # of each relation: comparisons of the (start, end) of the one with those of the other
 _COMPARISONS: Mapping[str, tuple[tuple[int, str, int], ...]] = {

@@ -17,7 +17,7 @@ from cepbook.engine.expressions.primitives import deep_copied
 from cepbook.engine.inspection.visible_rows import has_window_events, latest_rows, window_events
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import CepbookError, UsageError
-from cepbook.lang.explain.statements import show_expr
+from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.session.explain.explanations import SHOWN, Basis, RowExplanation, WindowContents

@@ -10,7 +10,6 @@ from cepbook.engine.delivery.delta import Delta, Row
 from cepbook.engine.inspection.evaluation import UnknownValue
 from cepbook.errors import shorten_line
 from cepbook.lang.explain.recognize import show_row_variable
-from cepbook.lang.explain.statements import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.relational import CURRENT_ROW, MATCHED_ROWS
@@ -32,7 +31,7 @@ def unmet_condition(
 ) -> ProbeStep | None:
     """The condition of a variable that the row does not meet: of one that an open match waited for, else of one that
     matches begin with. None where a condition cannot be told, or a row meets all."""
-    shown = {show_row_variable(variable, show_expr): variable for variable in node.variables}
+    shown = {show_row_variable(variable): variable for variable in node.variables}
     keys = [ask(key, {CURRENT_ROW: event}) for key in node.keys]
     failed: list[ProbeStep] = []
     for each in waits:

@@ -12,7 +12,7 @@ from cepbook.engine.deploy.deployments import catalog_without
 from cepbook.engine.physical.explain_operators import explain_program
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.time.clock import Clock
-from cepbook.lang.explain.statements import display_names
+from cepbook.lang.explain.expressions import display_names
 from cepbook.lang.plan.dependencies import StatementDependencies, dependencies_of
 from cepbook.lang.plan.nodes import CycleStatement, ModulePlan, SelectStatement
 from cepbook.lang.syntax.source_text import EPL, dialect_of

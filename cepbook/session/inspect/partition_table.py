@@ -9,7 +9,7 @@ import pandas as pd
 
 from cepbook.engine.contexts.selectors import PartitionIdentity
 from cepbook.engine.runtime import Runtime
-from cepbook.lang.explain.statements import show_expr
+from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan.catalog import ContextType
 from cepbook.lang.plan.context import KeyedSpec, NestedSpec
 from cepbook.lang.plan.nodes import CreateContextStatement, CreateContextTreeStatement, KeyedStreams

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.lang.plan.cycles import CYCLE_AGGREGATES
+from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
 from cepbook.lang.syntax.source_text import SourceText
 from tests.engine.cycles.naive import same
 

@@ -19,7 +19,7 @@ from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import CRON_FIELDS, CronField, CronKind, CrontabSpec
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 
 DAYS, WEEKDAYS, SECONDS, ZONE = 2, 4, 5, 6

@@ -11,7 +11,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.expression import bind_condition
 from cepbook.lang.bind.scope import Scope, describe_type
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 

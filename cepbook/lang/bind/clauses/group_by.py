@@ -19,7 +19,7 @@ from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.scope import ERROR, Scope
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall, OutputColumn, QueryKind
-from cepbook.lang.rewrite.expressions import substitute_expr
+from cepbook.lang.plan.traversal import substitute_expr
 from cepbook.lang.syntax import ast
 
 _Mapping = Mapping[x.BoundExpr, x.BoundExpr]

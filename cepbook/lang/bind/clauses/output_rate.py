@@ -12,7 +12,7 @@ from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
 from cepbook.lang.bind.statements.create_variable import bind_assignments
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 

@@ -33,7 +33,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as p
 from cepbook.lang.plan.catalog import EventType
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import walk
 from cepbook.lang.types import Type

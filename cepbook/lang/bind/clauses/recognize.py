@@ -31,7 +31,7 @@ from cepbook.lang.plan import row_pattern as r
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.relational import CURRENT_ROW, MATCHED_ROWS, RowSkip
 from cepbook.lang.registry.aggregates import AggregateRow
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import walk
 from cepbook.lang.types import Type

@@ -11,8 +11,8 @@ from cepbook.errors import Span
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.time_period import bind_duration
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
+from cepbook.lang.java.dates.fields import MICROSECONDS
 from cepbook.lang.java.dates.time_zone import zone_of
-from cepbook.lang.java.dates.units import MICROSECONDS
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import pattern as p
 from cepbook.lang.syntax import ast

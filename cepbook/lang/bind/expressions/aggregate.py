@@ -25,7 +25,7 @@ from cepbook.lang.bind.scope import (
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall
 from cepbook.lang.registry.aggregates import AggregateRow, aggregate_row
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import is_integral
 

@@ -14,8 +14,8 @@ from cepbook.lang.bind.expressions.variant import hidden_property, variant_of
 from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, describe_type, did_you_mean, error_expression
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import VARIANT_TYPE_NAME
-from cepbook.lang.plan.cycles import CYCLE_AGGREGATES
 from cepbook.lang.registry.aggregates import AGGREGATES
+from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
 from cepbook.lang.registry.functions import FUNCTIONS, JAVA_NAMES, FunctionRow
 from cepbook.lang.registry.functions.function_row import promoted
 from cepbook.lang.registry.methods import METHODS

@@ -10,7 +10,7 @@ from cepbook.lang.bind.expressions.date_methods import check_date_pattern
 from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type, did_you_mean, resolve_type
 from cepbook.lang.java.dates.date_parser import ISO_FORMAT, DateFormat, DateParseError
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.rewrite.expressions import fold_expr_node
+from cepbook.lang.rewrite.fold_constants import fold_expr_node
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 

@@ -21,14 +21,13 @@ from cepbook.lang.java.dates.chronology import (
     ZonedChronology,
 )
 from cepbook.lang.java.dates.date_pattern import LETTERS_EXPLAINED, DatePatternError, parse_date_pattern
-from cepbook.lang.java.dates.fields import FIELDS
-from cepbook.lang.java.dates.units import MONTHS, ORDER
+from cepbook.lang.java.dates.fields import FIELDS, MONTHS, ORDER
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.registry.methods import MethodRow, methods_named
 from cepbook.lang.registry.methods.datetime import DISTANCE_RELATIONS, INTERVAL_RELATIONS
 from cepbook.lang.registry.methods.method_row import CallTypes, MethodParameter
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 

@@ -29,7 +29,7 @@ from cepbook.lang.java.character_classes import UnknownCharacterClass, to_python
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import SubqueryForm
 from cepbook.lang.registry.methods import is_enumeration_method
-from cepbook.lang.rewrite.expressions import fold_expr_node
+from cepbook.lang.rewrite.fold_constants import fold_expr_node
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 

@@ -14,7 +14,7 @@ from cepbook.lang.bind.expressions.lambdas import refuse_lambda_parameters
 from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, Scope, describe_type, error_expression
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.registry.windows import WINDOWS
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from cepbook.errors import Span
 from cepbook.lang import types as t
 from cepbook.lang.bind.scope import ERROR, Scope, describe_type, error_expression
-from cepbook.lang.java.dates.units import MICROSECONDS, MONTHS, ORDER
+from cepbook.lang.java.dates.fields import MICROSECONDS, MONTHS, ORDER
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 
 
 def bind_period(parts: Sequence[tuple[x.BoundExpr, str]], span: Span, scope: Scope) -> x.BoundExpr:

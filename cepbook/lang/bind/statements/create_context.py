@@ -29,7 +29,8 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import pattern as p
 from cepbook.lang.plan.catalog import ContextType, EventType
 from cepbook.lang.plan.nodes import ContainedSelection, KeyedStreams
-from cepbook.lang.rewrite.expressions import fold_expr, substitute_expr
+from cepbook.lang.plan.traversal import substitute_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 

@@ -22,7 +22,7 @@ from cepbook.lang.bind.statements.create_schema import conjunction
 from cepbook.lang.plan import context as c
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import KeyedStream
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 
 HASH_FUNCTIONS = ("consistent_hash_crc32", "hash_code")

@@ -40,7 +40,7 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.pattern import Pattern
-from cepbook.lang.rewrite.expressions import fold_expr
+from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 
 

@@ -11,7 +11,19 @@ from typing import Any
 
 from cepbook.lang.java.dates.chronology import Chronology, WallTime
 from cepbook.lang.java.dates.civil import date_of, days_of, in_us_week, month_length, us_week, us_weeks, weekday
-from cepbook.lang.java.dates.units import MICROSECONDS, MONTHS
+
+# Units of time periods, from large to small, which is the order in which they may be written
+MONTHS = {"year": 12, "month": 1}  # those without a fixed length, in months
+MICROSECONDS = {
+    "week": 604_800_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+ORDER = (*MONTHS, *MICROSECONDS)
 
 # The names of fields, as ``get('minute')`` has them
 FIELDS = {

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from cepbook.lang.syntax.ast.clauses import (
     Assignment,
+    ContainedStep,
     Delivery,
     ExpressionDecl,
+    FilterStream,
     GroupBy,
     GroupingSets,
     InsertInto,
@@ -72,7 +74,6 @@ from cepbook.lang.syntax.ast.expressions import (
     TypeTest,
     Unary,
 )
-from cepbook.lang.syntax.ast.filters import ContainedStep, FilterStream
 from cepbook.lang.syntax.ast.pattern import (
     MatchRecognize,
     PatternEvery,

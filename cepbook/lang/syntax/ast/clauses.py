@@ -21,6 +21,26 @@ class SelectItem(SyntaxNode):
 
 
 @dataclass(frozen=True, slots=True)
+class FilterStream(SyntaxNode):
+    """``EventType(filter, filter)[contained.event]``; filter expressions separated by commas are a conjunction."""
+
+    type_name: str
+    filters: tuple[Expr, ...] = ()
+    contained: tuple[ContainedStep, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ContainedStep(SyntaxNode):
+    """``[select a, b from items as x where …]`` of contained-event selection."""
+
+    path: Expr
+    select: tuple[SelectItem, ...] | None = None
+    alias: str | None = None
+    where: Expr | None = None
+    type_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OrderItem(SyntaxNode):
     expr: Expr
     descending: bool = False

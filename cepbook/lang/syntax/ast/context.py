@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cepbook.lang.syntax.ast.clauses import FilterStream
 from cepbook.lang.syntax.ast.expressions import Crontab, Expr
-from cepbook.lang.syntax.ast.filters import FilterStream
 from cepbook.lang.syntax.ast.pattern import PatternNode
 from cepbook.lang.syntax.ast.syntax_node import SyntaxNode
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal as L
 
-from cepbook.lang.syntax.ast.clauses import SelectItem
+from cepbook.lang.syntax.ast.clauses import FilterStream, SelectItem
 from cepbook.lang.syntax.ast.expressions import Expr
-from cepbook.lang.syntax.ast.filters import FilterStream
 from cepbook.lang.syntax.ast.syntax_node import Annotation, SyntaxNode
 
 

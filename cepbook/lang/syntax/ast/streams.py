@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal as L
 
+from cepbook.lang.syntax.ast.clauses import FilterStream
 from cepbook.lang.syntax.ast.cycles import Name, PartitionStream, Present, Projected, SameStream
 from cepbook.lang.syntax.ast.expressions import Expr
-from cepbook.lang.syntax.ast.filters import FilterStream
 from cepbook.lang.syntax.ast.pattern import PatternNode
 from cepbook.lang.syntax.ast.syntax_node import Annotation, SyntaxNode
 

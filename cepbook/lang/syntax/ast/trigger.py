@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cepbook.lang.syntax.ast.clauses import Assignment, InsertInto, SelectItem, Statement
+from cepbook.lang.syntax.ast.clauses import Assignment, ContainedStep, InsertInto, SelectItem, Statement
 from cepbook.lang.syntax.ast.expressions import Expr
-from cepbook.lang.syntax.ast.filters import ContainedStep
 from cepbook.lang.syntax.ast.select import Select
 from cepbook.lang.syntax.ast.streams import StreamSource
 from cepbook.lang.syntax.ast.syntax_node import SyntaxNode
