@@ -24,12 +24,21 @@ SUBJECTS = {
     "Read results": "changes to_frame iterate query prepare answer feed keeps_rows",
     "Deliver results": "on stream sink export",
     "Context partitions": "partitions end_partition on_partition partials timeline",
-    "Why and history": "why why_row marble again rehearsal past",
+    "Why and history": "why marble again rehearsal",
     "Look around": "statements stores variables metrics graph explain event_counts by_hand errors failures failed "
-    "clear_errors",
+    "clear_errors runtime",
     "Variables and Python functions": "set get function aggregate window register_function replace_rows",
     "Save, load, Spark": "save load spark compare",
 }
+# Members of Workbench for the magics and widgets.
+INTERNAL = {"cell_of", "sampler", "clock_note", "why_row", "past"}
+# What users call of other classes, in the order of the page; of a class that is not named here, all members.
+CALLED = {
+    "Replay": "run state progress result pause resume step run_to run_until stop speed at span",
+    "Live": "state errors stop",
+    "SparkRun": "frame union to_pandas to_arrow errors failures close",
+    "ByCategory": "", "ByHash": "", "ById": "", "ByKey": "", "ByProperties": "", "Nested": "",
+}  # fmt: skip
 MEMORY = re.compile(r"<[^<>]*(?: at 0x[0-9a-f]+| object)[^<>]*>|<class '([^']+)'>")
 
 
@@ -122,9 +131,10 @@ def described(kind: Any, level: str = "##") -> Iterator[str]:
     if shown and "__init__" in vars(kind) and _is_called_by_users(kind):
         yield f"{_block(kind.__name__, kind)}\n"
     yield f"{prose(kind)}\n"
-    for name, member in members(kind) if shown else ():
-        if inspect.getdoc(member):
-            yield _member(name, member, level + "#")
+    own = dict(members(kind)) if shown else {}
+    for name in CALLED[kind.__name__].split() if shown and kind.__name__ in CALLED else own:
+        if inspect.getdoc(own[name]):
+            yield _member(name, own[name], level + "#")
 
 
 def _is_called_by_users(kind: type) -> bool:
@@ -142,7 +152,9 @@ def workbench() -> Iterator[str]:
     for name, member in inspect.getmembers(Workbench):
         if name[0] != "_" and name not in found and isinstance(member, property):
             found[name] = member
-    rest = [name for name in found if not any(name in names.split() for names in SUBJECTS.values())]
+    rest = [
+        name for name in found if name not in INTERNAL and not any(name in names.split() for names in SUBJECTS.values())
+    ]
     for subject, names in {**SUBJECTS, "Other": " ".join(rest)}.items():
         present = [name for name in names.split() if name in found and inspect.getdoc(found[name])]
         if present:
