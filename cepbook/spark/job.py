@@ -24,10 +24,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from cepbook.dialects import declared_names
 from cepbook.display import format_time, write_progress_line
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import CepbookError, UsageError
-from cepbook.lang.reading import declared_names
 from cepbook.spark.execution.epl_module import deploy_module
 from cepbook.spark.execution.execution import execute
 from cepbook.spark.execution.spark_run import SparkRun, check_about_columns, error_behind, run_action

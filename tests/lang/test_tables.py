@@ -16,7 +16,7 @@ from cepbook.lang.syntax.reader.parser_tables import load_parser
 def parses(cache: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     monkeypatch.setenv("CEPBOOK_CACHE", str(cache))
     pieces, _ = tokenize("select x from A#length(5)")
-    tree = load_parser("epl", GRAMMAR_FILES, EplStatementLexer).parse(pieces[0])  # type: ignore[arg-type]
+    tree = load_parser("epl", "cepbook.lang.syntax", GRAMMAR_FILES, EplStatementLexer).parse(pieces[0])  # type: ignore[arg-type]
     return tree.data == "start"
 
 

@@ -28,11 +28,12 @@ from cepbook.dialects.apama.expressions import (
 )
 from cepbook.dialects.apama.query_checks import check_query
 from cepbook.dialects.apama.reader import ORIGIN, parse
-from cepbook.errors import BindError, Span, nearest_or_known_names
+from cepbook.errors import BindError, Span, did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.group_by import QueryShape, resolve_query_kind
 from cepbook.lang.bind.coercion import coerce
-from cepbook.lang.bind.scope import AlreadyReported, DiagnosticCollector, ModuleScope, Options, did_you_mean
+from cepbook.lang.bind.diagnostics import AlreadyReported, DiagnosticCollector
+from cepbook.lang.bind.scope import ModuleScope, Options
 from cepbook.lang.bind.scope import Scope as EplScope
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes

@@ -21,7 +21,7 @@ _LARGEST = 2**63 - 1
 
 @lru_cache(maxsize=1)
 def _parser() -> Lark:
-    return load_parser(ORIGIN, ("apama.lark",), "contextual")
+    return load_parser(ORIGIN, __package__, ("grammar.lark",), "contextual")
 
 
 @lru_cache(maxsize=16)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from cepbook.errors import nearest_or_known_names
 from cepbook.lang import types as t
-from cepbook.lang.bind.scope import ModuleScope, describe_type
+from cepbook.lang.bind.scope import ModuleScope
+from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.cycles import Correlation, PresencePattern
 from cepbook.lang.syntax import ast
@@ -16,21 +17,24 @@ from cepbook.lang.types import Type
 _UNKEYED = t.UNHASHABLE
 
 
-class BoundPartition(Protocol):
-    """A bound partition."""
+@dataclass(frozen=True, slots=True)
+class BoundRelation:
+    """What a select reads under `alias`: `partition` is its number, None: a table, or what an alert makes.
 
-    @property
-    def alias(self) -> str: ...
+    Of `columns` None is known when its stream is not.
+    """
 
-    @property
-    def columns(self) -> Mapping[str, Type] | None: ...
+    alias: str
+    type_name: str
+    columns: Mapping[str, Type] | None
+    partition: int | None = None
 
 
 RelationDeclarer = Callable[[str, Mapping[str, Type] | None], StoreType]
 
 
 def bind_alert(
-    node: ast.AlertStream, relations: Mapping[str, BoundPartition], declare: RelationDeclarer, module: ModuleScope
+    node: ast.AlertStream, relations: Mapping[str, BoundRelation], declare: RelationDeclarer, module: ModuleScope
 ) -> Correlation | None:
     """What is correlated; None when the report says why not. Partitions are numbered in the order of the sources."""
     aliases = [each.source.alias or "" for each in node.sources]
@@ -53,7 +57,7 @@ def bind_alert(
 
 
 def _ids(
-    sources: Sequence[ast.Correlated], relations: Mapping[str, BoundPartition], module: ModuleScope
+    sources: Sequence[ast.Correlated], relations: Mapping[str, BoundRelation], module: ModuleScope
 ) -> tuple[str, ...]:
     """The columns that hold the ids, all of one type ("Multi-Stream Correlation": "of the same Data Type")."""
     first: Type | None = None
@@ -76,7 +80,7 @@ def _ids(
     return tuple(each.column.text for each in sources)
 
 
-def _column(name: ast.Name, relation: BoundPartition | None, module: ModuleScope) -> Type | None:
+def _column(name: ast.Name, relation: BoundRelation | None, module: ModuleScope) -> Type | None:
     if relation is None or relation.columns is None:
         return None
     found = relation.columns.get(name.text)
@@ -88,7 +92,7 @@ def _column(name: ast.Name, relation: BoundPartition | None, module: ModuleScope
 
 
 def _projected(
-    node: ast.Projected, aliases: Sequence[str], relations: Mapping[str, BoundPartition], module: ModuleScope
+    node: ast.Projected, aliases: Sequence[str], relations: Mapping[str, BoundRelation], module: ModuleScope
 ) -> tuple[int, str, str]:
     number = _number(node.source, aliases, module)
     if number is not None:

@@ -6,43 +6,36 @@ like a named window: it is bound as every select is, and a row's status is one o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from cepbook.dialects.streamcruncher.alerts import bind_alert
-from cepbook.dialects.streamcruncher.stages import bind_stages
-from cepbook.errors import Span, UsageError, known_names_line, nearest_or_known_names
+from cepbook.dialects.streamcruncher.alerts import BoundRelation, bind_alert
+from cepbook.dialects.streamcruncher.partition_stages import bind_stages
+from cepbook.dialects.streamcruncher.reader import DIALECT_NAME, parse
+from cepbook.dialects.streamcruncher.reference_tables import TableRows, create_window_for, read_tables, widen_rows
+from cepbook.errors import BindError, Diagnostic, Span, UsageError, known_names_line, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.annotations import StatementHeading
-from cepbook.lang.bind.scope import ModuleScope
+from cepbook.lang.bind.module_binder import StatementRule, bind
+from cepbook.lang.bind.scope import ModuleScope, Options
+from cepbook.lang.bind.statements.create_window import bind_create_window
 from cepbook.lang.bind.statements.select import bind_select
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan.catalog import EventType, StoreType
+from cepbook.lang.plan.catalog import Catalog, EventType, StoreType
 from cepbook.lang.plan.cycles import DEAD, NEW, STATUS, StreamPartition
-from cepbook.lang.plan.nodes import CycleStatement, SelectStatement
+from cepbook.lang.plan.nodes import CreateWindowStatement, CycleStatement, ModulePlan, SelectStatement
 from cepbook.lang.plan.relational import Aggregation, Having, SourceNode
 from cepbook.lang.registry.aggregates import AGGREGATES
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import replace_nodes, walk
+from cepbook.lang.syntax.source_text import settings_of
 from cepbook.lang.types import Type
 
 _LEAVE = "leave the condition out"
 _RENAME = "give it another name behind as"
 _WITHIN = "alert"  # the name of the relation of what an alert makes
-
-
-@dataclass(frozen=True, slots=True)
-class BoundRelation:
-    """What a select reads under `alias`: `partition` is its number, None: a table, or what an alert makes.
-
-    Of `columns` None is known when its stream is not.
-    """
-
-    alias: str
-    type_name: str
-    columns: Mapping[str, Type] | None
-    partition: int | None = None
 
 
 @dataclass(slots=True)
@@ -452,3 +445,67 @@ def _whole(settings: Mapping[str, Any], setting: str, default: int) -> int:
     if isinstance(given, bool) or not isinstance(given, int):
         raise UsageError(f"`{setting}` is a whole number, found {given!r}")
     return given
+
+
+def translate(text: str, catalog: Catalog, names: Collection[str] = (), options: Options = Options()) -> ModulePlan:
+    """The plan of a query. Errors: ParseError, BindError; UsageError for a setting that makes no sense."""
+    module, settings = parse(text), settings_of(text)
+    name = settings.get("name")
+    (query,) = module.statements
+    if name is not None:
+        query = replace(query, annotations=(ast.Annotation("name", name, span=Span(0, 0)),))
+    tables = read_tables(settings.get("tables"))
+    new = [
+        create_window_for(each, columns, rows, each in names or each == name)
+        for each, (columns, rows) in tables.items()
+        if each not in catalog.event_types
+    ]
+    rules: dict[type[ast.Statement], StatementRule] = {
+        ast.CreateWindow: bind_create_window,
+        ast.RunningQuery: partial(bind_running_query, settings=settings),
+    }
+    try:
+        sql = replace(options, integer_division=True)
+        found = bind(replace(module, statements=(*new, query)), catalog, text, names, sql, rules)
+    except BindError as error:
+        raise BindError(tuple(_in_its_words(each, text) for each in error.diagnostics), text, DIALECT_NAME) from None
+    return _filled(found, tables, catalog) if tables else found
+
+
+def _filled(found: ModulePlan, tables: Mapping[str, tuple[tuple[str, ...], TableRows]], catalog: Catalog) -> ModulePlan:
+    """The plan whose query gives the tables their rows. Errors: UsageError for columns that a table does not have."""
+    *windows, query = found.statements
+    own = {w.store.name: w.output_type for w in windows if isinstance(w, CreateWindowStatement)}
+    given = []
+    for name, (columns, rows) in tables.items():
+        of = (own[name] if name in own else catalog.event_types[name]).properties
+        if name not in own and (name not in catalog.stores or set(of) != set(columns)):
+            raise UsageError(f"`{name}` is there already, and has the columns {', '.join(of)}")
+        given.append((name, columns, widen_rows(rows, [of[column] for column in columns])))
+    assert isinstance(query, CycleStatement)
+    return replace(found, statements=(*windows, replace(query, tables=tuple(given))))
+
+
+_WORDS = {"property or stream": "column or source", "property": "column", "event type": "stream", "statement": "query"}
+
+
+def _in_its_words(found: Diagnostic, text: str) -> Diagnostic:
+    """A diagnostic that the binder of selects gives about `text`, in the words of the dialect."""
+    message = found.message
+    for word, own in _WORDS.items():
+        message = message.replace(f"no {word} ", f"no {own} ")
+    hint = found.hint
+    if found.code == "ambiguous-property":
+        message = message.replace("a property of several streams", "a column of several sources")
+        hint = f"write {message.partition('`')[2].partition('`')[0]} with its source before it, as in w.column"
+    named = text[found.span.start : found.span.end]
+    if found.code == "unknown-property" and named[:1] == '"' and not (hint or "").startswith("did"):
+        hint = f"names stand in double quotes, texts in single ones: '{named[1:-1]}'"
+    return replace(found, message=message, hint=hint)
+
+
+def declared_names(text: str) -> frozenset[str]:
+    """The name of the query, if it is given one."""
+    parse(text)
+    name = settings_of(text).get("name")
+    return frozenset() if name is None else frozenset((name,))

@@ -6,26 +6,16 @@ not in the grammar).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from lark import Token, Tree
 from lark.exceptions import UnexpectedToken
 
-from cepbook.dialects.dialect import Dialect
-from cepbook.dialects.streamcruncher.bind import bind_running_query
 from cepbook.dialects.streamcruncher.hints import diagnose
 from cepbook.dialects.streamcruncher.lexer import DURATION_UNITS, RunningQueryLexer, tokenize
-from cepbook.dialects.streamcruncher.reference_tables import TableRows, create_window_for, read_tables, widen_rows
-from cepbook.errors import BindError, Diagnostic, ParseError, Span, UsageError
-from cepbook.lang.bind import Options, StatementRule, bind
-from cepbook.lang.bind.statements.create_window import bind_create_window
-from cepbook.lang.explain.syntax_tree import show_ast
-from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.nodes import CreateWindowStatement, CycleStatement, ModulePlan
-from cepbook.lang.registry.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
+from cepbook.errors import ParseError, Span
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader.expression_reader import (
     ExpressionReader,
@@ -35,7 +25,6 @@ from cepbook.lang.syntax.reader.expression_reader import (
     span_of,
 )
 from cepbook.lang.syntax.reader.parser_tables import load_parser
-from cepbook.lang.syntax.source_text import settings_of
 
 DIALECT_NAME = "streamcruncher"
 _MOST = 2**31 - 1  # rows of a window
@@ -43,7 +32,7 @@ _MOST = 2**31 - 1  # rows of a window
 
 @lru_cache(maxsize=1)
 def _parser() -> Any:
-    return load_parser(DIALECT_NAME, ("streamcruncher.lark",), RunningQueryLexer)
+    return load_parser(DIALECT_NAME, __package__, ("grammar.lark",), RunningQueryLexer)
 
 
 def parse(text: str) -> ast.Module:
@@ -59,70 +48,6 @@ def parse(text: str) -> ast.Module:
     except MisplacedSyntax as error:
         raise ParseError((error.diagnostic,), text, DIALECT_NAME) from None
     return ast.Module((query,), span=Span(0, len(text)))
-
-
-def translate(text: str, catalog: Catalog, names: Collection[str] = (), options: Options = Options()) -> ModulePlan:
-    """The plan of a query. Errors: ParseError, BindError; UsageError for a setting that makes no sense."""
-    module, settings = parse(text), settings_of(text)
-    name = settings.get("name")
-    (query,) = module.statements
-    if name is not None:
-        query = replace(query, annotations=(ast.Annotation("name", name, span=Span(0, 0)),))
-    tables = read_tables(settings.get("tables"))
-    new = [
-        create_window_for(each, columns, rows, each in names or each == name)
-        for each, (columns, rows) in tables.items()
-        if each not in catalog.event_types
-    ]
-    rules: dict[type[ast.Statement], StatementRule] = {
-        ast.CreateWindow: bind_create_window,
-        ast.RunningQuery: partial(bind_running_query, settings=settings),
-    }
-    try:
-        sql = replace(options, integer_division=True)
-        found = bind(replace(module, statements=(*new, query)), catalog, text, names, sql, rules)
-    except BindError as error:
-        raise BindError(tuple(_in_its_words(each, text) for each in error.diagnostics), text, DIALECT_NAME) from None
-    return _filled(found, tables, catalog) if tables else found
-
-
-def _filled(found: ModulePlan, tables: Mapping[str, tuple[tuple[str, ...], TableRows]], catalog: Catalog) -> ModulePlan:
-    """The plan whose query gives the tables their rows. Errors: UsageError for columns that a table does not have."""
-    *windows, query = found.statements
-    own = {w.store.name: w.output_type for w in windows if isinstance(w, CreateWindowStatement)}
-    given = []
-    for name, (columns, rows) in tables.items():
-        of = (own[name] if name in own else catalog.event_types[name]).properties
-        if name not in own and (name not in catalog.stores or set(of) != set(columns)):
-            raise UsageError(f"`{name}` is there already, and has the columns {', '.join(of)}")
-        given.append((name, columns, widen_rows(rows, [of[column] for column in columns])))
-    assert isinstance(query, CycleStatement)
-    return replace(found, statements=(*windows, replace(query, tables=tuple(given))))
-
-
-_WORDS = {"property or stream": "column or source", "property": "column", "event type": "stream", "statement": "query"}
-
-
-def _in_its_words(found: Diagnostic, text: str) -> Diagnostic:
-    """A diagnostic that the binder of selects gives about `text`, in the words of the dialect."""
-    message = found.message
-    for word, own in _WORDS.items():
-        message = message.replace(f"no {word} ", f"no {own} ")
-    hint = found.hint
-    if found.code == "ambiguous-property":
-        message = message.replace("a property of several streams", "a column of several sources")
-        hint = f"write {message.partition('`')[2].partition('`')[0]} with its source before it, as in w.column"
-    named = text[found.span.start : found.span.end]
-    if found.code == "unknown-property" and named[:1] == '"' and not (hint or "").startswith("did"):
-        hint = f"names stand in double quotes, texts in single ones: '{named[1:-1]}'"
-    return replace(found, message=message, hint=hint)
-
-
-def declared_names(text: str) -> frozenset[str]:
-    """The name of the query, if it is given one."""
-    parse(text)
-    name = settings_of(text).get("name")
-    return frozenset() if name is None else frozenset((name,))
 
 
 def _name(token: Token) -> ast.Name:
@@ -332,25 +257,3 @@ class _Reader(ExpressionReader):
 
 _SOURCES = ("partitioned", "itself", "table", "alert")
 _WINDOWS = ("sliding", "recent", "tumbling", "random", "ranked")
-
-DIALECT = Dialect(
-    DIALECT_NAME,
-    "StreamCruncher's running queries",
-    translate,
-    declared_names,
-    magic="cruncher",
-    summary="Run a query of StreamCruncher: a select over partitions of streams.",
-    settings={
-        "name": "the name of the statement",
-        "weights": 'what an event of a stream weighs, such as {"s": 0.25}; events weigh 1, and 1 makes the query run',
-        "schedule": '{"policy": "sooner"} (as soon as there is a cause), or {"policy": "fixed", "every_ms": 1000}',
-        "timestamp": 'the column with the time of the events of a stream, such as {"s": "at"}; else their arrival',
-        "sliding": '"one" (sliding windows take one row in a cycle), or "fill" (at first those that there is room for)',
-        "seed": "what the coins of random windows depend on, a whole number",
-        "tables": 'reference tables, such as {"prio": {"columns": ["code"], "rows": [["a"]]}}, named windows then',
-    },
-    tabular=frozenset(("tables",)),
-    keywords={row.text.split()[1]: row.doc for row in CYCLE_WINDOWS.values()}
-    | {row.name: row.doc for row in CYCLE_AGGREGATES.values()},
-    tree=lambda text: show_ast(parse(text)),
-)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from cepbook.dialects import translate
 from cepbook.engine.codegen.select import StatementProgram, compile_select
 from cepbook.engine.codegen.subquery import compile_subqueries, scope_with_subqueries
 from cepbook.engine.config import Config
@@ -45,7 +46,6 @@ from cepbook.lang.plan.nodes import (
     StatementPlan,
     UpdateStatement,
 )
-from cepbook.lang.reading import translate
 from cepbook.lang.rewrite import rewrite
 
 

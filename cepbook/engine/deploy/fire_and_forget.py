@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from cepbook.dialects import parse_epl
 from cepbook.engine.codegen.store_query import StoreQuery
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.selectors import Selector, select_partitions
@@ -26,9 +27,9 @@ from cepbook.engine.statements.variables import RuntimeVariable
 from cepbook.errors import BindError, Span, UsageError, rejecting_deep_nesting
 from cepbook.lang import types as t
 from cepbook.lang.bind.fire_and_forget import bind_query
+from cepbook.lang.bind.substitution import literals_for, parameter_uses
 from cepbook.lang.plan.catalog import Catalog, VariableType
 from cepbook.lang.plan.nodes import InsertRows, MergeStatement, ModulePlan, SelectStatement
-from cepbook.lang.reading import literals_for, parameter_uses, parse_epl
 from cepbook.lang.rewrite import rewrite
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import map_nodes

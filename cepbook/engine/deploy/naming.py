@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
+from cepbook.dialects import parse_epl
 from cepbook.errors import ParseError, UsageError, hint_line
 from cepbook.lang.bind.expressions.call import BUILT_IN_FUNCTIONS
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.reading import parse_epl
 from cepbook.lang.syntax import ast
 
 _Kept = TypeVar("_Kept")

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn, Protocol
+from typing import Protocol
 
-from cepbook.errors import NO_SPAN, Diagnostic, Span
+from cepbook.errors import NO_SPAN, Span
 from cepbook.errors import did_you_mean as did_you_mean  # for all of bind
 from cepbook.errors import nearest_or_known_names as nearest_or_known_names
 from cepbook.lang import types as t
+from cepbook.lang.bind.diagnostics import DiagnosticCollector
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import Catalog, ContextType, DeclaredExpression, EventType
 from cepbook.lang.plan.nodes import AggregateCall, Selector, SubqueryForm, SubqueryPlan
 from cepbook.lang.registry.aggregates import AggregateRow
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax import ast
-from cepbook.lang.syntax.ast.syntax_node import walk
 from cepbook.lang.types import Type
 
 NO_FROM_CLAUSE = "a statement without a from-clause"  # what such a statement is called
@@ -40,36 +40,7 @@ class Options:
     time_zone: str = "UTC"
 
 
-class AlreadyReported(Exception):
-    """Leaves the binding of one expression or clause; its problem is in the report already."""
-
-
 DATA_WINDOW = "a data window"  # where subqueries, prev, prior and, but for some conditions, aggregates do not stand
-
-
-@dataclass(slots=True)
-class DiagnosticCollector:
-    """Collects the diagnostics of a module, so that one report names them all."""
-
-    found: list[Diagnostic] = field(default_factory=list)
-
-    def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
-        problem = Diagnostic(code, message, span, hint)
-        if problem not in self.found:
-            self.found.append(problem)
-
-    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        """Reports and leaves the present expression."""
-        self.add(code, message, span, hint)
-        raise AlreadyReported(message)
-
-    def suggest(self, since: int, code: str, hint: str) -> None:
-        """Give a hint to those of this code from position `since` on that have none."""
-        later = self.found[since:]
-        self.found[since:] = [replace(d, hint=hint) if d.hint is None and d.code == code else d for d in later]
-
-    def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
-        self.add("not-supported-yet", f"not supported yet: {what}", span, hint)
 
 
 @dataclass(slots=True)
@@ -95,7 +66,6 @@ class ModuleScope:
     declared: dict[str, DeclaredExpression] = field(default_factory=dict)
     expanding: list[DeclaredExpression] = field(default_factory=list)
     subquery: Callable[[ast.Select, SubqueryForm, x.BoundExpr | None, str, Span, Scope], x.BoundExpr] | None = None
-    table: Callable[..., Any] | None = None  # binds what is read of a table
 
     def need(self, kind: str, name: str) -> None:
         if (kind, name) not in self.provides:
@@ -227,98 +197,28 @@ class Scope:
         return [name for s in self.streams if s.event_type is not None for name in s.event_type.properties]
 
 
-def resolve_context(name: str | None, span: Span, module: ModuleScope) -> tuple[ContextType | None, bool]:
-    """The context of ``context NAME …``, and whether it is unknown (then reported)."""
-    if name is None:
-        return None, False
-    found = module.catalog.contexts.get(name)
-    if found is not None:
-        module.need("context", name)
-    elif name not in module.dropped:
-        nested = (c.name for c in module.catalog.contexts.values() if name in (level.name for level in c.levels))
-        whole = next((f"`{name}` is a level of `{one}`: write context {one}" for one in nested), None)
-        hint = whole or nearest_or_known_names(name, module.catalog.contexts) or f"declare it: create context {name} …"
-        at = module.word(name, span)
-        module.problems.add("unknown-context", f"no context `{name}`", at, hint)
-    return found, found is None
-
-
-def check_context_lists_stream(
-    context: ContextType | None, node: ast.SyntaxNode, span: Span, module: ModuleScope
-) -> None:
-    """A keyed, hash or category context must list an event type that the statement reads anywhere."""
-    if context is not None:
-        names = [stream.type_name for stream in walk(node) if isinstance(stream, ast.FilterStream)]
-        stores = module.catalog.stores
-        if any(name in stores and stores[name].context == context.name for name in names):
-            return
-        if names and all(name in module.catalog.event_types for name in names):
-            check_context_lists_types(context, names, span, module)
-
-
-def check_context_lists_types(context: ContextType, names: Sequence[str], span: Span, module: ModuleScope) -> None:
-    """A keyed, hash or category context, or level of a context, must list one of the event types `names`."""
-    listed = context.event_types
-    known = any(module.catalog.is_a(name, of) for name in names for of in listed)
-    if context.kind in ("keyed", "hash", "category") and not known:
-        shown, only = (", ".join(f"`{name}`" for name in dict.fromkeys(some)) for some in (names, listed))
-        fact = f"context `{context.name}` does not partition {shown}, only {only}"
-        hint = f"list {'it' if len(set(names)) == 1 else 'one of them'} in `create context`, or leave the context out"
-        module.problems.add("wrong-context", fact, span, hint)
-    for level in context.levels:
-        check_context_lists_types(level, names, span, module)
-
-
-_JAVA_PREFIXES = ("java.lang.", "java.math.", "java.util.", "java.time.")
-
-
-def builtin_type(name: str) -> Type | None:
-    """A built-in type by its EPL or Java name, in any case."""
-    lower = name.lower()
-    found = t.BY_NAME.get(lower)
-    if found is not None:
-        return found
-    for prefix in _JAVA_PREFIXES:
-        if lower.startswith(prefix):
-            return t.BY_NAME.get(lower.removeprefix(prefix))
-    return None
-
-
-def resolve_type(name: str, module: ModuleScope, span: Span, *, events: bool = True, of: str = "") -> Type:
-    """The type called `name` (``int``, ``int[]``, an event type); reported and ERROR when unknown.
-
-    `of` is the name of what is of this type, for who wrote them the wrong way round.
-    """
-    if name.endswith("[]"):
-        element = resolve_type(name[:-2], module, span, events=events, of=of)
-        return ERROR if element == ERROR else t.array_of(element)
-    if events and name in module.catalog.event_types:
-        module.need("event type", name)
-        return t.event_of(name)
-    found = builtin_type(name)
-    if found is not None:
-        return found
-    if name == "null":  # a column that is always null
-        return t.NULL
-    if name in module.dropped:
-        return ERROR
-    known: Collection[str] = [*t.BY_NAME, *(module.catalog.event_types if events else ())]
-    hint = nearest_or_known_names(name, known)
-    if of and builtin_type(of) is not None:
-        hint = "name and type stand the other way round"
-    module.problems.add("unknown-type", f"no type `{name}`", module.word(name, span), hint)
-    return ERROR
-
-
 def error_expression(span: Span = NO_SPAN) -> x.BoundExpr:
     """The stand-in for an expression that was reported."""
     return x.Const(ERROR, None, span=span)
 
 
-def describe_type(type_: Type) -> str:
-    """A type as diagnostics name it."""
-    if type_ == t.NULL:
-        return "null"
-    if type_.name == "event":
-        return f"an event of type {type_.event}"
-    return str(type_)
+ExpressionBinder = Callable[[ast.Expr, Scope], x.BoundExpr]
+
+
+def bind_whole_event(scope: Scope, name: str | None, span: Span) -> x.BoundExpr:
+    """The whole event of the stream called `name`, of the only stream for None."""
+    for position, stream in enumerate(scope.streams):
+        if name is None or stream.is_called(name):
+            if stream.event_type is None:
+                return error_expression(span)
+            return x.EventOf(t.event_of(stream.event_type.name), position, span=span)
+    scope.problems.fail("unknown-property", f"no stream `{name}`", span)
+
+
+def parameter_count_text(least: int, most: int | None) -> str:
+    """``2 parameters``, ``1 to 2 parameters``, ``at least 1 parameter``."""
+    if most is None:
+        return f"at least {least} parameter{'' if least == 1 else 's'}"
+    if least == most:
+        return f"{least} parameter{'' if least == 1 else 's'}"
+    return f"{least} to {most} parameters"

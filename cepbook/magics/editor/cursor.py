@@ -114,7 +114,7 @@ def inside_text(before: str) -> bool:
 @cache
 def grammar_keywords() -> tuple[str, ...]:
     """Every keyword of the grammar, in alphabetical order."""
-    grammar = files("cepbook.lang") / "grammar"
+    grammar = files("cepbook.lang.syntax") / "grammar"
     found: set[str] = set()
     for name in ("common", "epl", "expression", "pattern", "match_recognize"):
         found.update(_KEYWORD.findall((grammar / f"{name}.lark").read_text(encoding="utf-8")))

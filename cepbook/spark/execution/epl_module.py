@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from cepbook.dialects import declared_names
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import EventError, UsageError
 from cepbook.lang import types as lt
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.nodes import SelectStatement
-from cepbook.lang.reading import declared_names
 from cepbook.lang.types import Type, array_of, event_of
 from cepbook.spark.execution.execution import execute
 from cepbook.spark.execution.spark_run import check_about_columns

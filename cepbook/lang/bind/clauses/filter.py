@@ -7,9 +7,12 @@ stream without data window is a filter, too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.expression import bind_condition
-from cepbook.lang.bind.scope import Scope, describe_type
+from cepbook.lang.bind.scope import Scope
+from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
@@ -57,3 +60,11 @@ def _wider(found: Type, expected: Type) -> bool:
     if found not in _WHOLE:
         return True
     return _WHOLE.index(found) > max(_WHOLE.index(expected), _WHOLE.index(t.INT))
+
+
+def conjunction(conditions: Sequence[x.BoundExpr]) -> x.BoundExpr | None:
+    """All of `conditions`; None for none."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    span = conditions[0].span.to(conditions[-1].span)
+    return x.Logic(t.BOOLEAN, "and", tuple(conditions), span=span)

@@ -10,25 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from cepbook.errors import Span
+from cepbook.errors import Span, did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.contained_events import bind_contained_events
 from cepbook.lang.bind.clauses.crontab import bind_crontab
-from cepbook.lang.bind.clauses.filter import bind_filter
+from cepbook.lang.bind.clauses.filter import bind_filter, conjunction
 from cepbook.lang.bind.clauses.timer_schedule import bind_schedule
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
 from cepbook.lang.bind.expressions.time_period import bind_duration
-from cepbook.lang.bind.scope import (
-    ERROR,
-    PATTERN_MATCH_TYPE,
-    Scope,
-    ScopeStream,
-    describe_type,
-    did_you_mean,
-    error_expression,
-    nearest_or_known_names,
-)
-from cepbook.lang.bind.statements.create_schema import conjunction
+from cepbook.lang.bind.scope import ERROR, PATTERN_MATCH_TYPE, Scope, ScopeStream, error_expression
+from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as p

@@ -11,15 +11,16 @@ from dataclasses import replace
 from cepbook.errors import Span
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.contained_events import bind_contained_stream
-from cepbook.lang.bind.clauses.filter import bind_filter
+from cepbook.lang.bind.clauses.filter import bind_filter, conjunction
+from cepbook.lang.bind.clauses.from_clause import resolve_store
 from cepbook.lang.bind.clauses.group_by import QueryShape, bind_group_by, resolve_query_kind
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window
 from cepbook.lang.bind.coercion import comparable, comparable_operands, orderable
+from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_condition
-from cepbook.lang.bind.reading import resolve_store
-from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, AlreadyReported, OuterScope, Scope, ScopeStream, describe_type
-from cepbook.lang.bind.statements.create_schema import conjunction
+from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, OuterScope, Scope, ScopeStream
+from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.syntax import ast

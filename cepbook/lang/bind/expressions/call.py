@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from cepbook.errors import did_you_mean
 from cepbook.lang import types as t
-from cepbook.lang.bind.arguments import ExpressionBinder, parameter_count_text
 from cepbook.lang.bind.coercion import TEXT_TYPES, coerce, common_type
 from cepbook.lang.bind.expressions.aggregate import bind_aggregate
 from cepbook.lang.bind.expressions.row_functions import ROW_FUNCTIONS, bind_row_function
 from cepbook.lang.bind.expressions.user_functions import bind_user_function
 from cepbook.lang.bind.expressions.variant import hidden_property, variant_of
-from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, describe_type, did_you_mean, error_expression
+from cepbook.lang.bind.scope import ERROR, ExpressionBinder, ModuleScope, Scope, error_expression, parameter_count_text
+from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import VARIANT_TYPE_NAME
 from cepbook.lang.registry.aggregates import AGGREGATES

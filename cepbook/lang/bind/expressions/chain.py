@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from cepbook.errors import nearest_or_known_names
+from cepbook.errors import did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions import call
 from cepbook.lang.bind.expressions.aggregate_methods import bind_aggregate_method
 from cepbook.lang.bind.expressions.date_methods import bind_date_method, event_type_of
 from cepbook.lang.bind.expressions.declared_expressions import expand_declared
 from cepbook.lang.bind.expressions.method_call import bind_method, method_hint
+from cepbook.lang.bind.expressions.table_access import bind_table_access
 from cepbook.lang.bind.expressions.variant import find_variant_property, variant_property
 from cepbook.lang.bind.scope import (
     CONTEXT_DECLARATION,
@@ -20,11 +21,9 @@ from cepbook.lang.bind.scope import (
     PATTERN_MATCH_TYPE,
     Scope,
     ScopeStream,
-    builtin_type,
-    describe_type,
-    did_you_mean,
     error_expression,
 )
+from cepbook.lang.bind.type_names import builtin_type, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import ContextType, VariableType
 from cepbook.lang.registry.functions import FUNCTIONS
@@ -42,8 +41,8 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
     if found is not None:
         return apply_steps(_indexed(found, first, scope, bind), rest, scope, bind)
     store = scope.module.catalog.stores.get(first.name) if first.args is None and not first.wildcard else None
-    if store is not None and store.kind == "table" and not _shadowed(first, scope) and scope.module.table is not None:
-        read, left = scope.module.table((first, *rest), store, scope, bind)
+    if store is not None and store.kind == "table" and not _shadowed(first, scope):
+        read, left = bind_table_access((first, *rest), store, scope, bind)
         return apply_steps(read, left, scope, bind)
     if first.args is not None or first.wildcard:
         steps: Sequence[ast.NameStep] = rest

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from cepbook.errors import Span
 from cepbook.lang import types as t
-from cepbook.lang.bind.arguments import ExpressionBinder
 from cepbook.lang.bind.expressions.method_call import resolve_method_form
-from cepbook.lang.bind.scope import ERROR, Scope, describe_type, error_expression
+from cepbook.lang.bind.scope import ERROR, ExpressionBinder, Scope, error_expression
+from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.java.dates.chronology import (
     Chronology,
     EpochChronology,

@@ -12,10 +12,9 @@ from dataclasses import replace
 
 from cepbook.errors import Span
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import StatementHeading
-from cepbook.lang.bind.scope import ERROR, DiagnosticCollector, ModuleScope, Scope, error_expression
+from cepbook.lang.bind.diagnostics import DiagnosticCollector
+from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, error_expression
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import DeclaredExpression
 from cepbook.lang.registry.methods import is_enumeration_method
 from cepbook.lang.syntax import ast
@@ -24,38 +23,18 @@ from cepbook.lang.syntax.ast.syntax_node import map_nodes
 Binder = Callable[[ast.Expr, Scope], x.BoundExpr]
 
 
-def bind_create_expression(
-    node: ast.CreateExpression, name: str, heading: StatementHeading, module: ModuleScope
-) -> plan.CreateExpressionStatement | None:
-    """``create expression``, entered into the module's catalog; None when the report says why not."""
-    if node.context is not None:
-        hint = f"leave `context {node.context}` out"
-        module.problems.add("wrong-context", "`create expression` does not take a context", node.span, hint)
-    found = _declaration(node.declaration, module)
-    if found is None:
-        module.dropped.add(node.declaration.name)
-        return None
-    if found.name in module.catalog.expressions:
-        at = module.word(found.name, node.span)
-        module.problems.add("duplicate-name", f"expression `{found.name}` exists already", at)
-    module.catalog.expressions[found.name] = found
-    module.provides["expression", found.name] = None
-    text, given = module.text(node.span), heading.name is not None
-    return plan.CreateExpressionStatement(name, given, text, heading.annotations, found, span=node.span)
-
-
 def declare_expressions(nodes: Sequence[ast.ExpressionDecl], module: ModuleScope) -> None:
     """From here on the statement in hand has the expressions that it declares, of one name the last."""
     module.declared.clear()
     for node in nodes:
-        found = _declaration(node, module)
+        found = bind_declaration(node, module)
         if found is not None:
             module.declared[found.name] = found
         else:
             module.dropped.add(node.name)
 
 
-def _declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredExpression | None:
+def bind_declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredExpression | None:
     if node.language is not None or isinstance(node.body, str):
         hint = "register a Python function: @cep.function"
         module.problems.unsupported("scripts", node.span, hint)

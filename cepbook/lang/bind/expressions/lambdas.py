@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cepbook.lang import types as t
-from cepbook.lang.bind.arguments import ExpressionBinder, parameter_count_text
-from cepbook.lang.bind.scope import Scope
+from cepbook.lang.bind.scope import ExpressionBinder, Scope, parameter_count_text
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.registry.methods.method_row import LAMBDA_ROLES, REQUIRED_ROLES, MethodParameter
 from cepbook.lang.syntax import ast

@@ -6,10 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cepbook.lang import types as t
-from cepbook.lang.bind.arguments import ExpressionBinder, bind_whole_event, parameter_count_text
 from cepbook.lang.bind.coercion import assignable, coerce
 from cepbook.lang.bind.expressions.aggregate import aggregate_call
-from cepbook.lang.bind.scope import ERROR, Scope, describe_type, error_expression
+from cepbook.lang.bind.scope import (
+    ERROR,
+    ExpressionBinder,
+    Scope,
+    bind_whole_event,
+    error_expression,
+    parameter_count_text,
+)
+from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import FunctionType
 from cepbook.lang.plan.nodes import AggregateCall, WindowSpec

@@ -13,11 +13,11 @@ from cepbook.errors import Span
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.contained_events import bind_contained_events
 from cepbook.lang.bind.clauses.crontab import bind_crontab
+from cepbook.lang.bind.clauses.filter import conjunction
 from cepbook.lang.bind.clauses.pattern import bind_pattern
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
 from cepbook.lang.bind.expressions.time_period import bind_duration
 from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream
-from cepbook.lang.bind.statements.create_schema import conjunction
 from cepbook.lang.bind.statements.segmented_context import (
     bind_category_stream,
     bind_hash,

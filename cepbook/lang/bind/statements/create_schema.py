@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cepbook.errors import Span
+from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.variant import bind_variant
-from cepbook.lang.bind.scope import ERROR, ModuleScope, nearest_or_known_names, resolve_type
-from cepbook.lang.plan import expressions as x
+from cepbook.lang.bind.scope import ERROR, ModuleScope
+from cepbook.lang.bind.type_names import resolve_type
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
@@ -109,11 +109,3 @@ def _time_property(name: str | None, properties: dict[str, Type], span: Span, mo
         fact = f"the timestamp `{name}` must be a long or a date-time, found {type_}"
         module.problems.add("type-mismatch", fact, module.word(name, span))
     return name
-
-
-def conjunction(conditions: Sequence[x.BoundExpr]) -> x.BoundExpr | None:
-    """All of `conditions`; None for none."""
-    if len(conditions) < 2:
-        return conditions[0] if conditions else None
-    span = conditions[0].span.to(conditions[-1].span)
-    return x.Logic(t.BOOLEAN, "and", tuple(conditions), span=span)

@@ -9,9 +9,9 @@ from dataclasses import fields, replace
 
 from cepbook.lang.bind.clauses.annotations import StatementHeading
 from cepbook.lang.bind.clauses.insert_into import check_target_context
+from cepbook.lang.bind.clauses.target_store import bind_target
 from cepbook.lang.bind.clauses.trigger import bind_trigger
 from cepbook.lang.bind.scope import ModuleScope, Scope
-from cepbook.lang.bind.statements.on_merge import bind_target
 from cepbook.lang.bind.statements.select import bind_select
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes

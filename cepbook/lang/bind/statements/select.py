@@ -8,38 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from cepbook.errors import NO_SPAN, Span
+from cepbook.errors import NO_SPAN, did_you_mean
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import StatementHeading
-from cepbook.lang.bind.clauses.contained_events import bind_contained_stream
-from cepbook.lang.bind.clauses.filter import bind_filter, check_index_types
+from cepbook.lang.bind.clauses.annotations import (
+    StatementHeading,
+    buffers_every_row,
+    check_hints,
+    group_reclaim,
+)
+from cepbook.lang.bind.clauses.filter import check_index_types
+from cepbook.lang.bind.clauses.from_clause import bind_from, check_from_clause, from_scope
 from cepbook.lang.bind.clauses.group_by import QueryShape, bind_group_by, resolve_query_kind
 from cepbook.lang.bind.clauses.insert_into import bind_insert, row_type
-from cepbook.lang.bind.clauses.join import bind_join
 from cepbook.lang.bind.clauses.output_rate import bind_output_rate
-from cepbook.lang.bind.clauses.pattern import bind_pattern
 from cepbook.lang.bind.clauses.recognize import bind_match_recognize
 from cepbook.lang.bind.clauses.select_list import bind_select_list
-from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window, has_groupwin
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
-from cepbook.lang.bind.hints import buffers_every_row, check_hints, group_reclaim, window_reclaim
-from cepbook.lang.bind.reading import resolve_store
-from cepbook.lang.bind.scope import (
-    ERROR,
-    NO_FROM_CLAUSE,
-    ModuleScope,
-    Scope,
-    ScopeStream,
-    check_context_lists_stream,
-    describe_type,
-    did_you_mean,
-    resolve_context,
-)
-from cepbook.lang.bind.statements.create_schema import conjunction
+from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream
+from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
-from cepbook.lang.plan.pattern import Pattern
 from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 
@@ -48,10 +37,10 @@ def bind_select(
     node: ast.Select, name: str, heading: StatementHeading, module: ModuleScope
 ) -> nodes.SelectStatement | None:
     """The statement; None when the report says why not."""
-    _refuse_clauses(node, module)
+    check_from_clause(node, module)
     told = len(module.problems.found)
-    scope, patterns = _scope(node, module)
-    stream = _bind_from(node, patterns, scope)
+    scope, patterns = from_scope(node, module)
+    stream = bind_from(node, patterns, scope)
     where = _where(node, scope)
     if node.match_recognize is not None:
         stream, where = bind_match_recognize(node.match_recognize, node, stream, where, scope), None
@@ -135,125 +124,6 @@ def _parcels(node: ast.Delivery, output: EventType, module: ModuleScope) -> tupl
     scope = Scope(module, (ScopeStream(None, output, output.name),), no_aggregates=place, no_row_functions=place)
     scope.no_subqueries = place
     return tuple(fold_expr(bind_expr(each, scope)) for each in node.keys)
-
-
-# What there is in place of streams that EPL gets from elsewhere
-_INSTEAD = {
-    "method": "register a Python function that returns a list of rows: from E[select … from f(x)@type(Row)]",
-    "sql": "read the rows into a named window or a table, or register a Python function that asks for them",
-}
-
-
-def _refuse_clauses(node: ast.Select, module: ModuleScope) -> None:
-    """Everything that is parsed and not executed yet."""
-    problems = module.problems
-    if not node.sources:
-        _check_sourceless(node, module)
-    for source in node.sources:
-        if isinstance(source.stream, ast.ExternalStream):
-            problems.unsupported(f"{source.stream.kind} streams", source.stream.span, _INSTEAD[source.stream.kind])
-        elif (
-            isinstance(source.stream, ast.FilterStream)
-            and source.stream.contained
-            and has_derived_window(source.windows)
-        ):
-            problems.unsupported("a derived-value window over contained events", source.windows[-1].span)
-
-
-def _check_sourceless(node: ast.Select, module: ModuleScope) -> None:
-    """Without a from-clause a statement tells of its context's partitions: there are no events.
-
-    Without a context it delivers nothing, and shows one row (recorded: select_without_from).
-    """
-    for item in node.items:
-        if item.expr is None:
-            hint = "write from and an event type behind the select list"
-            module.problems.add("wrong-parameter", "`*` without a from-clause selects nothing", item.span, hint)
-    last = node.items[-1]
-    if last.alias in module.catalog.event_types and isinstance(last.expr, ast.Chain):
-        hint = f"write from before the event type: from {last.alias}"
-        end = Span(node.span.end, node.span.end)
-        module.problems.add("syntax", "the statement has no from", end, hint)
-    if node.group_by is not None:
-        module.problems.add("invalid-group-by", "group by without a from-clause", node.group_by.span)
-
-
-def _scope(node: ast.Select, module: ModuleScope) -> tuple[Scope, tuple[Pattern | None, ...]]:
-    """The scope of the clauses, and the patterns among the streams, by position."""
-    context, unknown_context = resolve_context(node.context, node.span, module)
-    open_ = False
-    streams: list[ScopeStream] = []
-    patterns: list[Pattern | None] = []
-    for source in node.sources:
-        event_type: EventType | None = None
-        pattern: Pattern | None = None
-        name = ""
-        if isinstance(source.stream, ast.FilterStream):
-            name = source.stream.type_name
-            event_type = module.event_type(name, source.stream.span)
-            if source.stream.contained or has_derived_window(source.windows):
-                event_type = None
-        elif isinstance(source.stream, ast.PatternStream):
-            own = Scope(module, (), context, unknown_context=unknown_context)
-            pattern = bind_pattern(source.stream.pattern, source.stream.annotations, own)
-            event_type = None if has_derived_window(source.windows) else pattern.match_type
-        patterns.append(pattern)
-        open_ = open_ or event_type is None
-        streams.append(ScopeStream(source.alias, event_type, name))
-    unwindowed = len(node.sources) == 1 and not node.sources[0].windows and streams[0].name not in module.catalog.stores
-    scope = Scope(module, tuple(streams), context, unwindowed, open_=open_, unknown_context=unknown_context)
-    if node.sources:
-        check_context_lists_stream(context, node, node.sources[0].stream.span, module)
-    else:
-        scope.no_aggregates = NO_FROM_CLAUSE
-    return scope, tuple(patterns)
-
-
-def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope) -> nodes.FromNode | None:
-    """The streams with their windows; `scope` then sees their events, too. None: refused."""
-    if not node.sources:
-        return nodes.SourceNode(nodes.NO_EVENTS, None, None, span=node.span)
-    found: list[nodes.StreamNode] = []
-    grouped = any(has_groupwin(source.windows) for source in node.sources)
-    reclaim = window_reclaim(node.annotations, scope.module) if grouped else None
-    for position, source in enumerate(node.sources):
-        pattern = patterns[position]
-        arriving = _arriving(source, scope.streams[position], pattern, scope)
-        own = replace(scope.without_aggregates("a filter"), streams=(arriving,), no_row_functions="a filter")
-        own.open_ = own.streams[0].event_type is None
-        filters: list[x.BoundExpr] = []
-        if isinstance(source.stream, ast.FilterStream):
-            filters = [bind_filter(f, own) for f in source.stream.filters]
-        outer = own.streams[0].event_type
-        contained: tuple[nodes.ContainedSelection, ...] = ()
-        if isinstance(source.stream, ast.FilterStream) and source.stream.contained and not own.open_:
-            own, contained = bind_contained_stream(source.stream.contained, own)
-        windows = bind_windows(source, reclaim, own)
-        store = None if pattern is not None else resolve_store(source, scope.module)
-        event_type = own.streams[0].event_type
-        if event_type is not None and not own.open_:
-            at = source.stream.span
-            name = event_type.name if outer is None else outer.name
-            read = nodes.SourceNode(name, conjunction(filters), source.alias, pattern, store, contained, span=at)
-            found.append(windows.over(read))
-            scope.data_windows, scope.no_row_functions = windows.holding, None
-            if windows.event_type is not None or contained:
-                shown = list(scope.streams)
-                shown[position] = replace(shown[position], event_type=windows.event_type or event_type)
-                scope.streams = tuple(shown)
-                scope.open_ = any(s.event_type is None for s in shown)
-    if len(found) < len(node.sources):
-        return None
-    return found[0] if len(found) == 1 else bind_join(node, found, scope)
-
-
-def _arriving(source: ast.StreamSource, stream: ScopeStream, pattern: Pattern | None, scope: Scope) -> ScopeStream:
-    """The stream as filters and windows see it: before a derived-value window or contained-event selection."""
-    if pattern is not None:
-        return replace(stream, event_type=pattern.match_type)
-    if stream.event_type is not None or not isinstance(source.stream, ast.FilterStream):
-        return stream
-    return replace(stream, event_type=scope.module.catalog.event_types.get(source.stream.type_name))
 
 
 def _where(node: ast.Select, scope: Scope) -> x.BoundExpr | None:

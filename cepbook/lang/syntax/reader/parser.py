@@ -20,13 +20,19 @@ from cepbook.lang.syntax.reader.parser_tables import load_parser
 from cepbook.lang.syntax.reader.statement_reader import StatementReader
 from cepbook.lang.syntax.reader.syntax_errors import diagnose
 
-GRAMMAR_FILES = ("common.lark", "expression.lark", "epl.lark", "pattern.lark", "match_recognize.lark")
+GRAMMAR_FILES = (
+    "grammar/common.lark",
+    "grammar/expression.lark",
+    "grammar/epl.lark",
+    "grammar/pattern.lark",
+    "grammar/match_recognize.lark",
+)
 STATEMENT_READER = StatementReader()
 
 
 @lru_cache(maxsize=1)
 def _parser() -> Any:
-    return load_parser("epl", GRAMMAR_FILES, EplStatementLexer)
+    return load_parser("epl", "cepbook.lang.syntax", GRAMMAR_FILES, EplStatementLexer)
 
 
 @rejecting_deep_nesting()

@@ -27,10 +27,10 @@ from lark.lexer import Lexer, PatternRE, PatternStr, TerminalDef
 LexerChoice = type[Lexer] | Literal["contextual"]
 
 
-def load_parser(dialect: str, grammar_files: tuple[str, ...], lexer: LexerChoice) -> Lark:
+def load_parser(dialect: str, package: str, grammar_files: tuple[str, ...], lexer: LexerChoice) -> Lark:
     """The parser for the concatenated grammar files; `dialect` names the cache file."""
-    folder = files("cepbook.lang") / "grammar"
-    grammar = "\n".join((folder / name).read_text(encoding="utf-8") for name in grammar_files)
+    folder = files(package)
+    grammar = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in grammar_files)
     cache = _cache_file(dialect, grammar, lexer)
     found = _load(cache, lexer)
     if found is None:

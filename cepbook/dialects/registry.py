@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from cepbook.dialects import apama
+from cepbook.dialects import apama, streamcruncher
 from cepbook.dialects.dialect import Dialect
-from cepbook.dialects.streamcruncher import reader
 from cepbook.errors import UsageError, hint_line
 from cepbook.lang.bind import Options, bind
 from cepbook.lang.bind.substitution import substitute
@@ -42,7 +41,7 @@ def _declared_in_epl(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-_PARAMETERS = {"parameters": "values of the parameters, by name or number, see `lang.dialects.parameters`"}
+_PARAMETERS = {"parameters": "values of the parameters, by name or number, see `lang.bind.substitution`"}
 _ROWS = (
     Dialect(
         "epl",
@@ -54,7 +53,7 @@ _ROWS = (
         tree=lambda text: show_ast(parser.parse_epl(text)),
     ),
     apama.DIALECT,
-    reader.DIALECT,
+    streamcruncher.DIALECT,
 )
 
 DIALECTS: dict[str, Dialect] = {row.name: row for row in _ROWS}

@@ -1,0 +1,207 @@
+"""Assignments to variables and to properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from cepbook.errors import nearest_or_known_names
+from cepbook.lang import types as t
+from cepbook.lang.bind.clauses.insert_into import is_event_assignable
+from cepbook.lang.bind.coercion import assignable, cast_hint, coerce
+from cepbook.lang.bind.diagnostics import AlreadyReported
+from cepbook.lang.bind.expressions.chain import check_variable_context
+from cepbook.lang.bind.expressions.expression import bind_expr
+from cepbook.lang.bind.scope import ERROR, Scope, ScopeStream
+from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.java.numbers import to_float32
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan import nodes as plan
+from cepbook.lang.rewrite.fold_constants import fold_expr
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import BITS, Type
+
+
+def bind_assignments(nodes: Sequence[ast.Assignment], scope: Scope) -> tuple[plan.VariableAssignment, ...]:
+    """The assignments of ``on … set`` and ``then set``, in order; those that are wrong are reported and left out.
+
+    Targets are variables of the catalog, also where a property has the same name; values are bound in `scope`.
+    """
+    inner = replace(scope.without_aggregates("an assignment"), aliases=scope.aliases)
+    found: list[plan.VariableAssignment] = []
+    for node in nodes:
+        try:
+            found.append(_assignment(node, inner))
+        except AlreadyReported:
+            pass  # reported
+    return tuple(found)
+
+
+def _assignment(node: ast.Assignment, scope: Scope) -> plan.VariableAssignment:
+    value = bind_expr(node.value, scope)
+    step, rest = _assigned_variable(node, scope)
+    variable = scope.module.catalog.variables.get(step.name)
+    if variable is None:
+        if step.name in scope.module.dropped:
+            raise AlreadyReported(step.name)
+        known = [v.name for v in scope.module.catalog.variables.values() if not v.constant]
+        hint = nearest_or_known_names(step.name, known) or f"declare it: create variable int {step.name} = 0"
+        scope.problems.fail("unknown-variable", f"no variable `{step.name}`", step.span, hint)
+    if variable.constant:
+        scope.problems.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
+    check_variable_context(variable, step, scope)
+    scope.module.need("variable", step.name)
+    path, type_, shown = bind_assignment_path(step, rest, variable.type, scope)
+    return plan.VariableAssignment(step.name, fit_value(value, shown, type_, scope), path, span=node.span)
+
+
+def _assigned_variable(node: ast.Assignment, scope: Scope) -> tuple[ast.NameStep, Sequence[ast.NameStep]]:
+    """The name that is assigned, maybe with an index, and the properties behind it."""
+    if node.target is None:
+        refuse_expression_as_assignment(node, scope)
+    if isinstance(node.target, ast.Chain):
+        return node.target.steps[0], node.target.steps[1:]
+    scope.problems.fail("wrong-parameter", "only a variable can be assigned", node.target.span)
+
+
+def refuse_expression_as_assignment(node: ast.Assignment, scope: Scope) -> NoReturn:
+    """Report an expression that stands in place of an assignment."""
+    called = isinstance(node.value, ast.Chain) and node.value.steps[-1].args is not None
+    if called:
+        scope.problems.fail("not-supported-yet", "not supported yet: a call in place of an assignment", node.span)
+    shown = scope.module.text(node.span) if node.span is not None else ""
+    scope.problems.fail("wrong-parameter", "here must be an assignment", node.span, f"write {shown} = and a value")
+
+
+def fit_value(value: x.BoundExpr, name: str, type_: Type, scope: Scope, what: str = "variable") -> x.BoundExpr:
+    """`value` as a value of the variable (or `what`) `name` of `type_`; raises Refused (reported) when it does not fit.
+
+    Constants also fit a narrower type that holds them: ``create variable byte b = 4``, ``char c = 'x'``. A long or a
+    double is none for a narrower variable: that takes ``4`` and ``0.5f``.
+    """
+    if ERROR in (value.type, type_):
+        raise AlreadyReported(name)
+    if isinstance(value, x.ArrayOf) and type_.of is not None:
+        of = type_.of
+        return replace(value, type=type_, elements=tuple(fit_value(e, name, of, scope, what) for e in value.elements))
+    if isinstance(value, x.Const) and not (what == "variable" and value.type in (t.LONG, t.DOUBLE)):
+        constant = _narrowed(value, type_)
+        if constant is not None:
+            return constant
+    if not assignable(value.type, type_) and not is_event_assignable(value.type, type_, scope.module):
+        _refuse(value, name, type_, scope, what)
+    return fold_expr(coerce(value, type_))
+
+
+def _narrowed(e: x.Const, type_: Type) -> x.Const | None:
+    value = e.value
+    if value is None:
+        return replace(e, type=type_)
+    if type_.name in BITS and t.is_integral(e.type) and isinstance(value, int):
+        half = 1 << (BITS[type_.name] - 1)
+        return replace(e, type=type_) if -half <= value < half else None
+    if type_ == t.FLOAT and e.type == t.DOUBLE and isinstance(value, float):
+        return replace(e, type=type_, value=to_float32(value))
+    if type_ == t.CHAR and isinstance(value, str) and len(value) == 1:
+        return replace(e, type=type_)
+    return None
+
+
+def _refuse(value: x.BoundExpr, name: str, type_: Type, scope: Scope, what: str) -> NoReturn:
+    hint = cast_hint(value.type, type_)
+    if type_ == t.FLOAT and isinstance(value, x.Const) and value.type == t.DOUBLE:
+        hint = f"write an f behind it: {value.value}f"
+    message = f"{what} `{name}` is {describe_type(type_)}, the value is {describe_type(value.type)}"
+    scope.problems.fail("type-mismatch", message, value.span, hint)
+
+
+def bind_change(node: ast.Assignment, stream: ScopeStream, scope: Scope) -> nodes.PropertyAssignment:
+    """One assignment to a property of `stream`, its value bound in `scope`. Raises Refused (reported)."""
+    value = bind_expr(node.value, scope)
+    step, rest = _assigned_property(node, stream, scope)
+    if stream.event_type is None:
+        raise AlreadyReported(step.name)
+    type_ = stream.event_type.properties.get(step.name)
+    if type_ is None:
+        hint = nearest_or_known_names(step.name, stream.event_type.properties)
+        fact = f"no property `{step.name}` in `{stream.event_type.name}`"
+        scope.problems.fail("unknown-property", fact, step.span, hint)
+    path, type_, shown = bind_assignment_path(step, rest, type_, scope)
+    return nodes.PropertyAssignment(step.name, fit_value(value, shown, type_, scope, "property"), path, span=node.span)
+
+
+def _assigned_property(
+    node: ast.Assignment, stream: ScopeStream, scope: Scope
+) -> tuple[ast.NameStep, Sequence[ast.NameStep]]:
+    """The property that is assigned, maybe behind the name of the stream, and what part of it."""
+    if node.target is None:
+        refuse_expression_as_assignment(node, scope)
+    if not isinstance(node.target, ast.Chain):
+        scope.problems.fail("wrong-parameter", "only a property can be assigned", node.target.span)
+    first, *rest = node.target.steps
+    if rest and first.index is None and first.args is None and stream.is_called(first.name):
+        first, *rest = rest
+    return first, rest
+
+
+def bind_assignment_path(
+    step: ast.NameStep, rest: Sequence[ast.NameStep], type_: Type, scope: Scope
+) -> tuple[tuple[x.BoundExpr, ...], Type, str]:
+    """The keys from a value of `type_`, called as `step` is, to the part that is assigned, its type, its name.
+
+    A key is an int for an element of an array, else a string. Raises Refused (reported).
+    """
+    path: list[x.BoundExpr] = []
+    shown, before = step.name, step
+    for number, each in enumerate((step, *rest)):
+        if type_ == ERROR:
+            raise AlreadyReported(shown)
+        if number and each.name:
+            type_ = _property(each, type_, shown, before, scope)
+            path.append(x.Const(t.STRING, each.name, span=each.span))
+            shown = f"{shown}.{each.name}"
+        if each.args is not None:
+            path.append(_map_key(each, type_, shown, scope))
+            type_, shown = t.OBJECT, f"{shown}(…)"
+        if each.index is not None:
+            path.append(_index(each.index, type_, shown, each, scope))
+            assert type_.of is not None
+            type_, shown = type_.of, f"{shown}[…]"
+        before = each
+    return tuple(path), type_, shown
+
+
+def _property(step: ast.NameStep, type_: Type, shown: str, before: ast.NameStep, scope: Scope) -> Type:
+    event = scope.module.catalog.event_types.get(type_.event or "")
+    if event is None and type_.fields is None:
+        fact = f"`{shown}` is {describe_type(type_)}: it has no properties to be assigned"
+        hint = "assign all of it" if type_ != t.MAP else f"write {shown}('{step.name}')"
+        scope.problems.fail("type-mismatch", fact, before.span, hint)
+    known: Mapping[str, Type] = event.properties if event is not None else dict(type_.fields or ())
+    if step.name not in known:
+        fact = f"no property `{step.name}` in {f'`{event.name}`' if event is not None else describe_type(type_)}"
+        scope.problems.fail("unknown-property", fact, step.span, nearest_or_known_names(step.name, known))
+    return known[step.name]
+
+
+def _map_key(step: ast.NameStep, type_: Type, shown: str, scope: Scope) -> x.BoundExpr:
+    if type_ != t.MAP or step.args is None or len(step.args) != 1:
+        fact = f"`{shown}` is {describe_type(type_)}, not a map"
+        scope.problems.fail("type-mismatch", fact, step.span)
+    key = bind_expr(step.args[0], scope)
+    if key.type not in (t.STRING, ERROR):
+        fact = f"the key of a map must be a string, found {describe_type(key.type)}"
+        scope.problems.fail("type-mismatch", fact, step.args[0].span)
+    return key
+
+
+def _index(node: ast.Expr, type_: Type, shown: str, step: ast.NameStep, scope: Scope) -> x.BoundExpr:
+    if type_.of is None:
+        scope.problems.fail("type-mismatch", f"`{shown}` is {describe_type(type_)}, not an array", step.span)
+    index = bind_expr(node, scope)
+    if index.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
+        fact = f"an array index must be an int, found {describe_type(index.type)}"
+        scope.problems.fail("type-mismatch", fact, node.span)
+    return index

@@ -1,0 +1,39 @@
+"""Diagnostics of a module while it is bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from cepbook.errors import Diagnostic, Span
+from cepbook.errors import did_you_mean as did_you_mean
+from cepbook.errors import nearest_or_known_names as nearest_or_known_names
+
+
+class AlreadyReported(Exception):
+    """Leaves the binding of one expression or clause; its problem is in the report already."""
+
+
+@dataclass(slots=True)
+class DiagnosticCollector:
+    """Collects the diagnostics of a module, so that one report names them all."""
+
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        problem = Diagnostic(code, message, span, hint)
+        if problem not in self.found:
+            self.found.append(problem)
+
+    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        """Reports and leaves the present expression."""
+        self.add(code, message, span, hint)
+        raise AlreadyReported(message)
+
+    def suggest(self, since: int, code: str, hint: str) -> None:
+        """Give a hint to those of this code from position `since` on that have none."""
+        later = self.found[since:]
+        self.found[since:] = [replace(d, hint=hint) if d.hint is None and d.code == code else d for d in later]
+
+    def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
+        self.add("not-supported-yet", f"not supported yet: {what}", span, hint)

@@ -1,0 +1,100 @@
+"""Access to a table by key: ``T[key].column``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cepbook.errors import Span, nearest_or_known_names
+from cepbook.lang import types as t
+from cepbook.lang.bind.expressions.aggregate_methods import bind_column_method
+from cepbook.lang.bind.scope import ERROR, Scope
+from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes as plan
+from cepbook.lang.plan.catalog import StoreType
+from cepbook.lang.syntax import ast
+from cepbook.lang.types import Type
+
+
+def bind_table_access(
+    steps: Sequence[ast.NameStep], store: StoreType, scope: Scope, bind: Callable[[ast.Expr, Scope], x.BoundExpr]
+) -> tuple[x.BoundExpr, Sequence[ast.NameStep]]:
+    """``T[key].column``, ``T.column``, ``T[key]``, ``T.keys()``, and the steps that are left. Raises Refused."""
+    first, *rest = steps
+    module = scope.module
+    module.need("event type", store.name)
+    properties = module.catalog.event_types[store.name].properties
+    context = None if scope.context is None else scope.context.name
+    if store.context is not None and store.context != context:
+        fact, hint = f"table `{store.name}` is in context `{store.context}`", f"begin with `context {store.context}`"
+        scope.problems.fail("wrong-context", fact, first.span, hint)
+    span = first.span.to(rest[0].span) if rest else first.span
+    inside = store.context is not None
+    if first.index is None and rest and rest[0].name == "keys" and rest[0].args == () and store.keys:
+        of = properties[store.keys[0]] if len(store.keys) == 1 else t.array_of(t.OBJECT)
+        return x.TableRead(t.array_of(of), store.name, (), None, True, inside, span=span), rest[1:]
+    keys = _keys(first, store, properties, scope, bind)
+    if not rest:
+        return x.TableRead(t.MAP, store.name, keys, None, False, inside, span=span), rest
+    column = rest[0]
+    if column.name not in properties or column.args is not None:
+        near = nearest_or_known_names(column.name, properties)
+        scope.problems.fail("unknown-property", f"no column `{column.name}` in `{store.name}`", column.span, near)
+    type_: Type = properties[column.name]
+    found: x.BoundExpr = x.TableRead(type_, store.name, keys, column.name, False, inside, span=span)
+    if column.index is not None:
+        rest = [replace(column, name="", args=None), *rest[1:]]
+        return found, rest
+    call = store.calls.get(column.name)
+    if len(rest) > 1 and isinstance(call, plan.AggregateCall) and isinstance(found, x.TableRead):
+        method = bind_column_method(found, call, rest[1], scope, bind)
+        if method is not None:
+            return method, rest[2:]
+        if call.ever and call.criteria and rest[1].args is None:
+            # recorded: tb_maxby_minby_ever_columns
+            return x.Const(_property(found, rest[1], scope), None, span=span.to(rest[1].span)), rest[2:]
+    return found, rest[1:]
+
+
+def _property(read: x.TableRead, step: ast.NameStep, scope: Scope) -> Type:
+    """The type of a property of the event in a column."""
+    known = scope.module.catalog.event_types.get(read.type.event or "")
+    if known is None or step.name not in known.properties:
+        near = None if known is None else nearest_or_known_names(step.name, known.properties)
+        scope.problems.fail(
+            "unknown-property", f"no property `{step.name}` in {describe_type(read.type)}", step.span, near
+        )
+    return known.properties[step.name]
+
+
+def _keys(
+    first: ast.NameStep,
+    store: StoreType,
+    properties: object,
+    scope: Scope,
+    bind: Callable[[ast.Expr, Scope], x.BoundExpr],
+) -> tuple[x.BoundExpr, ...]:
+    assert isinstance(properties, dict)
+    nodes: Sequence[ast.Expr] = ()
+    if first.index is not None:
+        nodes = first.index.elements if isinstance(first.index, ast.Tuple_) else (first.index,)
+    if len(nodes) != len(store.keys):
+        at: Span = first.span
+        wanted = f"takes {_number(len(store.keys))}: {', '.join(store.keys)}" if store.keys else "has no key"
+        fact = f"table `{store.name}` {wanted}; here are {len(nodes) or 'none'}"
+        shown = f"such as {store.name}[{', '.join(store.keys)}]" if store.keys else f"such as {store.name}.column"
+        scope.problems.fail("wrong-key", fact, at, shown)
+    found = tuple(bind(node, scope) for node in nodes)
+    for key, name in zip(found, store.keys, strict=True):
+        if key.type not in (properties[name], ERROR, t.NULL):
+            fact = (
+                f"key `{name}` of table `{store.name}` is {describe_type(properties[name])}, "
+                f"found {describe_type(key.type)}"
+            )
+            scope.problems.fail("wrong-key", fact, key.span)
+    return found
+
+
+def _number(count: int) -> str:
+    return "one key" if count == 1 else f"{count} keys"

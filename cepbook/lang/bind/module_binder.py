@@ -1,0 +1,229 @@
+"""Text to meaning: a syntax tree and a catalog become a typed plan, or a report of everything that is wrong.
+
+The binder is the only place that says no to a name or a type. What is parsed but not executed yet is refused with the
+code ``not-supported-yet``; nothing is ignored silently. Module headers (``module``, ``uses``, ``import``) are accepted:
+all names of a catalog are visible to all modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from cepbook.errors import BindError, Span
+from cepbook.lang.bind.clauses.annotations import StatementHeading, bind_annotations
+from cepbook.lang.bind.clauses.from_clause import check_table_contexts
+from cepbook.lang.bind.clauses.insert_into import check_target_context
+from cepbook.lang.bind.clauses.subquery import bind_subquery
+from cepbook.lang.bind.expressions.declared_expressions import declare_expressions
+from cepbook.lang.bind.scope import ModuleScope, Options
+from cepbook.lang.bind.statements.create_context import bind_context
+from cepbook.lang.bind.statements.create_expression import bind_create_expression
+from cepbook.lang.bind.statements.create_index import bind_create_index
+from cepbook.lang.bind.statements.create_schema import bind_schema
+from cepbook.lang.bind.statements.create_table import bind_create_table
+from cepbook.lang.bind.statements.create_variable import bind_create_variable
+from cepbook.lang.bind.statements.create_window import bind_create_window
+from cepbook.lang.bind.statements.into_table import bind_into_table
+from cepbook.lang.bind.statements.on_merge import bind_merge
+from cepbook.lang.bind.statements.on_select import bind_on_select
+from cepbook.lang.bind.statements.on_set import bind_on_set
+from cepbook.lang.bind.statements.on_split import bind_split
+from cepbook.lang.bind.statements.select import bind_select
+from cepbook.lang.bind.statements.update_istream import bind_update_istream
+from cepbook.lang.plan import nodes
+from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.syntax import ast
+
+__all__ = ["Options", "bind"]
+
+StatementRule = Callable[[Any, str, StatementHeading, ModuleScope], nodes.StatementPlan | None]
+
+
+def bind(
+    module: ast.Module,
+    catalog: Catalog,
+    source: str,
+    names: Collection[str] = (),
+    options: Options = Options(),
+    rules: Mapping[type[ast.Statement], StatementRule] | None = None,
+) -> nodes.ModulePlan:
+    """The plan of `module`; `catalog` is read, never changed.
+
+    `names` are statement names in use: a statement that is given one of them is an error, made-up names (``stmt_1``)
+    avoid them. `rules` are those of other statements than modules have. Raises BindError with all diagnostics.
+    """
+    state = ModuleScope(catalog.copy(), source, options, taken=set(names), subquery=bind_subquery)
+    given = {id(s): bind_annotations(s.annotations, state) for s in module.statements}
+    _reserve(module, given, state)
+    statements: list[nodes.StatementPlan] = []
+    for node in module.statements:
+        heading = given[id(node)]
+        name = heading.name if heading.name is not None else _fresh_name(state, node)
+        state.statement = name
+        bound = _bind_statement(node, name, heading, state, _STATEMENTS if rules is None else rules)
+        if bound is not None:
+            statements.append(_with_subqueries(bound, state))
+        state.subqueries.clear()
+    if state.problems.found:
+        raise BindError(tuple(state.problems.found), source)
+    return nodes.ModulePlan(tuple(statements), source, tuple(state.requires), tuple(state.provides), span=module.span)
+
+
+def _reserve(module: ast.Module, given: dict[int, StatementHeading], state: ModuleScope) -> None:
+    """Takes the names that are written, so that made-up ones avoid them."""
+    for node in module.statements:
+        name = given[id(node)].name
+        if name is None:
+            continue
+        if name in state.taken:
+            at = next((a.span for a in node.annotations if a.name.lower() == "name"), node.span)
+            state.problems.add("duplicate-name", f"a statement named `{name}` exists already", at)
+        state.taken.add(name)
+
+
+def _fresh_name(state: ModuleScope, node: ast.Statement) -> str:
+    """A name for a statement that is given none: that of the named window or table that it creates, or a number."""
+    if isinstance(node, (ast.CreateWindow, ast.CreateTable)) and node.name not in state.taken:
+        name = node.name
+    else:
+        name = next(f"stmt_{number}" for number in count(1) if f"stmt_{number}" not in state.taken)
+    state.taken.add(name)
+    return name
+
+
+def _bind_statement(
+    node: ast.Statement,
+    name: str,
+    heading: StatementHeading,
+    state: ModuleScope,
+    rules: Mapping[type[ast.Statement], StatementRule],
+) -> nodes.StatementPlan | None:
+    declare_expressions(node.expressions, state)
+    rule = rules.get(type(node))
+    if rule is not None:
+        return rule(node, name, heading, state)
+    if isinstance(node, (ast.FafUpdate, ast.FafDelete, ast.FafInsert)):
+        fact, hint = "this is asked once, of what is held now", "ask it as a query, or write an on-trigger"
+        state.problems.add("wrong-query", fact, node.span, hint)
+        return None
+    what, instead = _UNSUPPORTED.get(type(node), ("this statement", None))
+    _refuse(node, what, instead, state)
+    return None
+
+
+def _with_subqueries(bound: nodes.StatementPlan, state: ModuleScope) -> nodes.StatementPlan:
+    if not state.subqueries:
+        return bound
+    if not isinstance(bound, nodes.StreamStatement):
+        for each in state.subqueries:
+            state.problems.unsupported("subqueries in this statement", each.span)
+    return replace(bound, subqueries=tuple(state.subqueries))
+
+
+def _refuse(node: ast.Statement, what: str, hint: str | None, state: ModuleScope) -> None:
+    """What is parsed and not executed yet; the names that it would declare are not reported again."""
+    state.problems.unsupported(what, node.span, hint)
+    for attribute in ("name", "declaration"):
+        declared = getattr(node, attribute, None)
+        if declared is not None:
+            state.dropped.add(declared if isinstance(declared, str) else declared.name)
+    if isinstance(node, ast.OnTrigger):
+        state.dropped.update(_inserted(node.action))
+
+
+def _inserted(action: ast.OnAction) -> list[str]:
+    """Event types that an on-trigger would create."""
+    if isinstance(action, ast.OnMerge):
+        return [a.into for branch in action.branches for a in branch.actions if a.into is not None]
+    if isinstance(action, ast.OnSelect) and action.select.insert_into is not None:
+        return [action.select.insert_into.target]
+    return []
+
+
+def _select(node: ast.Select, name: str, heading: StatementHeading, state: ModuleScope) -> nodes.StatementPlan | None:
+    check_table_contexts(node, state)
+    if node.into_table is not None:
+        return bind_into_table(node, name, heading, state)
+    if node.insert_into is not None:
+        check_target_context(node.insert_into.target, node.context, node.span, state)
+    return bind_select(node, name, heading, state)
+
+
+def _schema(
+    node: ast.CreateSchema, name: str, heading: StatementHeading, state: ModuleScope
+) -> nodes.StatementPlan | None:
+    _refuse_prefix(node, "create schema", state)
+    event_type = bind_schema(node, state)
+    text = state.text(node.span)
+    return nodes.CreateSchemaStatement(
+        name, heading.name is not None, text, heading.annotations, event_type, span=node.span
+    )
+
+
+def _context(
+    node: ast.CreateContext, name: str, heading: StatementHeading, state: ModuleScope
+) -> nodes.StatementPlan | None:
+    _refuse_prefix(node, "create context", state)
+    found = bind_context(node, state)
+    if found is None:
+        return None
+    text = state.text(node.span)
+    context, spec = found
+    given, annotations, priority = heading.name is not None, heading.annotations, heading.priority
+    if isinstance(spec, nodes.KeyedStreams):
+        return nodes.CreateContextStatement(name, given, text, annotations, context, spec, priority, span=node.span)
+    return nodes.CreateContextTreeStatement(name, given, text, annotations, context, spec, priority, span=node.span)
+
+
+def _on_trigger(
+    node: ast.OnTrigger, name: str, heading: StatementHeading, state: ModuleScope
+) -> nodes.StatementPlan | None:
+    rule = _TRIGGERED.get(type(node.action))
+    if rule is not None:
+        return rule(node, name, heading, state)
+    _refuse(node, "on-triggers", None, state)
+    return None
+
+
+def _refuse_prefix(node: ast.Statement, what: str, state: ModuleScope) -> None:
+    if node.context is not None:
+        at = Span(node.span.start, node.span.end)
+        hint = f"leave `context {node.context}` out"
+        state.problems.add("wrong-context", f"`{what}` does not take a context", at, hint)
+
+
+_STATEMENTS: dict[type[ast.Statement], StatementRule] = {
+    ast.Select: _select,
+    ast.CreateSchema: _schema,
+    ast.CreateContext: _context,
+    ast.CreateVariable: bind_create_variable,
+    ast.CreateWindow: bind_create_window,
+    ast.CreateIndex: bind_create_index,
+    ast.CreateTable: bind_create_table,
+    ast.OnTrigger: _on_trigger,
+    ast.CreateExpression: bind_create_expression,
+    ast.UpdateIStream: bind_update_istream,
+}
+
+# What on-triggers do
+_TRIGGERED: dict[
+    type[ast.OnAction], Callable[[Any, str, StatementHeading, ModuleScope], nodes.StatementPlan | None]
+] = {
+    ast.OnSet: bind_on_set,
+    ast.OnSplit: bind_split,
+    ast.OnSelect: bind_on_select,
+    ast.OnMerge: bind_merge,
+    ast.OnDelete: bind_merge,
+    ast.OnUpdate: bind_merge,
+}
+
+# What is parsed and does not run, and what there is instead
+_UNSUPPORTED: dict[type[ast.Statement], tuple[str, str | None]] = {
+    ast.CreateDataflow: (
+        "data flows",
+        "statements that insert into streams do it, with sources and sinks in Python",
+    ),
+}

@@ -1,0 +1,158 @@
+"""``into table``: a select whose aggregates are kept in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cepbook.errors import nearest_or_known_names
+from cepbook.lang import types as t
+from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.target_store import check_same_context
+from cepbook.lang.bind.scope import ERROR, ModuleScope
+from cepbook.lang.bind.statements.select import bind_select
+from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes as plan
+from cepbook.lang.plan.catalog import StoreType
+from cepbook.lang.registry.aggregates import AGGREGATES, aggregate_row
+from cepbook.lang.syntax import ast
+
+
+def bind_into_table(
+    node: ast.Select, name: str, heading: StatementHeading, module: ModuleScope
+) -> plan.SelectStatement | None:
+    """``into table T select …``: a select whose aggregates are kept in the table. None when the report says why not."""
+    found = bind_select(
+        with_declared_criteria(replace(node, into_table=None), node.into_table, module), name, heading, module
+    )
+    if found is None:
+        return None
+    aggregation = next((each for each in plan.chain(found.root) if isinstance(each, plan.Aggregation)), None)
+    into = _into(node, found.root.columns, aggregation, module)
+    if into is None or aggregation is None:
+        return None
+    if node.insert_into is not None:
+        module.problems.add("wrong-parameter", "into table and insert into in one statement", node.span)
+    fed = replace(aggregation, calls=as_stored_counts(aggregation.calls, into))
+    below: plan.HavingNode = fed
+    if isinstance(found.root.input, plan.Having):
+        below = replace(found.root.input, input=fed)
+    return replace(found, root=replace(found.root, input=below), into=into)
+
+
+def _into(
+    node: ast.Select, columns: Sequence[plan.OutputColumn], aggregation: plan.Aggregation | None, module: ModuleScope
+) -> plan.IntoTable | None:
+    """Which aggregate goes into which column; None: reported."""
+    name = node.into_table or ""
+    keys = () if aggregation is None else aggregation.keys
+    calls = () if aggregation is None else aggregation.calls
+    at = module.word(name, node.span)
+    store = module.catalog.stores.get(name)
+    if store is None or store.kind != "table":
+        if name not in module.dropped:
+            known = [each.name for each in module.catalog.stores.values() if each.kind == "table"]
+            how = nearest_or_known_names(name, known) or f"declare it: create table {name} (…)"
+            module.problems.add("unknown-store", f"no table `{name}`", at, how)
+        return None
+    module.need("event type", name)
+    if store.context is not None:
+        check_same_context(store, node, at, module)
+    properties = module.catalog.event_types[name].properties
+    wanted = [properties[key] for key in store.keys]
+    given = [key.type for key in keys]
+    if ERROR not in given and given != wanted:
+        shown = ", ".join(f"`{key}` {properties[key]}" for key in store.keys) or "none"
+        found = ", ".join(map(describe_type, given)) or "none"
+        fact = f"the keys of table `{name}` are {shown}; group by has {found}"
+        module.problems.add("wrong-key", fact, at if node.group_by is None else node.group_by.span)
+        return None
+    fed: list[tuple[int, str]] = []
+    for column in columns:
+        declared = store.calls.get(column.name)
+        if declared is None:
+            continue
+        if column.value.type == ERROR:
+            return None  # reported
+        if not isinstance(column.value, x.AggregateRef):
+            fact = f"column `{column.name}` of `{name}` takes an aggregate"
+            module.problems.add("type-mismatch", fact, column.span)
+            return None
+        call = calls[column.value.index]
+        if _signature(call) != _signature(declared):
+            fact = f"column `{column.name}` of `{name}` is declared as {_text(store, column.name, module)}"
+            hint = None
+            if call.ever and _signature(replace(call, ever=False)) == _signature(declared):
+                fact += ", which is of a data window, and the stream has none"
+                hint = f"declare {_written(call)}ever, or give the stream a window such as #keepall"
+            module.problems.add("type-mismatch", fact, column.span, hint)
+            return None
+        fed.append((column.value.index, column.name))
+    if not fed:
+        fact = f"nothing of this goes into table `{name}`: name aggregates like its columns"
+        module.problems.add("wrong-parameter", fact, at)
+        return None
+    return plan.IntoTable(store, tuple(fed), span=at)
+
+
+def _signature(call: object) -> object:
+    """What two calls must share to be kept in the same cells."""
+    assert isinstance(call, plan.AggregateCall)
+    types = tuple(arg.type for arg in call.args)
+    if aggregate_row(call.name).counts and not call.distinct:
+        types = ()
+    filtered = call.filter is not None
+    order = tuple(descending for _, descending in call.criteria)
+    return call.name, types, call.distinct, filtered, call.ever, call.index is None, order, call.type
+
+
+def _text(store: StoreType, column: str, module: ModuleScope) -> str:
+    declared = store.texts.get(column)
+    span = declared.span if isinstance(declared, ast.Expr) else None
+    shown = module.source[span.start : span.end] if span is not None and column in store.texts else ""
+    call = store.calls[column]
+    assert isinstance(call, plan.AggregateCall)
+    types = ", ".join(str(arg.type) for arg in call.args)
+    name = _written(call)
+    return shown if shown.startswith(name) else f"{name}({types or '*'})"
+
+
+def _written(call: plan.AggregateCall) -> str:
+    """The name of the aggregate as EPL has it."""
+    if aggregate_row(call.name).column:
+        return aggregate_row(call.name).column
+    filtered = (row.name for row in AGGREGATES.values() if row.plain == call.name and row.second == "filter")
+    return next(filtered, call.name) if call.filter is not None else call.name
+
+
+def with_declared_criteria(node: ast.Select, table: str | None, module: ModuleScope) -> ast.Select:
+    """``into table T select sorted() as s``: the column says by what."""
+    store = module.catalog.stores.get(table or "")
+    if store is None:
+        return node
+    items = []
+    for item in node.items:
+        declared = store.texts.get(item.alias or "")
+        step = item.expr.steps[0] if isinstance(item.expr, ast.Chain) and len(item.expr.steps) == 1 else None
+        if step is not None and step.args == () and not step.wildcard and _sorts(step.name.lower()):
+            item = replace(item, expr=declared) if isinstance(declared, ast.Chain) else item
+        items.append(item)
+    return replace(node, items=tuple(items))
+
+
+def _sorts(name: str) -> bool:
+    """Whether it is an aggregate whose parameters are sort criteria."""
+    return name in AGGREGATES and AGGREGATES[name].sorts
+
+
+def as_stored_counts(calls: Sequence[plan.AggregateCall], into: plan.IntoTable) -> tuple[plan.AggregateCall, ...]:
+    """Counts of columns count nulls, and what leaves is taken out (recorded: tb_count_null_and_ever)."""
+    fed = {number for number, _ in into.columns}
+    found = []
+    for number, call in enumerate(calls):
+        if number in fed and aggregate_row(call.name).counts:
+            args = tuple(x.ArrayOf(t.array_of(e.type), (e,), span=e.span) for e in call.args)  # none of them is null
+            call = replace(call, name="count", ever=False, args=args if call.distinct else ())
+        found.append(call)
+    return tuple(found)

@@ -1,0 +1,39 @@
+"""``on … set``: assign variables when an event arrives."""
+
+from __future__ import annotations
+
+from cepbook.lang.bind.clauses.annotations import StatementHeading
+from cepbook.lang.bind.clauses.assignments import bind_assignments
+from cepbook.lang.bind.clauses.trigger import bind_trigger
+from cepbook.lang.bind.scope import ModuleScope, Scope
+from cepbook.lang.plan import nodes as plan
+from cepbook.lang.plan.catalog import EventType
+from cepbook.lang.syntax import ast
+
+
+def bind_on_set(
+    node: ast.OnTrigger, name: str, heading: StatementHeading, module: ModuleScope
+) -> plan.OnSetStatement | None:
+    """``on <stream> set …``; None when the report says why not."""
+    assert isinstance(node.action, ast.OnSet)
+    trigger = bind_trigger(node, "on … set", module)
+    assignments = bind_assignments(node.action.assignments, trigger if isinstance(trigger, Scope) else trigger.scope)
+    if heading.drop:
+        module.problems.unsupported("@Drop with `on … set`", node.span)
+    if isinstance(trigger, Scope) or len(assignments) < len(node.action.assignments):
+        return None
+    columns = {a.variable: module.catalog.variables[a.variable].type for a in assignments}
+    return plan.OnSetStatement(
+        name=name,
+        named=heading.name is not None,
+        epl=module.text(node.span),
+        annotations=heading.annotations,
+        source=trigger.source,
+        where=None,
+        assignments=assignments,
+        selector=module.options.default_selector,
+        context=node.context,
+        output_type=EventType(f"<{name}>", columns),
+        priority=heading.priority,
+        span=node.span,
+    )
