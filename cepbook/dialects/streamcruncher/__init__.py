@@ -9,8 +9,7 @@ from cepbook.dialects.dialect import Dialect
 from cepbook.dialects.streamcruncher.bind import declared_names, translate
 from cepbook.dialects.streamcruncher.reader import DIALECT_NAME, parse
 from cepbook.lang.explain.syntax_tree import show_ast
-from cepbook.lang.plan.cycles import CYCLE_WINDOWS
-from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
+from cepbook.lang.registry.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
 
 DIALECT = Dialect(
     DIALECT_NAME,
