@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from importlinter.cli import lint_imports
 
+from cepbook import Workbench
 from cepbook.dialects.registry import DIALECTS
 from cepbook.lang import types
 from cepbook.lang.registry.aggregates import AGGREGATES
@@ -423,3 +424,12 @@ def test_the_writer_asks_no_window_which_it_is() -> None:
         for found in (node.module, *(f"{node.module}.{each.name}" for each in node.names))
     }
     assert named & set(WINDOWS) == {"groupwin", "newest"}
+
+
+def test_the_handler_in_architecture_is_the_generated_one() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    module, printed = blocks(text, "")[1], blocks(text, "python")[0]
+    workbench = Workbench()
+    workbench.run(module)
+    generated = workbench.explain("late", "python")
+    assert generated[generated.index("def on_event") :].startswith(printed)
