@@ -142,9 +142,10 @@ def pictures() -> Iterator[tuple[str, str]]:
     """The marble diagram of every data window, as SVG."""
     import vl_convert
 
-    from cepbook.widgets.charts import _drawable, render
+    from cepbook.widgets.charts import render
+    from cepbook.widgets.charts.offline_renderer import _drawable
+    from cepbook.widgets.charts.theme import printed
     from cepbook.widgets.marble.marble_chart import marble_chart
-    from cepbook.widgets.theme import printed
 
     for row in WINDOWS.values():
         if row.supported:

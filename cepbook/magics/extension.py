@@ -25,9 +25,9 @@ from cepbook.session.explain.explanations import EventExplanation, RowExplanatio
 from cepbook.spark.session import use_progress_display
 from cepbook.widgets import show_live
 from cepbook.widgets.base.static_picture import StaticPicture
+from cepbook.widgets.base.static_picture import answer_picture as answer
+from cepbook.widgets.charts.timeline_chart import show_timelines
 from cepbook.widgets.marble.marble_chart import show_marbles
-from cepbook.widgets.timeline import show_timelines
-from cepbook.widgets.why import answer_picture as answer
 
 _GONE = object()
 

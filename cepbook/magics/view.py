@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions, single_name, strip_comment
-from cepbook.widgets.following import FollowingChart
+from cepbook.widgets.charts.following_chart import FollowingChart
 from cepbook.widgets.live_view.statement_view import view
 
 OPTIONS = (

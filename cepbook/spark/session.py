@@ -11,15 +11,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from cepbook.errors import UsageError
 from cepbook.spark.java_home import find_java
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
+from cepbook.spark.lazy_types import DataFrame, SparkSession
 
 _ANSWERS_WITHIN = 20.0  # seconds
 PROGRESS_DISPLAYS: list[Callable[[str | None], object]] = []

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from cepbook.session import Replay
 from cepbook.session.replay.live_ingestion import Live
 from cepbook.widgets.base.live_widget import Display, DisplayHandle, LiveWidget
-from cepbook.widgets.following import FollowingChart
+from cepbook.widgets.charts.following_chart import FollowingChart
 from cepbook.widgets.live_source_status import LiveSourceStatus
 from cepbook.widgets.replay_bar.replay_control import ReplayControl
 from cepbook.widgets.tuner import Tuner

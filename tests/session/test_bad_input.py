@@ -19,7 +19,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import BindError, CepbookError, EventError, ParseError, StatementError, UsageError
-from cepbook.widgets.live_view import statement_view
+from cepbook.widgets import view
 
 MODULE = """create schema Tick(symbol string, price double, qty int);
 @name('last3') select symbol, price from Tick#length(3);
@@ -274,7 +274,7 @@ def test_reading_a_statement_that_fails_on_a_row(cep: Workbench) -> None:
     for read in reads:
         with pytest.raises(StatementError, match=r"(?s)`number` failed.*ValueError: .*'x'.*\^\^\^"):
             read("number")
-    assert "'x'" in str(statement_view(cep, "number").freeze())
+    assert "'x'" in str(view(cep, "number").freeze())
     for symbol in ("1", "2"):
         cep.send("Tick", symbol=symbol)
     assert cep.to_frame("number")["n"].tolist() == [1, 2]

@@ -11,12 +11,12 @@ from cepbook.display import format_time
 from cepbook.engine.runtime import Config
 from cepbook.session.inspect.partial_matches import partial_matches
 from cepbook.session.inspect.time_columns import TimeColumns
+from cepbook.widgets.base.static_picture import answer_picture
 from cepbook.widgets.live_view.partition_rows import match_lines
 from cepbook.widgets.live_view.row_filter import RowFilter
 from cepbook.widgets.live_view.row_filter import _written as written
 from cepbook.widgets.live_view.static_view import static_view
 from cepbook.widgets.live_view.view_source import WorkbenchSource
-from cepbook.widgets.why import answer_picture
 
 SCHEMAS = """create schema T(at long, ended long, x double, k string, other long)
 starttimestamp at endtimestamp ended;

@@ -17,7 +17,7 @@ import pandas as pd
 from cepbook import Workbench, spark
 from cepbook.errors import EventError
 from cepbook.spark import job
-from cepbook.spark.execution.spark_run import run_action
+from cepbook.spark.execution.spark_actions import run_action
 from cepbook.spark.session import local_session, use_progress_display
 
 EPL = """

@@ -21,8 +21,8 @@ from cepbook.spark.execution.execution import _program, _read_by_any, _shares, _
 from cepbook.spark.plan.placement import place
 from cepbook.spark.streaming.initial_state import INITIAL_STATE_COLUMNS, states_due_at_start
 from cepbook.spark.streaming.processor import EngineProcessor, to_ipc_bytes
+from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import TASK, TICKS
-from cepbook.spark.task.task_runner import TaskProgram
 from tests.spark.tasks import TASKS, Recorded, batch, divided, failing_otherwise, otherwise, shown
 
 END = 10**8

@@ -23,8 +23,9 @@ from cepbook.spark.plan.context_shards import hash_buckets, hashed_properties
 from cepbook.spark.plan.placement import Placement, bypass_engine, place
 from cepbook.spark.plan.predicate_pushdown import PredicateAlternatives
 from cepbook.spark.task.clock_ticks import pack_block
+from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import SEQ, TAG, TASK, TICK, TICKS, TIME
-from cepbook.spark.task.task_runner import TaskProgram, task_function, vectorized_columns
+from cepbook.spark.task.task_runner import task_function, vectorized_columns
 from cepbook.spark.task.type_mapping import to_array, type_mapping_of
 from cepbook.testing.engines import RowsEngine
 

@@ -107,7 +107,7 @@ def test_values_are_made_of_events_that_pass(epl: str, monkeypatch: pytest.Monke
             return found
 
     column_of = arrow_columns.engine_column
-    monkeypatch.setattr(arrow_columns, "column_of", lambda *given_: Watched(column_of(*given_)))
+    monkeypatch.setattr(arrow_columns, "engine_column", lambda *given_: Watched(column_of(*given_)))
     delivered = [row for out in task_function(program)([batch]) for row in out.to_pylist()]
     expected = []
     runtime.statement("q").add_listener(lambda delta: expected.extend((delta.time, row) for row in delta.insert or ()))

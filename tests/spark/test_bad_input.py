@@ -11,7 +11,7 @@ import pytest
 
 from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.spark import sql
-from cepbook.spark.execution.spark_run import error_behind
+from cepbook.spark.execution.spark_actions import error_behind
 from cepbook.spark.job import EXIT_USAGE, main
 from cepbook.spark.session import connect_session, read_table
 

@@ -16,8 +16,8 @@ from cepbook.feeds import Feed
 from cepbook.lang.plan.catalog import Catalog, EventType
 from cepbook.lang.types import DOUBLE, STRING
 from cepbook.spark import compare
+from cepbook.spark.comparison.comparison_report import side_of
 from cepbook.spark.comparison.row_matching import MatchRules, same_value
-from cepbook.spark.comparison.sides import side_of
 
 NAN = float("nan")
 

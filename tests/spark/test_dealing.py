@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cepbook import Workbench
-from cepbook.spark.execution import execution, key_assignment
+from cepbook.spark.execution import execution, key_assignment, task_input
 from cepbook.spark.task import stream_columns
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def shares(bench: Workbench, frames: dict[str, Any], session: SparkSession, stat
 def test_tasks_get_as_many_events_as_the_most_frequent_key_allows(
     statement: str, bench: Workbench, frames: dict[str, Any], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_assignment, "LARGE", 1)
+    monkeypatch.setattr(key_assignment, "BALANCING_THRESHOLD", 1)
     first, second, third = shares(bench, frames, spark, statement)
     total = first + second + third
     assert 0.5 * total < first < 0.68 * total  # the frequent key, and hardly another: its group
@@ -75,7 +75,7 @@ def test_tasks_get_as_many_events_as_the_most_frequent_key_allows(
 def test_rows_are_those_of_the_kernel(
     bench: Workbench, frames: dict[str, Any], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_assignment, "LARGE", 1)
+    monkeypatch.setattr(key_assignment, "BALANCING_THRESHOLD", 1)
     bench.replay(frames).run()
     run = bench.spark(frames, session=spark)
     assert {run.coverage[name].path for name in ("mean", "batches", "rises")} == {"by key"}
@@ -88,10 +88,10 @@ def test_small_inputs_and_those_of_unknown_size_are_left_to_the_hash(
     def no_job(*_: object) -> list[int]:
         raise AssertionError("events are counted")
 
-    monkeypatch.setattr(execution, "evenly", no_job)
+    monkeypatch.setattr(task_input, "balanced_assignment", no_job)
     assert len(shares(bench, frames, spark, "mean")) == 3
     assert not key_assignment.is_worth_balancing(spark, frames.values())
-    monkeypatch.setattr(key_assignment, "LARGE", 1)
+    monkeypatch.setattr(key_assignment, "BALANCING_THRESHOLD", 1)
     unknown = spark.createDataFrame(spark.sparkContext.parallelize([(1, "A")]), "ts long, symbol string")
     path = tmp_path / "trades.parquet"
     pq.write_table(pa.Table.from_pandas(frames["Trade"]), path)

@@ -48,7 +48,20 @@ BY_KEY = (
 )
 IN_CONTEXTS = tuple(
     f.replace("{c}", c)
-    for c in ("P", "Cats", "Cheap", "Hashed", "Coded", "Sessions", "Ended", "Spans", "Inits", "Mornings", "CatKey", "KeyCat")
+    for c in (
+        "P",
+        "Cats",
+        "Cheap",
+        "Hashed",
+        "Coded",
+        "Sessions",
+        "Ended",
+        "Spans",
+        "Inits",
+        "Mornings",
+        "CatKey",
+        "KeyCat",
+    )
     for f in BY_KEY
 )
 KEYED = (

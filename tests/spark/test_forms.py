@@ -18,7 +18,7 @@ from cepbook.lang.plan.dependencies import dependencies_of
 from cepbook.spark.execution import execution
 from cepbook.spark.plan.vectorized_windows import vectorized_window_of
 from cepbook.spark.task import task_runner
-from cepbook.spark.task.form import VectorizedWindow
+from cepbook.spark.task.program import VectorizedWindow
 from cepbook.spark.task.stream_columns import TIME
 from cepbook.spark.task.windowed_aggregates import KeyedWindows
 from tests.spark.tasks import Recorded, differences
@@ -149,7 +149,7 @@ def test_the_same_rows_as_in_tasks_and_in_the_kernel(
     assert {p.path for p in run.coverage.values()} == {"native", "by key"}, run
     assert all(p.form is not None for p in run.coverage.values()), run
     with monkeypatch.context() as without:
-        without.setattr(execution, "without_engine", lambda found, *_: found)
+        without.setattr(execution, "bypass_engine", lambda found, *_: found)
         tasks = cep.spark({"Tick": frame}, **given)
     assert {p.path for p in tasks.coverage.values()} == {"by key"}
     for name in run.statements:
@@ -304,5 +304,7 @@ def test_errors_are_those_of_tasks(spark: SparkSession, epl: str) -> None:
     with pytest.raises(EventError, match="the time of an event of Tick is missing"):
         run(good.assign(ts=pd.array([1, None, 2, 3], "Int64")))
     if epl == ROWS[0]:  # the sums of a batch are the same in any order
-        with pytest.raises(EventError, match=r"two events of Tick at 00:00:00.007 have the sequence number 2: their order"):
+        with pytest.raises(
+            EventError, match=r"two events of Tick at 00:00:00.007 have the sequence number 2: their order"
+        ):
             run(good.assign(seq=[1, 2, 2, 3]))

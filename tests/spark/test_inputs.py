@@ -18,10 +18,10 @@ from cepbook import Workbench
 from cepbook.display import format_time
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.types import MAP, OBJECT, Type
-from cepbook.spark.execution.spark_run import run_action
+from cepbook.spark.execution.spark_actions import run_action
 from cepbook.spark.frames.arrow_casts import cast_property
+from cepbook.spark.frames.clock_bounds import bounded_event_time
 from cepbook.spark.frames.sql_casts import ColumnLocation, cast_sql
-from cepbook.spark.frames.sql_conditions import bounded_event_time
 from cepbook.spark.frames.tagged_stream import physical_plan
 from cepbook.spark.task.stream_columns import DELIVERY_COLUMN_NAMES, sql_literal
 

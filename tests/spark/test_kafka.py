@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 confluent = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (group `test`)")
-COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
-)
+COLUMNS = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
 
 
 STAND_IN = "kafka_stand_in"  # Spark keeps the name of its own

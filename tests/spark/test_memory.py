@@ -19,8 +19,9 @@ from cepbook.engine.runtime import Runtime
 from cepbook.spark.execution.execution import single_statement_program
 from cepbook.spark.task import clock_ticks
 from cepbook.spark.task.clock_ticks import pack_ticks
+from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import SEQ, TAG, TICK, TICKS, TIME
-from cepbook.spark.task.task_runner import TaskProgram, task_function
+from cepbook.spark.task.task_runner import task_function
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -72,16 +72,40 @@ def test_by_key(epl: str, keys: dict[str, tuple[str, ...]]) -> None:
         ("select symbol from Tick#length_batch(3)", False, "the window length_batch holds events of all keys"),
         ("select irstream symbol from Tick#time(3)#length(9)", True, "several data windows keep events together"),
         ("select sum(price) from Tick#time(3)", True, "; the last digits of sum depend on all the numbers that came"),
-        ("select count(*) from Tick#time(3) as t left outer join Bid#time(3) as b on t.price = b.price", True, "; rows that had no partner stay"),
-        ("select prior(1, price) from Tick(price * 2 > 3)", False, "; its filter is not one that Spark expresses itself"),
-        ("select a.price from pattern [every a=Tick -> b=Bid]", False, "in a key could be divided by it; it has no `timer:within`"),
+        (
+            "select count(*) from Tick#time(3) as t left outer join Bid#time(3) as b on t.price = b.price",
+            True,
+            "; rows that had no partner stay",
+        ),
+        (
+            "select prior(1, price) from Tick(price * 2 > 3)",
+            False,
+            "; its filter is not one that Spark expresses itself",
+        ),
+        (
+            "select a.price from pattern [every a=Tick -> b=Bid]",
+            False,
+            "in a key could be divided by it; it has no `timer:within`",
+        ),
         ("select price from Tick output last every 3 sec", True, "its output clause follows the events and the clock"),
         ("on Bid as b select w.price from W as w", False, "its condition does not look up rows of W by a key"),
-        ("insert into W select * from Tick; on Bid as b delete from W as w where w.price = b.price; select symbol, count(*) from W group by symbol", False, "stmt_2, which feeds it: its condition does not look up rows of W by a key"),
-        ("select (select count(*) from Bid#keepall) as n from Tick", False, "compared with a key of the outer events they could"),
+        (
+            "insert into W select * from Tick; on Bid as b delete from W as w where w.price = b.price; select symbol, count(*) from W group by symbol",
+            False,
+            "stmt_2, which feeds it: its condition does not look up rows of W by a key",
+        ),
+        (
+            "select (select count(*) from Bid#keepall) as n from Tick",
+            False,
+            "compared with a key of the outer events they could",
+        ),
         ("context Kinds select count(*) from Tick", True, "conditions that Spark does not express itself"),
         ("context Events select count(*) from Tick", True, "its outer level begins and ends with events of all keys"),
-        ("insert into Counts select count(*) as n from Tick; select n from Counts", False, "which feeds it: one aggregate"),
+        (
+            "insert into Counts select count(*) as n from Tick; select n from Counts",
+            False,
+            "which feeds it: one aggregate",
+        ),
         ("select count(*) from Tick group by price", False, "no group-by key is a plain property"),
         ("select count(*) from Tick group by symbol || venue", False, "no group-by key is a plain property"),
         (
@@ -309,7 +333,9 @@ def test_patterns_and_spans_run_with_all_that_they_read() -> None:
         "@name('session') context Session select count(*) from Tick"
     )
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-    found = {name: dependencies_of(name, plans, runtime.catalog, GIVEN) for name in ("match", "in span", "spans", "session")}
+    found = {
+        name: dependencies_of(name, plans, runtime.catalog, GIVEN) for name in ("match", "in span", "spans", "session")
+    }
     everything = ("symbol", "venue", "price", "volume", "ts")
     match = found["match"]
     assert [s.name for s in match.selects] == ["feed", "match"]
@@ -338,18 +364,38 @@ TAGS = {
         ("symbol", "price"),
     ),
     "select count(*) as n, sum(b.price) as s from pattern [every a=Tick -> b=Bid]#length(3)": ((), ("price",)),
-    "select prev(1, a.ts) as p, prior(2, b.account) as q from pattern [every a=Tick -> b=Bid]#length(3)": (("ts",), ("account",)),
-    "select a[1].ts as t from pattern [every [2] a=Tick(price > 3) -> b=Bid(account = a[0].venue)]": (("venue", "price", "ts"), ("account", "price")),
+    "select prev(1, a.ts) as p, prior(2, b.account) as q from pattern [every a=Tick -> b=Bid]#length(3)": (
+        ("ts",),
+        ("account",),
+    ),
+    "select a[1].ts as t from pattern [every [2] a=Tick(price > 3) -> b=Bid(account = a[0].venue)]": (
+        ("venue", "price", "ts"),
+        ("account", "price"),
+    ),
     "select 1 as one from pattern [every [2] (a=Tick -> b=Bid(account = a.venue))]": (("venue",), ("account",)),
-    "select 1 as one from pattern [every-distinct(a.symbol) a=Tick -> (b=Bid while (b.price < a.volume))]": (("symbol", "volume"), ("price",)),
-    "select a.venue as v, (select max(price) from Bid#length(2) as q where q.account = a.symbol) as m from pattern [every a=Tick]": (("symbol", "venue", "price"), ("account", "price")),
-    "select a.venue as v from pattern [every (a=Tick or b=Bid)] where b.price > 1 output last every 2 events": (("venue",), ("price",)),
+    "select 1 as one from pattern [every-distinct(a.symbol) a=Tick -> (b=Bid while (b.price < a.volume))]": (
+        ("symbol", "volume"),
+        ("price",),
+    ),
+    "select a.venue as v, (select max(price) from Bid#length(2) as q where q.account = a.symbol) as m from pattern [every a=Tick]": (
+        ("symbol", "venue", "price"),
+        ("account", "price"),
+    ),
+    "select a.venue as v from pattern [every (a=Tick or b=Bid)] where b.price > 1 output last every 2 events": (
+        ("venue",),
+        ("price",),
+    ),
     "select a.ts as x, b.price as y from pattern [every a=Tick]#length(3) as m, Bid#length(2) as b where m.a.venue = b.account": (
         ("venue", "price", "ts"),
         ("account", "price"),
     ),
-    "context PerSymbol select a.ts as t from pattern [every a=Tick -> b=Tick(volume > a.volume)]": (("symbol", "volume", "ts"),),
-    "on pattern [every a=Tick -> b=Bid] merge W as w where w.venue = a.venue when matched then delete": (("venue",), ()),
+    "context PerSymbol select a.ts as t from pattern [every a=Tick -> b=Tick(volume > a.volume)]": (
+        ("symbol", "volume", "ts"),
+    ),
+    "on pattern [every a=Tick -> b=Bid] merge W as w where w.venue = a.venue when matched then delete": (
+        ("venue",),
+        (),
+    ),
     # events as values, and what is not known to look at some properties only
     "select a, b.price as p from pattern [every a=Tick -> b=Bid]": (EVERYTHING, ("price",)),
     "select a.* from pattern [every a=Tick -> b=Bid(symbol = a.symbol)]": (EVERYTHING, ("symbol",)),
@@ -373,7 +419,10 @@ def test_of_events_of_patterns_travels_what_is_read(epl: str) -> None:
 
 def test_nothing_that_spark_connect_lacks_is_used() -> None:
     folder = Path(cepbook.spark.__file__).parent
-    texts = {path.name: path.read_text() for path in folder.glob("*.py")}
+    texts = {path.name: path.read_text() for path in folder.rglob("*.py")}
     used = [name for name, text in texts.items() if re.search(r"sparkContext|_jvm|\.rdd\b|_jdf", text)]
-    assert used == ["progress.py"]  # the status tracker, where there is one
-    assert texts["progress.py"].count("sparkContext") == 1 and "_Connect if is_remote() else _Classic" in texts["progress.py"]
+    assert used == ["action_progress.py"]  # the status tracker, where there is one
+    assert (
+        texts["action_progress.py"].count("sparkContext") == 1
+        and "_Connect if is_remote() else _Classic" in texts["action_progress.py"]
+    )

@@ -16,9 +16,9 @@ from cepbook.errors import SnapshotError, UsageError
 from cepbook.lang.plan.dependencies import dependencies_of
 from cepbook.lang.plan.nodes import CreateSchemaStatement, CreateVariableStatement
 from cepbook.spark.execution.execution import _shares
-from cepbook.spark.execution.spark_run import error_behind
+from cepbook.spark.execution.spark_actions import error_behind
 from cepbook.spark.plan.placement import Placement, place
-from cepbook.spark.plan.state_fingerprint import check_fingerprint, state_fingerprint_of
+from cepbook.spark.plan.state_fingerprint import state_fingerprint_of
 from cepbook.spark.streaming.initial_state import (
     final_state_function,
     is_in_partitions,
@@ -27,8 +27,10 @@ from cepbook.spark.streaming.initial_state import (
     workbench_program,
 )
 from cepbook.spark.streaming.processor import EngineProcessor, to_ipc_bytes
+from cepbook.spark.task.program import DeploymentStep, TaskProgram
+from cepbook.spark.task.state_check import check_fingerprint
 from cepbook.spark.task.stream_columns import SEQ, TAG, TASK, TICK, TIME
-from cepbook.spark.task.task_runner import DeploymentStep, TaskProgram, output_schema
+from cepbook.spark.task.task_runner import output_schema
 from tests.spark.streams import Store, Watermark, differences
 from tests.spark.tasks import Recorded
 
@@ -245,7 +247,9 @@ def test_a_saved_state_is_divided_by_the_partitions_of_contexts(epl: str, tasks:
         identities = [*kept.context(context.context.name).identities()]
         divisions = {each.id: sum(map(ord, str(each.steps[0].key[0]))) % tasks for each in identities}
         rows = []
-        for number, state, passed, due, count in split_saved_state(kept, program, {context.context.name: divisions}, tasks):
+        for number, state, passed, due, count in split_saved_state(
+            kept, program, {context.context.name: divisions}, tasks
+        ):
             begin = {"task": number, "saved": state, "passed": passed, "due": due, "count": count}
             own = [e for e in events if e[1] > end and sum(map(ord, e[3][1])) % tasks == number]
             found, errors = streamed(program, own, seed, begin=begin)
@@ -313,10 +317,16 @@ def test_what_is_kept_is_of_the_same_statements_divided_alike() -> None:
     assert own == state_fingerprint_of(program_of(QUERIES[1]), by_key, 32)
     check_fingerprint(own, own)
     for other, what in (
-        (state_fingerprint_of(others, by_key, 32), "the checkpoint holds the state of other statements, or of another version"),
+        (
+            state_fingerprint_of(others, by_key, 32),
+            "the checkpoint holds the state of other statements, or of another version",
+        ),
         (state_fingerprint_of(program, by_key, 3), r"divided otherwise \(3 parts, T by s, here 32 parts, T by s\)"),
         (state_fingerprint_of(program, replace(by_key, keys=(("T", ("n",)),)), 32), "divided otherwise .*T by n, here"),
-        (state_fingerprint_of(program, replace(by_key, path="ordered"), 1), "otherwise .whole, here .*\n  hint: what the stream be"),
+        (
+            state_fingerprint_of(program, replace(by_key, path="ordered"), 1),
+            "otherwise .whole, here .*\n  hint: what the stream be",
+        ),
         (state_fingerprint_of(program, replace(by_key, path="native"), 32), "the state of other statements"),
         (None, "was written by a version of cepbook that kept something else .*\n  hint: go on with what"),
     ):
@@ -357,7 +367,9 @@ EMPTY = (
 def test_categories_deliver_without_an_event_of_theirs(epl: str) -> None:
     """Whose division Spark would not know of."""
     engine = Recorded(0, {})
-    engine.deploy(SCHEMA + "create context C group n < 50 as low, group n > 90 as high, group n > 200 as none from T", "a")
+    engine.deploy(
+        SCHEMA + "create context C group n < 50 as low, group n > 90 as high, group n > 200 as none from T", "a"
+    )
     engine.deploy(f"@name('q') context C {epl}", "b")
     for tag, time, _, (ts, s, n) in history(3):
         engine.advance(time, stepping=True)
@@ -385,7 +397,9 @@ def test_the_state_of_another_mark_is_refused() -> None:
 
 def test_what_spark_says_of_a_state_with_other_columns_is_said_as_of_another_mark() -> None:
     said = "[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema does not match existing state value schema."
-    found = error_behind(f"org.apache.spark.sql.execution.streaming.state.StateStoreValueSchemaNotCompatible: {said}\nat ...")
+    found = error_behind(
+        f"org.apache.spark.sql.execution.streaming.state.StateStoreValueSchemaNotCompatible: {said}\nat ..."
+    )
     with pytest.raises(SnapshotError) as wrong:
         check_fingerprint(state_fingerprint_of(program_of(QUERIES[0]), Placement("by key", (), True, ""), 32), None)
     assert str(found) == str(wrong.value) and isinstance(found, SnapshotError)

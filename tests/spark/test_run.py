@@ -17,7 +17,7 @@ from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import compare, sql
 from cepbook.spark.execution.execution import OneTaskWarning, UnfedWarning
-from cepbook.spark.execution.spark_run import run_action
+from cepbook.spark.execution.spark_actions import run_action
 
 from .histories import SPAN, quotes, trades
 
@@ -276,7 +276,10 @@ def test_spark_frames_without_a_sequence_say_how_ties_are_broken(spark: SparkSes
     found = cep.compare(run, order=True)
     assert found.verdict == "equal", found
     ordered = cep.spark({"Trade": spark.createDataFrame(trades(5))}, session=spark)
-    assert ordered.certain and ordered.order == "events of one time are ordered by type (order of the mapping), then by row"
+    assert (
+        ordered.certain
+        and ordered.order == "events of one time are ordered by type (order of the mapping), then by row"
+    )
 
 
 def test_a_sequence_number_must_not_repeat(spark: SparkSession) -> None:
@@ -310,7 +313,8 @@ def test_types_of_columns(spark: SparkSession) -> None:
         "xs array<int>, o struct<a: int, b: string>"
     )
     frame = spark.createDataFrame(
-        [(1, 2, 3, 0.1, True, "x", None, [1, None], (7, "y")), (2, None, None, None, None, None, None, None, None)], schema
+        [(1, 2, 3, 0.1, True, "x", None, [1, None], (7, "y")), (2, None, None, None, None, None, None, None, None)],
+        schema,
     )
     run = cep.spark({"A": frame}, time="ts", session=spark)
     assert run.columns("q")["time"] == "time_"
@@ -361,7 +365,8 @@ def test_timestamps_are_utc_milliseconds(spark: SparkSession) -> None:
 def test_union_holds_all_statements(spark: SparkSession) -> None:
     frames = {"Trade": trades(1)}
     cep = bench_of(
-        "@name('a') select symbol from Trade(size > 900); @name('b') select irstream size, price from Trade#lastevent", frames
+        "@name('a') select symbol from Trade(size > 900); @name('b') select irstream size, price from Trade#lastevent",
+        frames,
     )
     run = cep.spark(frames, until=UNTIL, session=spark)
     counts = {r["statement"]: r["count"] for r in run.union().groupBy("statement").count().collect()}
@@ -571,7 +576,9 @@ def test_values_in_lists_and_events_are_compared_as_what_they_are(spark: SparkSe
     def given(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: Decimal(v) if name == "n" and v is not None else given(v) for name, v in value.items()}
-        return [given(v) for v in value] if isinstance(value, list) else str(value) if isinstance(value, clock) else value
+        return (
+            [given(v) for v in value] if isinstance(value, list) else str(value) if isinstance(value, clock) else value
+        )
 
     one = pa.struct([("m", pa.map_(pa.string(), pa.int64())), ("n", pa.decimal128(38, 0)), ("t", pa.string())])
     kinds = [("ts", pa.int64()), *((f.name, f.type) for f in one), ("o", pa.string()), ("part", one)]

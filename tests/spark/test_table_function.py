@@ -9,7 +9,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import register_sql
-from cepbook.spark.execution.spark_run import run_action
+from cepbook.spark.execution.spark_actions import run_action
 
 from .histories import SPAN, trades
 

@@ -9,7 +9,7 @@ import sys
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.lang.plan.catalog import FunctionType
 from cepbook.lang.types import INT
-from cepbook.spark.task.task_runner import DeploymentStep, TaskProgram
+from cepbook.spark.task.program import DeploymentStep, TaskProgram
 
 HEAVY = ("pandas", "lark", "pyspark", "IPython", "cepbook.session", "cepbook.dialects.registry")
 
@@ -31,8 +31,8 @@ def test_a_worker_starts_statements_without_a_grammar() -> None:
         (("q", module.statements[0].output_type),), kinds, Config(), 0, {"twice": (len, FunctionType(INT))},
     )  # fmt: skip
     code = (
-        "import pickle, sys; from cepbook.spark.task.task_runner import load; "
-        f"load(pickle.load(sys.stdin.buffer)); print([m for m in {HEAVY} if m in sys.modules])"
+        "import pickle, sys; from cepbook.spark.task.task_runner import load_runtime; "
+        f"load_runtime(pickle.load(sys.stdin.buffer)); print([m for m in {HEAVY} if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(program), capture_output=True, check=True)
     assert found.stdout.decode().strip() == "[]"

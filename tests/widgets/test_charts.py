@@ -17,7 +17,8 @@ from cepbook.errors import UsageError
 from cepbook.session.history.history_cursor import HistoryCursor
 from cepbook.session.io.time_conversion import ClockTime
 from cepbook.widgets import charts
-from cepbook.widgets.theme import CONFIG, printed, themed
+from cepbook.widgets.charts import builders, offline_renderer
+from cepbook.widgets.charts.theme import CONFIG, printed, themed
 
 pytestmark = pytest.mark.histories
 
@@ -61,18 +62,18 @@ def test_the_renderer_writes_what_jupyterlab_can_draw_offline() -> None:
     assert shown["text/plain"] == "line chart 'delays', x: time, y: delay, color: carrier, 6 rows"
     assert shown["image/png"].startswith("iVBOR")
     addresses = [word for word in json.dumps(spec).split('"') if word.startswith("http")]
-    assert addresses == [charts.SCHEMA]
+    assert addresses == [offline_renderer.SCHEMA]
 
 
 def test_the_stored_picture_is_compressed_and_complete() -> None:
     vl_convert = pytest.importorskip("vl_convert")
     spec = bundle(charts.line(frame(), "time", "delay", "carrier"))[charts.MIME]
     plain = vl_convert.vegalite_to_png(spec, vl_version="5.21", scale=1)
-    small = charts._deflated(plain)
+    small = offline_renderer._deflated(plain)
     assert len(small) < len(plain) / 5
     assert small[:24] == plain[:24] and small[-12:] == plain[-12:], "size and end are the same"
     assert (_colours(small) == _colours(plain)).all()
-    assert charts._deflated(small) == small
+    assert offline_renderer._deflated(small) == small
 
 
 def _colours(png: bytes) -> np.ndarray:
@@ -100,7 +101,7 @@ def test_a_picture_of_many_colours_or_another_form_stays_as_it_is() -> None:
     rows[:, 0] = 1
     form = struct.pack(">IIBBBBB", 40, 40, 8, 6, 0, 0, 0)
     for header, pixels in ((form, rows), (form, rows * 0), (form[:9] + b"\x02" + form[10:], rows)):
-        *_, (kind, data) = charts._indexed(header, [], pixels.tobytes())
+        *_, (kind, data) = offline_renderer._indexed(header, [], pixels.tobytes())
         assert kind == b"IDAT" and zlib.decompress(data) == pixels.tobytes()
 
 
@@ -138,7 +139,7 @@ def test_several_columns_become_several_lines() -> None:
 def test_many_rows_are_thinned_per_series_and_it_is_said() -> None:
     spec = bundle(charts.line(frame(20_000), "time", "delay", "carrier"))[charts.MIME]
     (rows,) = spec["datasets"].values()
-    assert len(rows) <= charts.POINTS
+    assert len(rows) <= builders.POINTS
     assert {row["carrier"] for row in rows} == {"UA", "AA"}
     assert spec["title"]["subtitle"] == "one row in 5 of 20,000"
 
@@ -169,8 +170,8 @@ def test_a_clock_that_began_at_0_shows_hours_and_no_date() -> None:
         (0, 900, {"format": "%H:%M:%S.%L"}),
         (0, 5_000, {"format": "%H:%M:%S"}),
         (3_600_000, 5 * 3_600_000, {"format": "%H:%M"}),
-        (charts.DATE_THRESHOLD_MS, charts.DATE_THRESHOLD_MS + charts.DAY_MS, {"format": "%m-%d %H:%M"}),
-        (charts.DATE_THRESHOLD_MS, charts.DATE_THRESHOLD_MS + 5_000, {"format": "%H:%M:%S"}),
+        (builders.DATE_THRESHOLD_MS, builders.DATE_THRESHOLD_MS + builders.DAY_MS, {"format": "%m-%d %H:%M"}),
+        (builders.DATE_THRESHOLD_MS, builders.DATE_THRESHOLD_MS + 5_000, {"format": "%H:%M:%S"}),
     ],
 )
 def test_labels_of_an_axis(start: int, end: int, axis: dict[str, str]) -> None:
@@ -178,9 +179,9 @@ def test_labels_of_an_axis(start: int, end: int, axis: dict[str, str]) -> None:
 
 
 def test_later_days_of_a_clock_that_began_at_0_are_counted() -> None:
-    axis = charts.labels(0, 3 * charts.DAY_MS)
+    axis = charts.labels(0, 3 * builders.DAY_MS)
     spec = {
-        "data": {"values": [{"t": 0}, {"t": 3 * charts.DAY_MS}]},
+        "data": {"values": [{"t": 0}, {"t": 3 * builders.DAY_MS}]},
         "mark": "point",
         "encoding": {
             "x": {"field": "t", "type": "temporal", "scale": {"type": "utc"}, "axis": {**axis, "tickCount": 4}}
@@ -225,7 +226,7 @@ def test_a_picture_of_text_that_xml_cannot_hold() -> None:
     pytest.importorskip("vl_convert")
     program = """
 from cepbook.widgets import charts
-from cepbook.widgets.theme import CONFIG, printed, themed
+from cepbook.widgets.charts.theme import CONFIG, printed, themed
 odd = [*range(32), 127, 0x85, 0xd800, 0xdfff, 0xfffe, 0xffff, 0x1f600]
 for text in ["".join(map(chr, odd)), *(f"a{chr(code)}b" for code in odd)]:
     values = [{"x": 1, "s": text}]

@@ -9,9 +9,8 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
-from cepbook.widgets import following
-from cepbook.widgets.charts import MIME
-from cepbook.widgets.following import FollowingChart
+from cepbook.widgets.charts import MIME, following_chart
+from cepbook.widgets.charts.following_chart import FollowingChart
 from tests.widgets.fakes import FakeHandle
 
 TICKS = [{"time": 100 * i, "symbol": "AB"[i % 2], "price": float(i)} for i in range(100)]
@@ -44,8 +43,8 @@ def test_the_chart_shows_the_instant_that_is_looked_at() -> None:
 
 
 def test_the_chart_follows_while_events_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "INTERVAL", 0.01)
-    monkeypatch.setattr(following, "SHARE", 0)
+    monkeypatch.setattr(following_chart, "INTERVAL", 0.01)
+    monkeypatch.setattr(following_chart, "SHARE", 0)
 
     async def run() -> None:
         cep, handle = bench(), FakeHandle()

@@ -9,6 +9,7 @@ import pytest
 
 from cepbook.session import Workbench
 from cepbook.widgets import charts
+from cepbook.widgets.charts.offline_renderer import SCHEMA
 from cepbook.widgets.marble.marble_chart import MOST_LEVELS, MOST_ROWS, WIDTH, marble_chart
 
 pytestmark = pytest.mark.histories
@@ -164,7 +165,7 @@ def test_it_fits_repeats_and_asks_nobody() -> None:
     first, second = (drawn(epl, *BURST, start=EPOCH) for _ in range(2))
     assert first == second
     assert first["width"] == WIDTH <= 600
-    assert [word for word in json.dumps(first).split('"') if word.startswith("http")] == [charts.SCHEMA]
+    assert [word for word in json.dumps(first).split('"') if word.startswith("http")] == [SCHEMA]
 
 
 def test_a_statement_without_events_has_empty_lanes() -> None:

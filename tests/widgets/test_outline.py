@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from cepbook.session import Workbench
-from cepbook.widgets import StatementView, WorkbenchSource
-from cepbook.widgets.live_view import statement_view
+from cepbook.widgets import StatementView, WorkbenchSource, view
 from cepbook.widgets.live_view.partition_tree import UNFOLDED_LIMIT, FoldState, TreeLines
 from cepbook.widgets.live_view.row_filter import RowFilter
 from tests.widgets.fakes import FakeBrowser, FakeTime, decoded
@@ -182,7 +181,7 @@ def read(browser: FakeBrowser, name: str) -> list[Any]:
 
 @pytest.fixture
 def opened() -> Iterator[tuple[StatementView, FakeBrowser]]:
-    shown = statement_view(workbench(3, UNFOLDED_LIMIT), "out")
+    shown = view(workbench(3, UNFOLDED_LIMIT), "out")
     browser = FakeBrowser(shown)
     browser.hello()
     yield shown, browser
@@ -215,7 +214,7 @@ def test_a_page_gets_the_lines_in_sight(opened: tuple[StatementView, FakeBrowser
 def test_a_frame_does_not_grow_with_the_tree() -> None:
     sizes = []
     for traders in (UNFOLDED_LIMIT, 4 * UNFOLDED_LIMIT):
-        shown = statement_view(workbench(2, traders), "out")
+        shown = view(workbench(2, traders), "out")
         browser = FakeBrowser(shown)
         browser.hello()
         browser.say(kind="show", client="c", pane="partitions", first=0, rows=70)
@@ -230,7 +229,7 @@ def test_hostile_keys_are_only_text() -> None:
     cep.run(EPL)
     cep.send("Tick", venue="<b>\x00\u202e", trader="T" * 2_000_000, price=1.0)
     cep.send("Tick", venue=None, trader=None, price=1.0)
-    shown = statement_view(cep, "out", rate=20.0)
+    shown = view(cep, "out", rate=20.0)
     shown._pump._now = FakeTime()
     browser = FakeBrowser(shown)
     browser.hello()

@@ -15,9 +15,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from ipywidgets.widgets.widget import _instances
 
 from cepbook.session import Workbench
-from cepbook.widgets import cell_outputs, show_live
-from cepbook.widgets.following import FollowingChart
-from cepbook.widgets.live_view import statement_view
+from cepbook.widgets import cell_outputs, show_live, view
+from cepbook.widgets.charts.following_chart import FollowingChart
 from cepbook.widgets.map.flow_map import FlowMap
 from cepbook.widgets.panel.workbench_panel import panel
 from cepbook.widgets.tuner import Tuner
@@ -40,7 +39,7 @@ class Notebook:
         self.updates = 0
         self.undo = show_live(self.shell, self._display)
         self.shell.user_ns.update(
-            cep=self.cep, view=statement_view, FlowMap=FlowMap, panel=panel, Tuner=Tuner, FollowingChart=FollowingChart,
+            cep=self.cep, view=view, FlowMap=FlowMap, panel=panel, Tuner=Tuner, FollowingChart=FollowingChart,
             show=self.shell.display_formatter.format, events=EVENTS,
         )  # fmt: skip
 
@@ -149,7 +148,7 @@ def test_a_replay_is_shown_again_by_a_bar_of_its_own(notebook: Notebook) -> None
 
 
 def test_without_ids_of_cells_there_is_a_bound(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell_outputs, "MOST", 10)
+    monkeypatch.setattr(cell_outputs, "MAX_LIVE_OUTPUTS", 10)
     before = len(_instances)
     notebook.shell.run_cell("seen = view(cep, 'out')\nshow(seen)")
     FakeBrowser(notebook.shell.user_ns["seen"]).hello()

@@ -7,9 +7,8 @@ from typing import Any
 from cepbook.session import Workbench
 from cepbook.session.inspect.match_record import DeliveryMatches
 from cepbook.session.inspect.partial_matches import PartialMatch
-from cepbook.widgets import StatementView
+from cepbook.widgets import StatementView, view
 from cepbook.widgets.base.column_encoding import ViewColumn
-from cepbook.widgets.live_view import statement_view
 from cepbook.widgets.live_view.partition_rows import match_lines, partition_columns
 from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeStatement, FakeTime, decoded, opened
 
@@ -170,7 +169,7 @@ def test_a_view_of_a_pattern_under_a_nested_context() -> None:
     create context Shifts context Shift initiated by Go as g terminated after 1 hour,
       context Each partition by cust from Txn;
     @name('rise') context Shifts select b.amount as high from pattern [every a=Txn -> b=Txn(amount > a.amount)]""")
-    shown = statement_view(cep, "rise")
+    shown = view(cep, "rise")
     browser = FakeBrowser(shown)
     browser.hello()
     browser.show("partitions")
@@ -198,7 +197,7 @@ def test_a_saved_view_notices_partitions_and_partial_matches_although_nothing_is
     @name('rise') select b.amount as high from pattern [every a=Txn(amount > 1) -> b=Txn(amount > a.amount)];
     @name('big') context C select * from Txn(amount > 100)""")
     for name, quiet, news in (("rise", 0.5, 9.0), ("big", 0.5, None)):
-        shown, handle = statement_view(cep, name), FakeHandle()
+        shown, handle = view(cep, name), FakeHandle()
         shown.show(handle.display)
         cep.send("Txn", cust=name, amount=quiet)
         shown.refresh_if_stale()
@@ -220,7 +219,7 @@ def test_a_view_goes_on_when_the_statement_is_deployed_anew() -> None:
     cep.run("create schema Txn(amount double)")
     epl = "@name('rise') select b.amount as high from pattern [every a=Txn -> b=Txn(amount > a.amount)]"
     cep.run(epl)
-    shown = statement_view(cep, "rise")
+    shown = view(cep, "rise")
     browser = FakeBrowser(shown)
     browser.hello()
     shown.flush()

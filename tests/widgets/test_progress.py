@@ -5,8 +5,7 @@ import asyncio
 from IPython.core.interactiveshell import InteractiveShell
 
 from cepbook.session import Workbench
-from cepbook.widgets import ReplayControl, show_live
-from cepbook.widgets.live_view import statement_view
+from cepbook.widgets import ReplayControl, show_live, view
 from tests.waiting import until
 from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeReplay, FakeTime
 
@@ -112,7 +111,7 @@ def test_a_shell_shows_widgets_and_replays_so_that_they_can_be_brought_up_to_dat
     formatter = shell.display_formatter
     undo = show_live(shell, handle.display)
     replay = cep.replay([{"price": 1.0, "ts": 1000}, {"price": 2.0, "ts": 2000}], type="Tick", time="ts")
-    for thing in (replay, statement_view(cep, "out")):
+    for thing in (replay, view(cep, "out")):
         assert formatter.format(thing) == ({}, {})
     replay.run()
     assert handle.texts[:2] == [

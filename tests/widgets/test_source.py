@@ -6,9 +6,8 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
-from cepbook.widgets import StatementView, WorkbenchSource
+from cepbook.widgets import StatementView, WorkbenchSource, view
 from cepbook.widgets.base.column_encoding import ViewColumn
-from cepbook.widgets.live_view import statement_view
 from cepbook.widgets.live_view.row_filter import RowFilter
 
 MODULE = """
@@ -261,12 +260,12 @@ def test_without_a_context_there_are_no_partitions() -> None:
 
 def test_an_unknown_statement_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match="oot"):
-        statement_view(workbench(), "oot")
+        view(workbench(), "oot")
 
 
 def test_the_last_picture_of_a_dropped_statement_stays() -> None:
     cep = workbench()
-    shown = statement_view(cep, "out")
+    shown = view(cep, "out")
     before = shown.freeze()
     cep.drop("out")
     for _ in range(2):
@@ -277,7 +276,7 @@ def test_the_last_picture_of_a_dropped_statement_stays() -> None:
 
 def test_a_dropped_statement_is_said_to_be_dropped() -> None:
     cep = workbench()
-    shown = statement_view(cep, "out")
+    shown = view(cep, "out")
     cep.drop("out")
     shown.flush()
     assert isinstance(shown, StatementView) and shown.state == "dropped"

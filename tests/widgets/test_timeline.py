@@ -8,7 +8,7 @@ import pytest
 
 from cepbook.session.history.partition_lifetimes import PartitionLifetime
 from cepbook.session.inspect.timeline import Timeline
-from cepbook.widgets.timeline import LABELLED, timeline_chart
+from cepbook.widgets.charts.timeline_chart import LABELLED, timeline_chart
 
 pytestmark = pytest.mark.histories
 

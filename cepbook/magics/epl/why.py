@@ -5,8 +5,7 @@ from __future__ import annotations
 from cepbook.magics.shell.host import NotebookHost
 from cepbook.magics.shell.options import MagicOptions, OptionsError, whole_number
 from cepbook.session.io.time_conversion import int_or_text
-from cepbook.widgets.base.static_picture import StaticPicture
-from cepbook.widgets.why import answer_picture
+from cepbook.widgets.base.static_picture import StaticPicture, answer_picture
 
 WHY_OPTIONS = (
     MagicOptions("%epl why")

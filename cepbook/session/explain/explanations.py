@@ -1,6 +1,6 @@
 """Answers to questions why: what `session.why.fired` and `session.why.fallen` found, as plain data, and in words.
 
-``str`` of an answer is what a terminal shows of it; a notebook shows the same page with tables (`widgets.why`).
+``str`` of an answer is what a terminal shows of it; a notebook shows the same page with tables (`cepbook.widgets`).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ MOST_PARTITIONS = 500
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The last partitions of a context as data. In a notebook it is a chart (`cepbook.widgets.timeline` draws it).
+    """The last partitions of a context as data. In a notebook it is a chart (`cepbook.widgets.charts` draws it).
 
     It spans `start`, the birth of the first of `lives`, to `end`, the present (ms, or µs with such a clock). `counts`
     tells how many partitions lived from a time on, `live` how many live now, `allocated` how many there ever were.

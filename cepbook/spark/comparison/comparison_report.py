@@ -24,7 +24,7 @@ from cepbook.argument_checks import check_arguments
 from cepbook.display import DisplayTable, captioned_html, format_time
 from cepbook.errors import UsageError
 from cepbook.spark.comparison.row_matching import Difference, MatchRules, RowMatcher
-from cepbook.spark.comparison.sides import side_of
+from cepbook.spark.comparison.sides import ComparedSide, FramesSide, WorkbenchSide
 from cepbook.spark.comparison.time_shift import without_time_shift
 from cepbook.spark.comparison.typed_rows import StatementRows
 
@@ -210,6 +210,24 @@ def compare(
     if compared.verdict == "equal" or there.live:
         return compared
     return replace(compared, by_hand=here.by_hand(found))
+
+
+def side_of(source: Any) -> ComparedSide:
+    """What `source` is. Errors: UsageError where nothing can be compared with it."""
+    if isinstance(source, Mapping):
+        return FramesSide(source)
+    if hasattr(source, "to_arrow") and hasattr(source, "statements"):
+        return _spark_side(source)
+    if hasattr(source, "feed") and hasattr(source, "runtime"):
+        return WorkbenchSide(source)
+    expected = "expected a Workbench, a SparkRun or a mapping of statement -> DataFrame"
+    raise UsageError(f"cannot compare {type(source).__name__}: {expected}")
+
+
+def _spark_side(run: Any) -> ComparedSide:
+    from cepbook.spark.comparison.spark_side import SparkSide  # needs pyspark, which comparing frames does not
+
+    return SparkSide(run)
 
 
 def _judge(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from cepbook.errors import UsageError
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import QueryStatement, StatementDependencies, dependencies_of
 from cepbook.lang.plan.nodes import StatementPlan
@@ -16,134 +15,72 @@ from cepbook.lang.types import Type
 from cepbook.spark.comparison.typed_rows import (
     StatementRows,
     TypedColumn,
-    column_of_arrow,
     concat_columns,
-    delivery_times,
-    remove_mask,
     rows_of_frame,
     typed_column,
     value_families,
 )
 
-if TYPE_CHECKING:
-    from cepbook.spark.execution.spark_run import SparkRun
 
+class ComparedSide(ABC):
+    """One side of a comparison: the rows of its statements, and what it knows about how they came about."""
 
-class ComparedSide(Protocol):
-    """What `compare` asks of a side."""
+    second: int | None = None  # units of the clock per second, None where unknown
+    live = False  # whether events may be sent to it one by one
 
     @property
+    @abstractmethod
     def statements(self) -> Sequence[str]:
         """The names of the statements whose rows it holds."""
 
     @property
     def queries(self) -> Sequence[str]:
-        """Of these those that a run on Spark can have."""
+        """The statements among them that Spark can run."""
+        return self.statements
 
-    @property
-    def second(self) -> int | None:
-        """How many units of the clock a second has; None where it does not say."""
-
-    @property
-    def live(self) -> bool:
-        """Whether events may be sent to it one by one."""
-
+    @abstractmethod
     def rows(self, name: str, second: int) -> StatementRows:
-        """The rows of a statement, with times in units of a clock of which a `second` has so many."""
+        """Return the rows of a statement, with times in units of a clock that has `second` units per second."""
 
     def failures(self) -> Mapping[str, int]:
-        """How often what it has now failed at run time, by statement, as far as it knows."""
+        """Return by statement how often it failed at run time, as far as that is known."""
+        return {}
 
     def feeders(self, name: str) -> Sequence[str]:
-        """The names of all that feeds a statement, as far as it knows."""
+        """Return the names of all statements and contexts that feed a statement, as far as they are known."""
+        return ()
 
     def by_hand(self, names: Iterable[str]) -> Mapping[str, int]:
-        """Of the events that were sent to it by hand those that statements of these names read, by type."""
+        """Return by event type how many events were sent by hand that the statements `names` read."""
+        return {}
 
 
-def side_of(source: Any) -> ComparedSide:
-    """What `source` is. Errors: UsageError where nothing can be compared with it."""
-    if isinstance(source, Mapping):
-        return _Frames(source)
-    if hasattr(source, "to_arrow") and hasattr(source, "statements"):
-        return _Run(source)
-    if hasattr(source, "feed") and hasattr(source, "runtime"):
-        return _Workbench(source)
-    expected = "expected a Workbench, a SparkRun or a mapping of statement -> DataFrame"
-    raise UsageError(f"cannot compare {type(source).__name__}: {expected}")
-
-
-class _Frames:
+class FramesSide(ComparedSide):
     """Frames and tables by the names of statements."""
-
-    second: int | None = None
-    live = False
 
     def __init__(self, frames: Mapping[Any, Any]) -> None:
         self._frames = frames
-        self.statements = self.queries = [str(name) for name in frames]
+
+    @property
+    def statements(self) -> Sequence[str]:
+        return [str(name) for name in self._frames]
 
     def rows(self, name: str, second: int) -> StatementRows:
         return rows_of_frame(self._frames[name], name, second)
 
-    def failures(self) -> Mapping[str, int]:
-        return {}
 
-    def feeders(self, name: str) -> Sequence[str]:
-        return ()
-
-    def by_hand(self, names: Iterable[str]) -> Mapping[str, int]:
-        return {}
-
-
-class _Run:
-    """A run on Spark."""
-
-    live = False
-
-    def __init__(self, run: SparkRun) -> None:
-        self._run = run
-        self.statements = self.queries = list(run.statements)
-        self.second: int | None = run.second
-
-    def rows(self, name: str, second: int) -> StatementRows:
-        run = self._run
-        table, shown = run.to_arrow(name), run.columns(name)
-        columns = {own: column_of_arrow(table.column(there)) for own, there in shown.items()}
-        for own, read in run.readers(name).items():
-            columns[own] = typed_column([None if v is None else read(v) for v in columns[own].plain()])
-        float32_columns = frozenset(
-            own for own, there in shown.items() if str(table.schema.field(there).type) == "float"
-        )
-        order, column_families = "" if run.certain else run.order, value_families(run.types(name))
-        return StatementRows(
-            delivery_times(table, second),
-            remove_mask(table),
-            columns,
-            column_families=column_families,
-            float32_columns=float32_columns,
-            order=order,
-        )
-
-    def failures(self) -> Mapping[str, int]:
-        return Counter(self._run.errors()["statement"].tolist())
-
-    def feeders(self, name: str) -> Sequence[str]:
-        return () if self._run.given is None else self._run.given.feeders.get(name, ())
-
-    def by_hand(self, names: Iterable[str]) -> Mapping[str, int]:
-        return {}
-
-
-class _Workbench:
+class WorkbenchSide(ComparedSide):
     """A workbench: all rows since its statements were deployed."""
 
     live = True
 
     def __init__(self, workbench: Any) -> None:
         self._workbench = workbench
-        self.statements = list(workbench.runtime.statements)
-        self.second: int | None = workbench.runtime.config.second
+        self.second = workbench.runtime.config.second
+
+    @property
+    def statements(self) -> Sequence[str]:
+        return list(self._workbench.runtime.statements)
 
     @property
     def queries(self) -> Sequence[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,7 @@ import pandas as pd
 
 from cepbook.errors import UsageError
 from cepbook.lang.types import BITS, Type
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from cepbook.spark.lazy_types import ArrowColumn, ArrowTable
 
 _NOT_OURS = ("statement", "time", "seq", "sequence", "trigger", "delivery", "kind")
 MAX_EXACT_INTEGER = 2**53  # whole numbers up to here are floats without loss
@@ -167,7 +165,7 @@ def _families(columns: Mapping[str, TypedColumn], frame: pd.DataFrame | None = N
     return column_families
 
 
-def column_of_arrow(given: pa.ChunkedArray) -> TypedColumn:
+def column_of_arrow(given: ArrowColumn) -> TypedColumn:
     """A column of Arrow."""
     import pyarrow as arrow  # an extra that whoever has a table has
 
@@ -185,7 +183,7 @@ def column_of_arrow(given: pa.ChunkedArray) -> TypedColumn:
     return typed_column(array.to_pylist())
 
 
-def delivery_times(table: pa.Table, second: int) -> npt.NDArray[np.int64]:
+def delivery_times(table: ArrowTable, second: int) -> npt.NDArray[np.int64]:
     """When rows were delivered, in units of a clock of which a `second` has so many."""
     found = table.column("time")
     if str(found.type).startswith("timestamp"):
@@ -193,7 +191,7 @@ def delivery_times(table: pa.Table, second: int) -> npt.NDArray[np.int64]:
     return np.asarray(found.to_numpy(), np.int64)
 
 
-def remove_mask(table: pa.Table) -> BoolMask:
+def remove_mask(table: ArrowTable) -> BoolMask:
     """Which rows are remove rows."""
     return np.fromiter((k == "remove" for k in table.column("kind").to_pylist()), bool, table.num_rows)
 

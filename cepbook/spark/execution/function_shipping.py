@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.spark.execution.spark_run import missing_module_error, run_action
+from cepbook.spark.execution.spark_actions import missing_module_error, run_action
 
 _THERE = frozenset(sys.stdlib_module_names) | {"__main__", "cepbook", "numpy", "pandas", "pyarrow", "pyspark"}
 _ANSWER = "name string, module string, reason string"

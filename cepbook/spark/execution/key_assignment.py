@@ -9,18 +9,24 @@ group go to one task, whatever was counted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heapify, heapreplace
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
-from cepbook.spark.execution.spark_run import run_action
+from cepbook.lang.plan.context import CategorySpec
+from cepbook.spark.execution.spark_actions import run_action
+from cepbook.spark.frames.sql_conditions import condition_sql
 from cepbook.spark.frames.sql_query import SqlQuery
 from cepbook.spark.frames.tagged_stream import open_frame, physical_plan
+from cepbook.spark.plan.context_shards import ContextShards, hash_buckets, hashed_properties
 from cepbook.spark.plan.placement import Placement
+from cepbook.spark.task.program import TaskInputs
 from cepbook.spark.task.stream_columns import TAG
 
 BALANCING_THRESHOLD = 2**23
@@ -29,7 +35,6 @@ _GROUPS = 64  # for each task
 _MOST = 4096
 _CHEAP = {"Project", "Filter", "Relation", "LocalRelation", "InMemoryRelation", "FileScan", "Range"}  # to read twice
 _UNITS = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50}
-TaskInputs = Sequence[tuple[int, str, tuple[str, ...], tuple[str, ...]]]
 
 
 def task_number_sql(inputs: TaskInputs, placement: Placement, tasks: int, dealt: Sequence[int] = ()) -> str:
@@ -65,6 +70,39 @@ def _hash(inputs: TaskInputs, placement: Placement) -> str:
         hashes.append((tag, f"hash({own})"))
     several = " ".join(f"WHEN {TAG} = {tag} THEN {own}" for tag, own in hashes)
     return hashes[0][1] if len(hashes) == 1 else f"CASE {several} END"
+
+
+def shard_tasks(shards: ContextShards, inputs: TaskInputs, tasks: int) -> Column:
+    """Return an expression for the array of tasks that get an event: those with one of its context partitions."""
+    chosen: Any = F.array().cast("array<int>")
+    for tag, name, properties, columns in inputs:
+        column_of = dict(zip(properties, columns, strict=True))
+        if isinstance(shards.spec, CategorySpec):
+            own = _category_tasks(shards.spec, column_of, tasks)
+        else:
+            bucket: Any = arrow_udf(_hash_function(shards, name), "int", ArrowUDFType.SCALAR)
+            number = bucket(*(F.col(column_of[name]) for name in hashed_properties(shards, name)))
+            own = F.array(F.pmod(number, F.lit(tasks)).cast("int"))
+        chosen = F.when(F.col(TAG) == tag, own).otherwise(chosen)
+    return cast("Column", chosen)
+
+
+def _category_tasks(spec: CategorySpec, column_of: Mapping[str, str], tasks: int) -> Column:
+    cases = []
+    for task in range(min(tasks, len(spec.categories))):
+        conditions = [condition_sql(condition, column_of) for _, condition in spec.categories[task::tasks]]
+        any_holds = " OR ".join(f"coalesce({condition}, FALSE)" for condition in conditions)
+        cases.append(f"CASE WHEN {any_holds} THEN {task} END")
+    return F.expr(f"array_compact(array({', '.join(cases)}))")
+
+
+def _hash_function(shards: ContextShards, name: str) -> Callable[..., pa.Array]:
+    """Return the function that Spark's workers call; it names nothing of this module, which they need not load."""
+
+    def buckets(*columns: pa.Array) -> pa.Array:
+        return pa.array(hash_buckets(shards, name, [column.to_pylist() for column in columns]), pa.int32())
+
+    return buckets
 
 
 def is_worth_balancing(session: SparkSession, frames: Iterable[Any]) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,27 +12,20 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from cepbook.display import DisplayTable, captioned_html
-from cepbook.errors import CepbookError, EventError, SnapshotError, UsageError
+from cepbook.errors import UsageError
 from cepbook.lang.types import Type
-from cepbook.spark.execution.action_progress import run_with_progress
+from cepbook.spark.execution.spark_actions import run_action
 from cepbook.spark.frames.job_output import JobOutput, OutputFactory, constant_output
-from cepbook.spark.frames.sql_conditions import format_clock_error
 from cepbook.spark.frames.sql_query import SqlQuery
-from cepbook.spark.frames.tagged_stream import union, unreadable_files_error
+from cepbook.spark.frames.tagged_stream import union
+from cepbook.spark.lazy_types import PandasFrame
 from cepbook.spark.plan.placement import Placement
-from cepbook.spark.plan.state_fingerprint import OUTDATED_STATE, RESTART_HINT
-from cepbook.spark.task.stream_columns import DELIVERY_COLUMN_NAMES, VISIBLE_COLUMNS, sql_literal
-from cepbook.spark.task.task_runner import TaskProgram
+from cepbook.spark.task.program import TaskProgram
+from cepbook.spark.task.stream_columns import DELIVERY_COLUMN_NAMES, VISIBLE_COLUMNS, Sql, sql_literal
 from cepbook.spark.task.type_mapping import ValueConverter, quote_identifier, unique_names, value_reader
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from cepbook.spark.frames.sql_casts import Sql
 
 _ORDER = ("sequence", "trigger", "delivery", "kind")
 _FAILURE = ["statement", "time", "sequence", "error"]
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +183,12 @@ class SparkRun:
         table = table.sort_by([(column, "ascending") for column in (*_ORDER, row)])
         return table.drop_columns([row, error])
 
-    def to_pandas(self, name: str) -> pd.DataFrame:
+    def to_pandas(self, name: str) -> PandasFrame:
         """As `to_arrow`, as a pandas DataFrame (which shows null numbers as NaN)."""
-        frame: pd.DataFrame = self.to_arrow(name).to_pandas()
+        frame: PandasFrame = self.to_arrow(name).to_pandas()
         return frame
 
-    def errors(self) -> pd.DataFrame:
+    def errors(self) -> PandasFrame:
         """Failures of statements at run time, and of what feeds them: statement, time, sequence, error.
 
         They end nothing, as in a notebook.
@@ -207,7 +199,7 @@ class SparkRun:
                 failed = _failed(self._output(number, _FAILURE))
                 self._failures[number] = run_action(failed.toArrow, self.session)
         table = pa.concat_tables(self._failures.values(), promote_options="default")
-        found: pd.DataFrame = table.sort_by("sequence").to_pandas()
+        found: PandasFrame = table.sort_by("sequence").to_pandas()
         return found
 
     def close(self) -> None:
@@ -283,53 +275,3 @@ def _told(output: JobOutput, columns: Sequence[str]) -> list[Sql]:
 def _failed(output: JobOutput) -> DataFrame:
     """The failures among what a job delivers."""
     return output.rows.where(f"{output.about['error']} IS NOT NULL").select(*_told(output, _FAILURE)).frame
-
-
-def run_action(
-    action: Callable[[], _T], session: SparkSession | None = None, name: str = "Spark", quiet: bool = False
-) -> _T:
-    """Run a Spark action; an error that the input caused is shown as one, without the tasks' tracebacks.
-
-    With a `session` progress is shown under `name`, unless `quiet`, and Ctrl-C cancels (`progress.watched`).
-    """
-    try:
-        return action() if session is None else run_with_progress(session, action, name, quiet)
-    except Exception as failed:  # pyspark's own, or py4j's where Spark has no name for it
-        told = error_behind(str(failed))
-        if told is None:
-            raise
-        raise told from failed
-
-
-def error_behind(failure: str) -> CepbookError | None:
-    """The error of ours that made Spark fail, of its text with all tracebacks; None for what we know nothing of."""
-    found = re.search(r"cepbook\.errors\.(\w+): (.+(?:\n\s+hint: .+)?)", failure)
-    if found is not None:
-        return (SnapshotError if found.group(1) == "SnapshotError" else EventError)(format_clock_error(found.group(2)))
-    if re.search(r"STATE_STORE_(VALUE|COLUMN_FAMILY)_SCHEMA_(NOT_COMPATIBLE|INCOMPATIBLE)", failure) is not None:
-        return SnapshotError(f"the checkpoint {OUTDATED_STATE}{RESTART_HINT}")
-    if re.search(r"arrow\.(memory\.OutOfMemory|vector\.util\.OversizedAllocation)Exception", failure) is not None:
-        return UsageError(_TOO_LARGE)
-    files = unreadable_files_error("what the events are in", failure)
-    if files is not None:
-        return files
-    module = re.search(r"ModuleNotFoundError: No module named '([^']+)'", failure)
-    return None if module is None else missing_module_error(module.group(1), "a registered function")
-
-
-_TOO_LARGE = """the events that travel to a task at once do not fit into memory
-  hint: fewer of them do: session.conf.set('spark.sql.execution.arrow.maxRecordsPerBatch', '100')"""
-
-
-def missing_module_error(module: str, what: str) -> UsageError:
-    """The error for a `module` that Spark's workers lack, which `what` comes from; or that cepbook itself needs."""
-    if module.partition(".")[0] in ("cepbook", "pyarrow", "numpy", "sortedcontainers", "croniter"):
-        return UsageError(
-            f"Spark's workers have no module `{module}`\n  hint: install cepbook where they run; the variable "
-            "PYSPARK_PYTHON (or spark.pyspark.python) says which Python that is"
-        )
-    top = module.partition(".")[0]
-    return UsageError(
-        f"Spark's workers have no module `{module}`, which {what} comes from\n"
-        f"  hint: install it where they run, or send it along: spark.addArtifact('{top}.py', pyfile=True)"
-    )

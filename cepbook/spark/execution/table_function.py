@@ -24,8 +24,9 @@ from cepbook.spark.execution.execution import single_statement_program
 from cepbook.spark.execution.function_shipping import check_functions_load
 from cepbook.spark.frames.arrow_casts import cast_event_times, cast_property
 from cepbook.spark.session import local_session
+from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import SEQ, TAG, TICK, TIME, VISIBLE_COLUMNS
-from cepbook.spark.task.task_runner import TaskProgram, TaskRunner, output_schema
+from cepbook.spark.task.task_runner import TaskRunner, output_schema
 from cepbook.spark.task.type_mapping import type_mapping_of, unique_names
 
 _META = (*VISIBLE_COLUMNS, "error")

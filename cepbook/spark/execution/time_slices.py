@@ -13,9 +13,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.spark.execution.spark_run import run_action
+from cepbook.spark.execution.spark_actions import run_action
 from cepbook.spark.frames.sql_conditions import condition_sql
 from cepbook.spark.plan.lookback import LastEvents, Lookback
+from cepbook.spark.task.program import TaskInputs
 from cepbook.spark.task.stream_columns import TAG, TIME
 
 _BUCKETS = 4096
@@ -111,7 +112,7 @@ def counted_events(reach: Lookback) -> list[LastEvents]:
 
 def time_histogram(
     stream: DataFrame,
-    inputs: Sequence[tuple[int, str, tuple[str, ...], tuple[str, ...]]],
+    inputs: TaskInputs,
     wanted: Sequence[LastEvents],
     catalog: Catalog,
 ) -> list[TimeBucket]:
@@ -129,9 +130,7 @@ def time_histogram(
     return sorted(found, key=lambda each: each.low)
 
 
-def _is_counted(
-    wanted: LastEvents, inputs: Sequence[tuple[int, str, tuple[str, ...], tuple[str, ...]]], catalog: Catalog
-) -> Column:
+def _is_counted(wanted: LastEvents, inputs: TaskInputs, catalog: Catalog) -> Column:
     found: Any = F.lit(False)
     for tag, name, properties, columns in inputs:
         if catalog.is_a(name, wanted.event_type):

@@ -9,14 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from cepbook.spark.task.stream_columns import DELIVERY_COLUMNS, sql_literal
-
-if TYPE_CHECKING:
-    from cepbook.spark.frames.sql_casts import Sql
-    from cepbook.spark.frames.sql_query import SqlQuery
-    from cepbook.spark.task.task_runner import TaskProgram
+from cepbook.spark.frames.sql_query import SqlQuery
+from cepbook.spark.task.program import TaskProgram
+from cepbook.spark.task.stream_columns import DELIVERY_COLUMNS, Sql, sql_literal
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,17 @@ All is text of Spark SQL, as in `casts`: Spark takes a tenth of the time to plan
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from cepbook.lang.plan import expressions, nodes
+from cepbook.lang.plan.catalog import EventType
+from cepbook.spark.frames.clock_bounds import bounded_event_time
 from cepbook.spark.frames.job_output import JobOutput
-from cepbook.spark.frames.sql_conditions import bounded_event_time, condition_sql, delivery_metadata
-from cepbook.spark.task.form import BASE_AGGREGATE
-from cepbook.spark.task.stream_columns import CLOCK_END, SEQ, TIME
+from cepbook.spark.frames.native_filter import delivery_metadata
+from cepbook.spark.frames.sql_conditions import condition_sql
+from cepbook.spark.frames.sql_query import SqlQuery
+from cepbook.spark.task.program import BASE_AGGREGATE, TaskProgram, VectorizedWindow
+from cepbook.spark.task.stream_columns import CLOCK_END, SEQ, TIME, Sql
 from cepbook.spark.task.type_mapping import type_mapping_of
-
-if TYPE_CHECKING:
-    from cepbook.lang.plan.catalog import EventType
-    from cepbook.spark.frames.sql_casts import Sql
-    from cepbook.spark.frames.sql_query import SqlQuery
-    from cepbook.spark.task.form import VectorizedWindow
-    from cepbook.spark.task.task_runner import TaskProgram
 
 _BITS = 63  # of a place within a batch: what of the time there is, then the sequence number
 _LOW = 2**32 - 1

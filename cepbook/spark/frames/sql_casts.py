@@ -17,10 +17,9 @@ from pyspark.sql import types as st
 from cepbook.errors import EventError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import BITS, Type
-from cepbook.spark.task.stream_columns import sql_literal
+from cepbook.spark.task.stream_columns import Sql, sql_literal
 from cepbook.spark.task.type_mapping import BINARY_HINT, quote_identifier, type_mapping_of
 
-Sql = str
 _TEXTS = (st.StringType, st.VarcharType, st.CharType)
 _MOMENTS = (st.TimestampType, st.TimestampNTZType, st.DateType)
 _ZONED = r"(Z|[+-]\d\d:?(\d\d)?)$"

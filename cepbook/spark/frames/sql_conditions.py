@@ -12,25 +12,16 @@ number.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cepbook.lang.plan import expressions, nodes
+from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.references import stores_read
-from cepbook.lang.types import BITS
-from cepbook.spark.frames.job_output import JobOutput
-from cepbook.spark.task.stream_columns import CLOCK_END, EVENT, SEQ, TIME, clock_range_message, sql_literal
-
-if TYPE_CHECKING:
-    from cepbook.lang.plan.catalog import EventType
-    from cepbook.lang.types import Type
-    from cepbook.spark.frames.sql_casts import Sql
-    from cepbook.spark.frames.sql_query import SqlQuery
-    from cepbook.spark.task.task_runner import TaskProgram
+from cepbook.lang.types import BITS, Type
+from cepbook.spark.task.stream_columns import Sql, sql_literal
 
 _EXACT = 2**53  # all whole numbers up to it are doubles
-_NO_TEXT = "CAST(NULL AS STRING)"
 _AS_THEY_ARE = frozenset(BITS) | {
     *("boolean", "float", "double", "string", "char", "biginteger", "bigdecimal"),
     *("timestamp", "calendar", "localdatetime", "localdate"),
@@ -122,68 +113,6 @@ def _fits(name: str, constant: object, op: str) -> bool:
         whole = isinstance(constant, int) and abs(constant) <= _EXACT
         return whole or (isinstance(constant, float) and math.isfinite(constant))
     return False
-
-
-def native_filter_output(program: TaskProgram, events: SqlQuery) -> JobOutput:
-    """What a program of one native statement delivers of its tagged events."""
-    ((_, type_name, properties, columns),) = program.inputs
-    ((name, output),) = program.outputs
-    statement = next(s for step in program.steps for s in step.module.statements if s.name == name)
-    assert isinstance(statement, nodes.SelectStatement)
-    place = dict(zip(properties, columns, strict=True))
-    for condition in filter_conditions(statement):
-        events = events.where(condition_sql(condition, place))
-    at, kind, error = bounded_event_time(TIME, type_name, program.start, program.config.second), "'insert'", _NO_TEXT
-    streaming = events.source.isStreaming
-    if streaming:  # which goes on without the event
-        at = f"coalesce({at}, {program.start})"
-        left_out = sql_literal(f"an event of {type_name} was left out: the time is missing")
-        error = f"CASE WHEN {TIME} IS NULL THEN {left_out} END"
-        kind = f"CASE WHEN {TIME} IS NULL THEN 'error' ELSE {kind} END"
-    shown = {c.name: c.value.name for c in statement.root.columns if isinstance(c.value, expressions.Prop)}
-    about = delivery_metadata(name, time=at, kind=kind, error=error)
-    return JobOutput(events, about, [[place[shown[p]] for p in output.properties]], failing=streaming)
-
-
-def bounded_event_time(time: Sql, type_name: str, start: int, second: int) -> Sql:
-    """The times of events of a type, null where they are missing; an error if one is before the clock's `start` or
-    beyond its end.
-
-    It has them in units of the clock: `format_clock_error` makes times of them, which Spark would have to plan at
-    length.
-    """
-    unit = "ms" if second == 1000 else "us"
-    has = f"cepbook.errors.EventError: an event of {type_name} has the time".replace("%", "%%")
-    but = f"but the clock goes from {start} {unit} to {CLOCK_END} {unit}"
-    failure = f"raise_error(format_string({sql_literal(f'{has} %s {unit}, {but}%n')}, {time}))"
-    return f"CASE WHEN ({time}) NOT BETWEEN {start} AND {CLOCK_END} THEN CAST({failure} AS BIGINT) ELSE {time} END"
-
-
-def format_clock_error(message: str) -> str:
-    """The message of an error of `bounded_event_time` as `clock_range_message` has it."""
-
-    def told(found: re.Match[str]) -> str:
-        return clock_range_message(found[1], int(found[2]), int(found[4]), 1000 if found[3] == "ms" else 1_000_000)
-
-    return re.sub(r"an event of (.+) has the time (-?\d+) (ms|us), but the clock goes from (-?\d+) .*", told, message)
-
-
-def missing_value_error(what: str, type_name: str) -> Sql:
-    """The error that an event of a type lacks what each has (a line, as Spark goes on behind)."""
-    message = f"cepbook.errors.EventError: the {what} of an event of {type_name} is missing\n"
-    return f"CAST(raise_error({sql_literal(message)}) AS BIGINT)"
-
-
-def delivery_metadata(statement: str, **values: Sql) -> dict[str, Sql]:
-    """What `DELIVERY_COLUMNS` is of rows that each are all that an event led to; of it `values` are given."""
-    found = {
-        "statement": sql_literal(statement),
-        "time": TIME,
-        "sequence": SEQ,
-        "trigger": f"'{EVENT}'",
-        "delivery": "0L",
-    }
-    return found | {"kind": "'insert'", "row": "0L", "error": _NO_TEXT} | values
 
 
 def condition_sql(e: expressions.BoundExpr, place: Mapping[str, str]) -> Sql:

@@ -10,12 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from cepbook.spark.frames.sql_casts import Sql
+from cepbook.spark.lazy_types import DataFrame
+from cepbook.spark.task.stream_columns import Sql
 
 _FEW = 3  # steps that take less time by themselves
 

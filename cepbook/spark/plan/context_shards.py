@@ -6,9 +6,9 @@ expressions of its own, hashes with the function that the engine has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from cepbook.engine.contexts.hashing import bucket, hasher
 from cepbook.lang.plan import context as contexts
@@ -17,12 +17,9 @@ from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies
 from cepbook.lang.plan.references import event_types_read
 from cepbook.lang.types import EXACT_KEY_TYPES
-from cepbook.spark.frames.sql_conditions import condition_sql, is_expressible
+from cepbook.spark.frames.sql_conditions import is_expressible
 from cepbook.spark.plan.key_propagation import key_copies, mutated_properties
 from cepbook.spark.plan.partitioning import context_windows_inserted_into, partition_local_stores, partition_obstacle
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 _HASHED = frozenset({"consistent_hash_crc32", "hash_code"})
 
@@ -138,44 +135,3 @@ def hashed_properties(parts: ContextShards, name: str) -> tuple[str, ...]:
     assert isinstance(parts.spec, contexts.HashSpec)
     stream = parts.spec.streams[dict(parts.inputs)[name]]
     return tuple(a.name for a in stream.args if isinstance(a, expressions.Prop))
-
-
-def shard_tasks(
-    parts: ContextShards, inputs: Sequence[tuple[int, str, tuple[str, ...], tuple[str, ...]]], tasks: int
-) -> Column:
-    """For Spark: the tasks that get an event, an array."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
-
-    from cepbook.spark.task.stream_columns import TAG
-
-    found: Any = F.array().cast("array<int>")
-    for tag, name, properties, columns in inputs:
-        place = dict(zip(properties, columns, strict=True))
-        if isinstance(parts.spec, contexts.CategorySpec):
-            chosen = _of_categories(parts.spec, place, tasks)
-        else:
-            number: Any = arrow_udf(_hashing(parts, name), "int", ArrowUDFType.SCALAR)
-            hash_ = number(*(F.col(place[p]) for p in hashed_properties(parts, name)))
-            chosen = F.array(F.pmod(hash_, F.lit(tasks)).cast("int"))
-        found = F.when(F.col(TAG) == tag, chosen).otherwise(found)
-    return cast("Column", found)
-
-
-def _of_categories(spec: contexts.CategorySpec, place: Mapping[str, str], tasks: int) -> Column:
-    from pyspark.sql import functions as F
-
-    own = []
-    for task in range(min(tasks, len(spec.categories))):
-        any_ = " OR ".join(f"coalesce({condition_sql(c, place)}, FALSE)" for _, c in spec.categories[task::tasks])
-        own.append(f"CASE WHEN {any_} THEN {task} END")
-    return F.expr(f"array_compact(array({', '.join(own)}))")
-
-
-def _hashing(parts: ContextShards, name: str) -> Callable[..., Any]:
-    def number(*columns: Any) -> Any:
-        import pyarrow as pa
-
-        return pa.array(hash_buckets(parts, name, [column.to_pylist() for column in columns]), pa.int32())
-
-    return number

@@ -25,7 +25,7 @@ from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyRequirement, c
 from cepbook.spark.plan.lookback import Lookback, lookback_of
 from cepbook.spark.plan.partitioning import key_requirement_of, partition_streams, store_key_requirement
 from cepbook.spark.plan.vectorized_windows import vectorized_window_of
-from cepbook.spark.task.form import VectorizedWindow
+from cepbook.spark.task.program import VectorizedWindow
 
 PARTITION_ADVICE = "if each key may count by itself, a context `partition by` that key lets it run in parallel"
 NESTED_CONTEXT_ADVICE = (

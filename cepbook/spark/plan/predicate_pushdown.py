@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes
@@ -20,10 +19,9 @@ from cepbook.lang.plan.dependencies import ContextStatement, StatementDependenci
 from cepbook.lang.plan.pattern import EVENT_STREAM, Pattern, starts_undecided
 from cepbook.lang.plan.references import event_types_read, expressions_in
 from cepbook.spark.frames.sql_conditions import condition_sql, is_expressible
+from cepbook.spark.frames.sql_query import SqlQuery
+from cepbook.spark.task.program import TaskInputs
 from cepbook.spark.task.stream_columns import TAG
-
-if TYPE_CHECKING:
-    from cepbook.spark.frames.sql_query import SqlQuery
 
 PredicateAlternatives = tuple[tuple[expr.BoundExpr, ...], ...]
 """Any of several lists of conditions, all of which hold."""
@@ -103,7 +101,7 @@ def _is_of_event(condition: expr.BoundExpr) -> bool:
 def push_down(
     events: SqlQuery,
     chosen: Mapping[str, PredicateAlternatives],
-    inputs: Sequence[tuple[int, str, tuple[str, ...], tuple[str, ...]]],
+    inputs: TaskInputs,
 ) -> SqlQuery:
     """The tagged events without those that are not `wanted`; `inputs` as in `hosted.Program`."""
     if not chosen:

@@ -29,7 +29,7 @@ from cepbook.lang.plan.references import stores_read
 from cepbook.lang.types import BITS, EXACT_KEY_TYPES
 from cepbook.spark.frames.sql_conditions import is_expressible
 from cepbook.spark.plan.clock_dependence import depends_on_clock
-from cepbook.spark.task.form import BASE_AGGREGATE, VectorizedWindow
+from cepbook.spark.task.program import BASE_AGGREGATE, VectorizedWindow
 
 _FURTHEST = 2**31 - 1  # rows of a window, or units of its time
 _SHOWN = EXACT_KEY_TYPES | {"float", "double"}  # properties that are shown as they come

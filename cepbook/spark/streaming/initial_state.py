@@ -28,14 +28,16 @@ from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.context import CategorySpec, KeyedSpec, KeyedStream, KeyedStreams
 from cepbook.lang.plan.dependencies import ContextStatement, StatementDependencies
 from cepbook.lang.plan.expressions import Prop
-from cepbook.spark.execution.execution import KEY_GROUP_COUNT, SparkJob, assign_tasks, program_events
+from cepbook.spark.execution.execution import SparkJob
 from cepbook.spark.execution.key_assignment import task_number_sql
 from cepbook.spark.execution.spark_run import RunInputs, SparkRun
+from cepbook.spark.execution.task_input import KEY_GROUP_COUNT, assign_tasks, program_events
 from cepbook.spark.frames.tagged_stream import TaggedStream, check_frame, tag_frames, union, until_time
 from cepbook.spark.plan.partitioning import partition_streams
 from cepbook.spark.plan.placement import Placement
+from cepbook.spark.task.program import DeploymentStep, TaskProgram
 from cepbook.spark.task.stream_columns import SEQ, TAG, TASK, TICK, TIME
-from cepbook.spark.task.task_runner import DeploymentStep, TaskProgram, TaskRunner, load_runtime
+from cepbook.spark.task.task_runner import TaskRunner, load_runtime
 from cepbook.spark.task.type_mapping import type_mapping_of
 
 INITIAL_STATE_COLUMNS = f"{TASK} int, saved binary, passed bigint, due bigint, count bigint"

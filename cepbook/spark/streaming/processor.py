@@ -24,9 +24,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from cepbook.display import format_count, format_time
 from cepbook.engine.snapshot.runtime_snapshot import restore_state
-from cepbook.spark.plan.state_fingerprint import check_fingerprint
+from cepbook.spark.task.program import TaskProgram
+from cepbook.spark.task.state_check import check_fingerprint
 from cepbook.spark.task.stream_columns import EVENT, SEQ, TAG, TASK, TIME
-from cepbook.spark.task.task_runner import TaskProgram, TaskRunner, failure_batch, load_runtime, output_schema
+from cepbook.spark.task.task_runner import TaskRunner, failure_batch, load_runtime, output_schema
 
 PACKED_ROWS = f"{TASK} int, payload binary"
 PACKED_DELIVERIES = "payload binary"

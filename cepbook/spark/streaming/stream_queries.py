@@ -23,8 +23,9 @@ from cepbook.errors import UsageError
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.dependencies import StatementDependencies
 from cepbook.lang.plan.references import event_types_read
-from cepbook.spark.execution.execution import KEY_GROUP_COUNT, SparkJob, plan_jobs, warn_of_placement
+from cepbook.spark.execution.execution import SparkJob, plan_jobs, warn_of_placement
 from cepbook.spark.execution.spark_run import SparkRun
+from cepbook.spark.execution.task_input import KEY_GROUP_COUNT
 from cepbook.spark.frames.job_output import JobOutput, constant_output, task_output
 from cepbook.spark.frames.sql_query import SqlQuery
 from cepbook.spark.frames.tagged_stream import check_delay

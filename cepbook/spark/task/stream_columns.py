@@ -9,6 +9,7 @@ import re
 
 from cepbook.display import format_time
 
+Sql = str  # an expression of Spark SQL
 TAG, TIME, SEQ = "tag", "time", "seq"
 TASK = "task"  # who gets the event, where they are divided
 TICK = -1  # the tag of a row that is no event: the clock stops here

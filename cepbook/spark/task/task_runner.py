@@ -10,23 +10,19 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from cepbook.engine.replay.batch_replayer import ColumnBatch
-from cepbook.engine.runtime import Config, RunningStatement, Runtime
+from cepbook.engine.runtime import RunningStatement, Runtime
 from cepbook.errors import StatementError
-from cepbook.lang.plan.catalog import EventType, FunctionType
-from cepbook.lang.plan.nodes import ModulePlan
-from cepbook.lang.types import Type
 from cepbook.spark.task.arrow_columns import ArrowEvents
 from cepbook.spark.task.clock_ticks import NO_TICKS, ClockTicks, TickSequences, as_sequence
 from cepbook.spark.task.delivery_columns import ARROW_TYPES, CauseSequences, DeliveryCollector, Int64Array
-from cepbook.spark.task.form import VectorizedWindow
 from cepbook.spark.task.input_validation import InputValidator
+from cepbook.spark.task.program import TaskProgram
 from cepbook.spark.task.stream_columns import (
     CLOCK,
     COMPACT_COLUMNS,
@@ -42,55 +38,6 @@ from cepbook.spark.task.type_mapping import TypeMapping, to_array, type_mapping_
 from cepbook.spark.task.windowed_aggregates import KeyedWindows
 
 _GATHERED = 2**16  # rows that are taken at once by columns, at least
-
-
-@dataclass(frozen=True, slots=True)
-class DeploymentStep:
-    """One statement to deploy: its `name` in the workbench, a module of it alone, and whether its rows are wanted."""
-
-    name: str
-    module: ModulePlan
-    collect: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TaskProgram:
-    """Everything that a task needs. `inputs` are (type name, properties, stream columns) by tag; a property that is the
-    event's time may have the column `TIME`. `outputs` are the columns of collected statements, `others` what feeds
-    these and has its failures told of here, `types` the event types that no step creates, `functions` the registered
-    ones with their types, `variables` what `Runtime.define_variable` takes, with the values at the start. With `stops`
-    the rows of `TICK` hold all times at which the clock of the whole stream stops. Tasks may differ: of the steps at
-    the places in `shares` each has a module of its own, and with `begins` it delivers what has its time or a later one
-    (None: all).
-    With a `form` there is one statement of one input, whose events pass its filter, and it needs no engine (`columns`).
-    What a stream keeps bears the `mark`.
-    """
-
-    steps: tuple[DeploymentStep, ...]
-    types: tuple[EventType, ...]
-    inputs: tuple[tuple[int, str, tuple[str, ...], tuple[str, ...]], ...]
-    outputs: tuple[tuple[str, EventType], ...]
-    nested: Mapping[str, EventType]
-    config: Config
-    start: int
-    functions: Mapping[str, tuple[Callable[..., Any], FunctionType]] = field(default_factory=dict)
-    variables: tuple[tuple[str, Type, Any, bool], ...] = ()
-    stops: bool = False
-    shares: Mapping[int, tuple[ModulePlan, ...]] = field(default_factory=dict)
-    begins: tuple[int | None, ...] = ()
-    form: VectorizedWindow | None = None
-    mark: str = ""
-    others: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of what rows, or failures, are told, by the numbers that `COMPACT_COLUMNS` has."""
-        return (*(name for name, _ in self.outputs), *self.others)
-
-    @property
-    def numbered(self) -> bool:
-        """Whether a task must know its number: the rows have it in `TASK`."""
-        return bool(self.shares or self.begins)
 
 
 def output_schema(program: TaskProgram, compact: bool = False) -> pa.Schema:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,9 +23,7 @@ from cepbook.errors import EventError
 from cepbook.lang.java.date_text import local_text, parse_local_time, parse_zoned_datetime
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+from cepbook.spark.lazy_types import StructType
 
 ValueConverter = Callable[[Any], Any]
 

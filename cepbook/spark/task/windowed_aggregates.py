@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from cepbook.lang.plan import expressions, nodes
 from cepbook.lang.types import BITS
-from cepbook.spark.task.form import BASE_AGGREGATE, VectorizedWindow
+from cepbook.spark.task.program import BASE_AGGREGATE, VectorizedWindow
 from cepbook.spark.task.stream_columns import TIME
 
 Int64Array = npt.NDArray[np.int64]

@@ -7,30 +7,29 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
 import anywidget
 import traitlets
 
+from cepbook.session import Workbench
 from cepbook.session.replay.replay import ENDED
 from cepbook.widgets.base.frame_scheduler import FrameScheduler
 from cepbook.widgets.base.static_picture import StaticPicture
 
-if TYPE_CHECKING:
-    from cepbook.session import Workbench
 
-_STATIC = Path(__file__).parent.parent / "static"
+def widget_script(module: str, *names: str) -> str:
+    """Return the script of a widget: the shared scripts, then the files `names` beside the file `module`, as one text.
 
-
-def widget_script(*names: str) -> str:
-    """What all live widgets share and the scripts `names` as one text: a widget's script is one ES module."""
-    return widget_asset("hearing.js", "table.js", *names)
+    One text, because the script of a widget is a single ES module.
+    """
+    return "\n".join((widget_asset(__file__, "hearing.js", "table.js"), widget_asset(module, *names)))
 
 
-def widget_asset(*names: str) -> str:
-    """The files `names` of the folder ``static`` as one text."""
-    return "\n".join((_STATIC / name).read_text(encoding="utf-8") for name in names)
+def widget_asset(module: str, *names: str) -> str:
+    """Return the files `names` beside the file `module` as one text."""
+    return "\n".join((Path(module).parent / name).read_text(encoding="utf-8") for name in names)
 
 
 class DisplayHandle(Protocol):
@@ -98,7 +97,7 @@ class LiveWidget(anywidget.AnyWidget):
     """
 
     snapshot = traitlets.Unicode("").tag(sync=True)
-    own = traitlets.Unicode("").tag(sync=True)  # its id, by which the page finds the model (static/hearing.js)
+    own = traitlets.Unicode("").tag(sync=True)  # its id, by which the page finds the model (hearing.js)
 
     def __init__(
         self,

@@ -9,8 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cepbook.display import DisplayTable, decimal_places, format_number, format_time, format_value
+from cepbook.display import (
+    DisplayTable,
+    decimal_places,
+    format_number,
+    format_time,
+    format_value,
+    heading_html,
+    prose_html,
+    table_html,
+)
 from cepbook.errors import printable
+from cepbook.session.explain.explanations import EventExplanation, PageFacts, RowExplanation, TitledTable, facts_table
 from cepbook.widgets.base.column_encoding import ViewColumn
 
 CELL_LIMIT = 120
@@ -69,3 +79,21 @@ def table_of_rows(rows: Sequence[Mapping[str, object]], columns: Sequence[ViewCo
         tuple(c.kind in ("int", "float") for c in columns),
         tuple(row_cells(rows, columns)),
     )
+
+
+def answer_picture(found: RowExplanation | EventExplanation) -> StaticPicture:
+    """An answer of `Workbench.why`."""
+    page = found.page()
+    return StaticPicture(
+        f"<div>{heading_html(page.title, page.note)}{''.join(map(_html, page.parts))}</div>", page.text()
+    )
+
+
+def _html(part: PageFacts | TitledTable | str) -> str:
+    match part:
+        case str():
+            return f'<div style="opacity:.75">{prose_html(part)}</div>'
+        case TitledTable(title, table):
+            return heading_html(title) + table_html(table)
+        case PageFacts():
+            return table_html(facts_table(part))

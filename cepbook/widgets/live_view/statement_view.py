@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import traitlets
 
 from cepbook.display import format_time
 from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.feeds import Feed
+from cepbook.session import Workbench
 from cepbook.widgets.base.column_encoding import BinaryBuffers, ViewColumn, encode_rows, encode_values
 from cepbook.widgets.base.live_widget import LiveWidget, ReplayProgress, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture
@@ -34,9 +35,6 @@ from cepbook.widgets.live_view.partition_tree import FoldState
 from cepbook.widgets.live_view.row_filter import RowFilter, RowSheet
 from cepbook.widgets.live_view.static_view import ViewState, dropped_picture, last_picture, static_view
 from cepbook.widgets.live_view.view_source import NO_ROWS_TEXT, Rows, ViewSource, WorkbenchSource
-
-if TYPE_CHECKING:
-    from cepbook.session import Workbench
 
 WINDOW_ROWS = 1_000
 PARTITION_ROWS = 500
@@ -57,8 +55,8 @@ class StatementView(LiveWidget):
     frames per second. Call `flush()` where Python code runs for long without giving the event loop a turn.
     """
 
-    _esm = widget_script("tree.js", "export.js", "store.js", "panes.js", "view.js")
-    _css = widget_asset("view.css")
+    _esm = widget_script(__file__, "tree.js", "export.js", "store.js", "panes.js", "view.js")
+    _css = widget_asset(__file__, "view.css")
     info = traitlets.Dict().tag(sync=True)
 
     def __init__(

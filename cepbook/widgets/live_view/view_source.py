@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cepbook.engine.contexts.event_counts import PartitionCounts
 from cepbook.engine.inspection.visible_rows import (
@@ -18,6 +18,7 @@ from cepbook.engine.inspection.visible_rows import (
 )
 from cepbook.errors import CepbookError
 from cepbook.feeds import Feed
+from cepbook.session import Workbench
 from cepbook.session.inspect.match_record import DeliveryMatches, MatchRecord
 from cepbook.session.inspect.partial_matches import PartialMatches, partial_matches, pattern_tags
 from cepbook.session.inspect.partition_table import context_levels, key_names
@@ -26,14 +27,11 @@ from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.session.io.sinks import change_columns, feed_rows
 from cepbook.widgets.base.column_encoding import ViewColumn
 from cepbook.widgets.base.live_widget import ControllableReplay
+from cepbook.widgets.base.static_picture import answer_picture as answer
 from cepbook.widgets.live_view.download import FileFormat, file_of
 from cepbook.widgets.live_view.partition_sheet import PartitionFigures, PartitionSheet
 from cepbook.widgets.live_view.partition_tree import FoldState, PartitionTree, TreeLines
 from cepbook.widgets.live_view.row_filter import RowFilter, RowSheet
-from cepbook.widgets.why import answer_picture as answer
-
-if TYPE_CHECKING:
-    from cepbook.session import Workbench
 
 Rows = Sequence[Mapping[str, object]]
 

@@ -37,8 +37,8 @@ _FILL = {"type": "rgba(128,128,128,.12)", "statement": "rgba(25,118,210,.14)", "
 class FlowMap(LiveWidget):
     """The map of one workbench. Processor time is measured while a page shows it."""
 
-    _esm = widget_script("flow.js")
-    _css = widget_asset("flow.css")
+    _esm = widget_script(__file__, "flow_map.js")
+    _css = widget_asset(__file__, "flow_map.css")
     opened = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, workbench: Workbench) -> None:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cepbook.display import format_time, format_value
 from cepbook.session.explain.marble import Marble
 from cepbook.session.history.rerun_windows import MarbleArrival, WindowStay
-from cepbook.widgets.charts import labels, offline_altair, show_as_chart
-from cepbook.widgets.theme import FAINT, INK
-
-if TYPE_CHECKING:
-    import altair as alt
+from cepbook.widgets.charts.altair_types import LayerChart
+from cepbook.widgets.charts.builders import labels
+from cepbook.widgets.charts.offline_renderer import offline_altair, show_as_chart
+from cepbook.widgets.charts.theme import FAINT, INK
 
 WIDTH = 560  # of the plot; labels to its left take up to 110 pixels more
 LEVEL = 14  # pixels from one level of a lane to the next
@@ -90,7 +89,7 @@ class TimeAxis:
         return [round(edge, 3) for edge in edges]
 
 
-def marble_chart(marble: Marble) -> alt.LayerChart:
+def marble_chart(marble: Marble) -> LayerChart:
     """The marble diagram as a chart: wide enough for a notebook's column, as high as it takes."""
     altair = offline_altair()
     axis, lanes, first_bar = _layout(marble)
@@ -104,13 +103,13 @@ def marble_chart(marble: Marble) -> alt.LayerChart:
     subtitle = [_one_line(marble.epl)]
     if any(bar.collected for bar in marble.bars):
         subtitle.append("light: collected, not in the window yet")
-    made: alt.LayerChart = altair.layer(*layers).properties(
+    made: LayerChart = altair.layer(*layers).properties(
         width=WIDTH,
         height=height,
         title=altair.TitleParams(marble.name, subtitle=[*subtitle, *marble.notes], anchor="start", subtitleFontSize=11),
         description=repr(marble).replace("\n ", ";"),
     )
-    framed: alt.LayerChart = made.configure_view(stroke=None)
+    framed: LayerChart = made.configure_view(stroke=None)
     return framed
 
 

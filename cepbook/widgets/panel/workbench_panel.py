@@ -74,8 +74,8 @@ SECTION_FIGURES: dict[Section, str] = {
 class Panel(LiveWidget):
     """The panel of the workbench that `find` gives: `UsageError` where there is none."""
 
-    _esm = widget_script("panel.js")
-    _css = widget_asset("panel.css")
+    _esm = widget_script(__file__, "panel.js")
+    _css = widget_asset(__file__, "panel.css")
     opened = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, find: Callable[[], Workbench], *, now: Callable[[], float] = wall.monotonic) -> None:

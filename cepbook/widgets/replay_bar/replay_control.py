@@ -25,8 +25,8 @@ class ReplayControl(LiveWidget):
     output is brought up to date (see `LiveWidget.show`).
     """
 
-    _esm = widget_script("scrub.js", "progress.js")
-    _css = widget_asset("progress.css")
+    _esm = widget_script(__file__, "scrubber.js", "replay_control.js")
+    _css = widget_asset(__file__, "replay_control.css")
 
     def __init__(
         self, replay: ControllableReplay, *, rate: float = 10.0, now: Callable[[], float] = time.monotonic

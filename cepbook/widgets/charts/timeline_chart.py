@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cepbook.display import format_time, format_value
 from cepbook.session.history.partition_lifetimes import PartitionLifetime
 from cepbook.session.inspect.partition_table import TIMES, flat_properties
 from cepbook.session.inspect.timeline import Timeline
-from cepbook.widgets.charts import labels, offline_altair, show_as_chart
-from cepbook.widgets.theme import FAINT
-
-if TYPE_CHECKING:
-    import altair as alt
+from cepbook.widgets.charts.altair_types import VConcatChart
+from cepbook.widgets.charts.builders import labels
+from cepbook.widgets.charts.offline_renderer import offline_altair, show_as_chart
+from cepbook.widgets.charts.theme import FAINT
 
 WIDTH = 560
 ROW, THIN = 16, 4  # pixels per partition, and with more than `LABELLED` of them
@@ -24,12 +23,12 @@ LABEL_LIMIT = 28  # characters
 LIFE_COLOR, BORN_COLOR, DIED_COLOR = "#0969da", "#2da44e", "#cf222e"
 
 
-def timeline_chart(timeline: Timeline) -> alt.VConcatChart:
+def timeline_chart(timeline: Timeline) -> VConcatChart:
     """The timeline as a chart: as wide as a notebook's column, as high as it takes."""
     altair = offline_altair()
     axis = _Axis(altair, timeline)
     bars = _bars(altair, axis, timeline, _rows(timeline, axis))
-    made: alt.VConcatChart = altair.vconcat(bars, _counts(altair, axis, timeline), spacing=8).properties(
+    made: VConcatChart = altair.vconcat(bars, _counts(altair, axis, timeline), spacing=8).properties(
         title=altair.TitleParams(
             timeline.context,
             subtitle=[" ".join(timeline.epl.split()), *timeline.notes],
@@ -38,7 +37,7 @@ def timeline_chart(timeline: Timeline) -> alt.VConcatChart:
         ),
         description=repr(timeline).replace("\n ", ";"),
     )
-    framed: alt.VConcatChart = made.configure_view(stroke=None)
+    framed: VConcatChart = made.configure_view(stroke=None)
     return framed
 
 

@@ -1,5 +1,5 @@
 // The bar under a replay: drag to a past instant, hop from delivery to delivery, run until something fires.
-// Python puts this text between table.js and progress.js.
+// Python puts this text between table.js and replay_control.js.
 
 const SPEEDS = [1, 10, 60, 600, 3600, 86400, null]; // times real time; null: as fast as it goes
 const speedText = (factor) => (factor === null ? "full speed" : `${numbers.format(factor)} × real time`);

@@ -14,7 +14,8 @@ from cepbook.errors import CepbookError
 from cepbook.feeds import Feed
 from cepbook.session import Workbench
 from cepbook.widgets.base.live_widget import Display, DisplayHandle
-from cepbook.widgets.charts import render, stream_chart
+from cepbook.widgets.charts.builders import stream_chart
+from cepbook.widgets.charts.offline_renderer import render
 
 INTERVAL = 0.5  # seconds between two drawings, at least
 SOON = 0.05  # seconds from a look at the past to its drawing

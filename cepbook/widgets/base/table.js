@@ -1,5 +1,5 @@
 // What the widgets of cepbook share: small things, columns, and a table that draws only its visible rows.
-// Python puts this text before view.js or progress.js; the two together are one ES module.
+// Python puts this text before view.js or replay_control.js; the two together are one ES module.
 
 const ROW = 22; // height of a row in px, as in view.css
 const numbers = new Intl.NumberFormat("en-US");

@@ -1,5 +1,5 @@
 // The browser half of cepbook.widgets.replay_bar.replay_control. Buttons send orders; the replay obeys between its slices.
-// Uses hearing.js, table.js and scrub.js, which Python puts before this text.
+// Uses hearing.js, table.js and scrubber.js, which Python puts before this text.
 
 const ENDED = ["finished", "stopped", "failed"];
 

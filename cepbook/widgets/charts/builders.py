@@ -1,36 +1,19 @@
-"""Charts that draw without a network, by altair: a renderer that JupyterLab understands, and three small builders.
-
-JupyterLab bundles Vega-Lite 5 and knows no newer mime type, while altair 6 writes Vega-Lite 6 or HTML that loads
-scripts from elsewhere. The renderer here writes the same specification as Vega-Lite 5, and, where the package
-`vl-convert-python` is installed, a PNG for viewers that run no scripts. altair is imported when a chart is first made.
-"""
+"""Line charts of statements, and bar charts of comparisons."""
 
 from __future__ import annotations
 
-import re
-import struct
-import zlib
-from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from cepbook.display import DATE_THRESHOLD_MS
 from cepbook.errors import UsageError
+from cepbook.session import Workbench
 from cepbook.session.io.result_frames import changes_frame
-from cepbook.widgets.theme import printed, themed
+from cepbook.widgets.charts.altair_types import Chart, PandasFrame, PandasSeries
+from cepbook.widgets.charts.offline_renderer import offline_altair
 
-if TYPE_CHECKING:
-    import altair as alt
-    import pandas as pd
-
-    from cepbook.session import Workbench
-
-MIME = "application/vnd.vegalite.v5+json"
-SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # an identifier; nothing is loaded from there
-RENDERER = "cepbook"
+LABEL = 200  # characters of a text in a line chart
 POINTS = 5_000  # altair's own limit; a line of more points than pixels shows nothing more
 SERIES = 20
 WIDTH, HEIGHT = 640, 260
@@ -53,154 +36,15 @@ VERDICTS = {
 }
 
 
-def enable_offline_renderer() -> None:
-    """Make altair charts in this session draw offline. Calling it again changes nothing."""
-    offline_altair()
-
-
-def offline_altair() -> ModuleType:
-    """The module, with the renderer enabled. Raises UsageError when it is not installed."""
-    try:
-        import altair
-    except ImportError as error:
-        raise UsageError("charts need the package altair: pip install 'cepbook[lab]'") from error
-    if RENDERER not in altair.renderers.names():
-        altair.renderers.register(RENDERER, render)
-    if altair.renderers.active != RENDERER:
-        altair.renderers.enable(RENDERER)
-    return altair
-
-
-def show_as_chart(shell: Any, kind: type, chart: Callable[[Any], Any]) -> Callable[[], None]:
-    """Make an IPython shell display objects of `kind` as their chart. Returns the function that takes it back."""
-    formatter = shell.display_formatter.mimebundle_formatter
-
-    def show(shown: Any, include: Any = None, exclude: Any = None) -> Any:
-        try:
-            return chart(shown)._repr_mimebundle_(include, exclude)
-        except UsageError as missing:  # altair is not installed: the words are something, too
-            return {"text/plain": f"{shown!r}\n  {missing}"}
-
-    formatter.for_type(kind, show)
-
-    def undo() -> None:
-        formatter.pop(kind, None)
-
-    return undo
-
-
-def render(spec: dict[str, Any], *, picture: bool = True, **_: object) -> dict[str, Any]:
-    """The mime bundle of a Vega-Lite specification: Vega-Lite 5, plain text, and a PNG where one can be made.
-
-    Without `picture` there is no PNG, which takes most of the time.
-    """
-    as_v5 = themed(_drawable({**spec, "$schema": SCHEMA}))
-    bundle: dict[str, Any] = {MIME: as_v5, "text/plain": describe(as_v5)}
-    png = _png(as_v5) if picture else None
-    if png is not None:
-        bundle["image/png"] = png
-    return bundle
-
-
-def _png(spec: dict[str, Any]) -> str | None:
-    try:
-        import vl_convert
-    except ImportError:
-        return None
-    try:
-        png = vl_convert.vegalite_to_png(printed(spec), vl_version="5.21", scale=1)
-    except ValueError:  # what vl_convert raises for a specification that it cannot draw; the live chart remains
-        return None
-    return b64encode(_deflated(png)).decode("ascii")
-
-
-# What XML 1.0 has no place for. The picture is drawn by way of SVG, and on such text the renderer ends the process.
-# Marks of direction would turn the labels.
-_NO_TEXT = re.compile(
-    "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
-LABEL = 200  # characters of a text in a line chart
-LONGEST = 2_000  # characters of a text; longer ones only come from events
-
-
-def _drawable(spec: Any) -> Any:
-    """`spec` with texts as a chart can show them: U+FFFD stands for what it cannot."""
-    if isinstance(spec, str):
-        return _NO_TEXT.sub("\ufffd", spec if len(spec) <= LONGEST else spec[: LONGEST - 1] + "…")
-    if isinstance(spec, dict):
-        return {_drawable(name): _drawable(value) for name, value in spec.items()}
-    return [_drawable(value) for value in spec] if isinstance(spec, list | tuple) else spec
-
-
-def _deflated(png: bytes) -> bytes:
-    """The same picture in a tenth of the bytes: vl_convert hardly compresses, and notebooks keep what it gives."""
-    pixels, chunks, at = b"", [], 8
-    while at < len(png):
-        (length,) = struct.unpack_from(">I", png, at)
-        kind, data = png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
-        if kind == b"IDAT":
-            pixels += data
-        else:
-            chunks.append((kind, data))
-        at += 12 + length
-    (_, header), *others = chunks
-    chunks = [*_indexed(header, others[:-1], zlib.decompress(pixels)), others[-1]]  # the last chunk is IEND
-    return png[:8] + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
-    )
-
-
-def _indexed(header: bytes, others: list[tuple[bytes, bytes]], filtered: bytes) -> list[tuple[bytes, bytes]]:
-    """The chunks up to the pixels, which become numbers of colours where a picture in RGBA has 256 at most."""
-    width, height, *form = struct.unpack(">IIBBBBB", header)
-    same = [(b"IHDR", header), *others, (b"IDAT", zlib.compress(filtered, 9))]
-    if form != [8, 6, 0, 0, 0]:
-        return same
-    lines = np.frombuffer(filtered, dtype=np.uint8).reshape(height, 1 + 4 * width)
-    if (lines[:, 0] != 1).any():  # each pixel less the one at its left: the only filter that vl_convert uses
-        return same
-    pixels = np.cumsum(lines[:, 1:].reshape(height, width, 4), axis=1, dtype=np.uint8)
-    colours, numbers = np.unique(pixels.reshape(-1, 4).view(np.uint32), return_inverse=True)
-    if len(colours) > 256:
-        return same
-    palette = colours.view(np.uint8).reshape(-1, 4)
-    indexed = np.zeros((height, 1 + width), dtype=np.uint8)
-    indexed[:, 1:] = numbers.reshape(height, width)
-    return [
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-        *others,
-        (b"PLTE", palette[:, :3].tobytes()),
-        (b"tRNS", palette[:, 3].tobytes()),
-        (b"IDAT", zlib.compress(indexed.tobytes(), 9)),
-    ]
-
-
-def describe(spec: dict[str, Any]) -> str:
-    """A chart in words, for viewers of text: its own description, or its mark, axes and how many rows it shows."""
-    if "description" in spec:
-        return str(spec["description"])
-    layers: list[dict[str, Any]] = [spec, *spec.get("layer", ())]
-    mark = next((one["mark"] for one in layers if "mark" in one), "layered")
-    kind = mark.get("type", "") if isinstance(mark, dict) else str(mark)
-    encoding: dict[str, Any] = next((one["encoding"] for one in layers if one.get("encoding")), {})
-    fields = {name: encoding.get(name, {}).get("field") for name in ("x", "y", "color")}
-    axes = [f"{name}: {field}" for name, field in fields.items() if field]
-    rows = sum(len(values) for values in spec.get("datasets", {}).values())
-    title = spec.get("title")
-    heading = title.get("text") if isinstance(title, dict) else title
-    parts = [f"{kind} chart" + (f" '{heading}'" if heading else ""), *axes, f"{rows:,} rows"]
-    return ", ".join(parts)
-
-
 def line(
-    frame: pd.DataFrame,
+    frame: PandasFrame,
     x: str,
     y: str | Sequence[str],
     color: str | None = None,
     *,
     title: str | None = None,
     clock: bool = False,
-) -> alt.Chart:
+) -> Chart:
     """A line over `x`, one per value of `color` or per name in `y`. Engine time (ms) in `x` becomes a time axis (UTC).
 
     With `clock` so do numbers within one day of a clock that began at 0. More than 5,000 rows are thinned evenly, as
@@ -248,7 +92,7 @@ def labels(start: int, end: int) -> dict[str, str]:
 
 def stream_chart(
     workbench: Workbench, name: str, *, y: str | None = None, x: str = "time", color: str | None = None
-) -> alt.Chart:
+) -> Chart:
     """The insert stream of statement `name` over time, from its feed; up to the past instant that is looked at.
 
     `y` defaults to the first column with floats, else the first numeric one; `color` to the first text column with at
@@ -264,7 +108,7 @@ def stream_chart(
     return line(inserts, x, y, color, title=name, clock=x == "time" and workbench.clock.second == 1000)
 
 
-def _seen(workbench: Workbench, name: str) -> pd.DataFrame:
+def _seen(workbench: Workbench, name: str) -> PandasFrame:
     """The changes of a statement, of those that are kept; while somebody looks at the past, up to that instant."""
     time = workbench.glance.time
     if time is None:
@@ -273,7 +117,7 @@ def _seen(workbench: Workbench, name: str) -> pd.DataFrame:
     return changes_frame(workbench.feed(name).until(time).columns(), properties)
 
 
-def comparison_chart(report: pd.DataFrame) -> alt.Chart:
+def comparison_chart(report: PandasFrame) -> Chart:
     """Verdicts per statement as stacked bars.
 
     `report` has either the columns ``statement``, ``verdict``, ``rows``, or ``statement`` and one count per verdict.
@@ -290,7 +134,7 @@ def comparison_chart(report: pd.DataFrame) -> alt.Chart:
     rank = {verdict: place for place, verdict in enumerate([*known, *others])}
     shown = shown.assign(rank=shown["verdict"].map(rank))
     colors = [VERDICTS[v] for v in known] + [spare[i % len(spare)] for i in range(len(others))]
-    chart: alt.Chart = (
+    chart: Chart = (
         altair.Chart(shown)
         .mark_bar()
         .encode(
@@ -301,11 +145,11 @@ def comparison_chart(report: pd.DataFrame) -> alt.Chart:
             tooltip=[altair.Tooltip("statement"), altair.Tooltip("verdict"), altair.Tooltip("rows", format=",")],
         )
     )
-    sized: alt.Chart = chart.properties(width=WIDTH, height=altair.Step(26))
+    sized: Chart = chart.properties(width=WIDTH, height=altair.Step(26))
     return sized
 
 
-def _need(frame: pd.DataFrame, names: Sequence[str]) -> None:
+def _need(frame: PandasFrame, names: Sequence[str]) -> None:
     missing = [n for n in names if n not in frame.columns]
     if missing:
         has = ", ".join(map(str, frame.columns))
@@ -319,7 +163,7 @@ def _field(name: str) -> str:
     return name
 
 
-def _thin(frame: pd.DataFrame, color: str | None) -> tuple[pd.DataFrame, str | None]:
+def _thin(frame: PandasFrame, color: str | None) -> tuple[PandasFrame, str | None]:
     if len(frame) <= POINTS:
         return frame, None
     if color is None:
@@ -331,7 +175,7 @@ def _thin(frame: pd.DataFrame, color: str | None) -> tuple[pd.DataFrame, str | N
     return frame[series.cumcount() % step == 0], f"one row in {step} of {len(frame):,}"
 
 
-def _cut(frame: pd.DataFrame) -> pd.DataFrame:
+def _cut(frame: PandasFrame) -> PandasFrame:
     """Texts as long as a label may be: each is copied once for every row on the way to the page."""
 
     def cut(value: Any) -> Any:
@@ -341,7 +185,7 @@ def _cut(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**texts) if texts else frame
 
 
-def _timed(frame: pd.DataFrame, x: str, least: int) -> tuple[pd.DataFrame, str]:
+def _timed(frame: PandasFrame, x: str, least: int) -> tuple[PandasFrame, str]:
     """Milliseconds since 1970, not below `least`, within its first day or later than its first year, as times.
 
     The times have no zone: Vega then shows them as they are, and not moved into the zone of the reader.
@@ -358,26 +202,26 @@ def _timed(frame: pd.DataFrame, x: str, least: int) -> tuple[pd.DataFrame, str]:
     return frame, "quantitative" if column.dtype.kind in "iuf" else "nominal"
 
 
-def _clock(times: pd.Series[Any]) -> str | None:
+def _clock(times: PandasSeries[Any]) -> str | None:
     """The form of times within the first day of 1970, which have no date (`labels`); None for all others."""
     first, last = (int(time.value // 10**6) for time in (times.min(), times.max()))
     return labels(first, last)["format"] if first >= 0 and last < DAY_MS else None
 
 
-def _tip(name: str, x: str, kind: str, frame: pd.DataFrame, form: str | None) -> dict[str, Any]:
+def _tip(name: str, x: str, kind: str, frame: PandasFrame, form: str | None) -> dict[str, Any]:
     if name == x and kind == "temporal":
         return {"type": "temporal", "format": "%H:%M:%S.%L" if form else "%Y-%m-%d %H:%M:%S"}
     return {"type": "quantitative"} if frame[name].dtype.kind in "iuf" else {"type": "nominal"}
 
 
-def _sized(altair: ModuleType, chart: alt.Chart, title: str | None, note: str | None) -> alt.Chart:
+def _sized(altair: ModuleType, chart: Chart, title: str | None, note: str | None) -> Chart:
     chart = chart.properties(width=WIDTH, height=HEIGHT)
     if not title and not note:
         return chart
     return chart.properties(title=altair.TitleParams(title or "", subtitle=note or "", anchor="start"))
 
 
-def _first_number(frame: pd.DataFrame, columns: Sequence[str], name: str) -> str:
+def _first_number(frame: PandasFrame, columns: Sequence[str], name: str) -> str:
     for kinds in ("f", "iu"):
         for column in columns:
             if frame[column].dtype.kind in kinds:
