@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +73,18 @@ def _code(text: str) -> str:
     return "`" + " ".join(text.split()).replace("|", "\\|") + "`"
 
 
+def _index(names: Iterable[str]) -> str:
+    """Links to the headings of a page, as GitHub names their anchors."""
+    return " · ".join(f"[{name}](#{re.sub(r'[^a-z0-9_ -]', '', name.lower()).replace(' ', '-')})" for name in names)
+
+
 def windows() -> Iterator[str]:
     yield "# Data windows and derived values\n"
+    yield f"{_index(row.name for row in WINDOWS.values())}\n"
     yield (
-        "Each picture shows what arrived, how long each event was in the window, and what was delivered when it "
-        "entered and left, for the same eight events.\n"
+        "Each picture shows the same eight events: when they arrived, how long each event was in the window, and the "
+        "rows that were delivered when it entered and when it left. [Data windows](../concepts/windows.md) explains "
+        "the families.\n"
     )
     for row in WINDOWS.values():
         yield f"## {row.name}\n\n`{window_signature(row)}`\n\n{row.doc}\n"
@@ -89,25 +96,27 @@ def windows() -> Iterator[str]:
 
 def table(title: str, intro: str, rows: dict[str, Any]) -> Iterator[str]:
     yield f"# {title}\n\n{intro}\n"
-    yield "| name | what it is | example | value |\n|---|---|---|---|"
+    yield "| name | meaning | example | value |\n|---|---|---|---|"
     for row in rows.values():
         yield f"| `{row.name}` | {_cell(row.doc)} | {_code(row.example)} | {value_of(row.example)} |"
     yield ""
 
 
-OVER = "Values are those of the example over the last five of eight ticks: " + ", ".join(
+OVER = "The value is the result of the example over the last five of eight ticks: " + ", ".join(
     f"{symbol} {price}" for _, symbol, price, _ in EVENTS[-5:]
 )
 
 
 def clauses() -> Iterator[str]:
     yield "# Clauses and operators\n"
+    yield f"{_index(row.name for row in CLAUSES.values())}\n"
     for row in CLAUSES.values():
         yield f"## {row.name}\n\n{row.doc}\n\n```epl\n{format_epl(row.example).rstrip()}\n```\n"
 
 
 def magics() -> Iterator[str]:
     yield "# Magics\n"
+    yield f"{_index(command.name for command in COMMANDS)}\n"
     for command in COMMANDS:
         forms = "\n".join(command.usage)
         yield f"## {command.name}\n\n{command.summary}\n\n```text\n{forms}\n```\n"
