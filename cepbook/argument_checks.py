@@ -67,7 +67,7 @@ _KINDS: dict[str, _Kind] = {
     "Sleep": ("a function", _called),
     "SparkSession": ("a Spark session", lambda value: hasattr(type(value), "createDataFrame")),
     "Runtime": ("a runtime, such as `Workbench.runtime`", lambda value: hasattr(type(value), "deploy")),
-    "Late": ('"error" or "drop"', lambda value: _text(value) and value in ("error", "drop")),
+    "LatePolicy": ('"error" or "drop"', lambda value: _text(value) and value in ("error", "drop")),
     "Path": ("a path", _path),
     "str | os.PathLike[str]": ("a path", _path),
     "Sequence[str]": ("a list of names", lambda value: _names(value) and not _text(value)),

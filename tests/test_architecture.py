@@ -330,12 +330,8 @@ def test_no_module_imports_itself_on_a_way_round() -> None:
     assert not round_, f"in a circle: {', '.join(round_)}"
 
 
-# Where types still go round: a tree's parts name the whole that they are parts of, and what is made for a workbench, or
-# makes another, names it. Nothing may be added.
-ROUND = {
-    "cepbook.engine.contexts",
-    *(f"cepbook.session{part}" for part in ("", ".core", ".explain", ".history", ".replay")),
-}
+# Where types still go round: a tree's parts name the whole that they are parts of. Nothing may be added.
+ROUND = {"cepbook.engine.contexts"}
 
 
 def test_types_go_round_in_few_folders_only() -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from cepbook.errors import EventError
+from cepbook.session import Workbench
 from cepbook.session.io.files import json_object
 from cepbook.session.io.sinks import FileSink, SinkError
 from cepbook.session.io.sources import SourcePause
@@ -30,10 +31,10 @@ class StandardOutput:
         self.unread = False
         self.came = 0  # lines with events that were read from a pipe
         self._closed = False
-        self._replay: Replay | None = None
+        self._replay: Replay[Workbench] | None = None
         self._others = False
 
-    def begin(self, replay: Replay, sinks: list[FileSink], others: bool) -> None:
+    def begin(self, replay: Replay[Workbench], sinks: list[FileSink], others: bool) -> None:
         """The rows of `replay` go to `sinks`; `others`: and to files."""
         self._replay, self.sinks, self._others = replay, sinks, others
 

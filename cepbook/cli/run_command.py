@@ -129,7 +129,7 @@ def _deployed(
 
 
 def _replayed(
-    workbench: Workbench, replay: Replay, options: argparse.Namespace, piped: StandardOutput, sinks: list[FileSink]
+    workbench: Workbench, replay: Replay[Workbench], options: argparse.Namespace, piped: StandardOutput, sinks: list[FileSink]
 ) -> bool:
     """Replay into files, which are `sinks` then, and into a pipe; whether Ctrl-C ended it."""
     interrupted = False
@@ -179,7 +179,7 @@ def _tell(
 class ReplayProgressBar:
     """How far a replay is, in one line of a terminal."""
 
-    def __init__(self, replay: Replay) -> None:
+    def __init__(self, replay: Replay[Workbench]) -> None:
         self._replay = replay
         self._drawn = 0.0
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from cepbook.engine.windows.python_window import WindowClock
-from cepbook.session.core.run_results import Progress, ReplayResult, RunResult
+from cepbook.session.core.run_results import RunResult
 from cepbook.session.explain.marble import Marble
 from cepbook.session.inspect.partition_selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested
 from cepbook.session.inspect.timeline import Timeline
 from cepbook.session.io.time_conversion import ClockTime
 from cepbook.session.replay.replay import Replay
+from cepbook.session.replay.replay_results import Progress, ReplayResult
 from cepbook.session.workbench import Workbench
 
 __all__ = [

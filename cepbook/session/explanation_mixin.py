@@ -9,7 +9,6 @@ from typing import Any, overload
 from cepbook.argument_checks import short_repr
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.explain.explanations import EventExplanation, RowExplanation
 from cepbook.session.explain.why import explain_row, find_row
 from cepbook.session.explain.why_not import hypothetical_event, known_events, statements_reading, why_not
@@ -18,11 +17,12 @@ from cepbook.session.history.rerun_provenance import DeliveredRow
 from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.session.io.event_validation import find_type
 from cepbook.session.io.time_conversion import TimeLike
+from cepbook.session.replay_mixin import ReplayMixin
 
 EventChoice = int | str | Mapping[str, Any]
 
 
-class ExplanationMixin(WorkbenchCore):
+class ExplanationMixin(ReplayMixin):
     """The part of a workbench that explains. It changes nothing, and calls Python functions only on request."""
 
     @overload
@@ -61,7 +61,7 @@ class ExplanationMixin(WorkbenchCore):
         Raises UsageError for unknown names and for what is not there, EventError for a dict that is no such event.
         """
         with self._lock:
-            runtime = self._stage.runtime
+            runtime = self._engine.runtime
             until = None if at is None else self._moment(at)
             if name is not None:
                 runtime.statement(name)
@@ -69,7 +69,7 @@ class ExplanationMixin(WorkbenchCore):
                 if name is None:
                     raise UsageError("why of which statement, or of which event?")
                 place = find_row(
-                    self._stage.feed(name), name, tuple(runtime.statement(name).output_type.properties), row, until
+                    self._engine.feed(name), name, tuple(runtime.statement(name).output_type.properties), row, until
                 )
                 return self._fired(name, place, calls=calls)
             if row is not None:
@@ -78,18 +78,18 @@ class ExplanationMixin(WorkbenchCore):
             names = statements_reading(runtime, log_entry.type_name or "") if name is None else [name]
             if name is not None and name not in statements_reading(runtime, log_entry.type_name or ""):
                 raise UsageError(f"`{name}` does not read events of type `{log_entry.type_name}`")
-            return why_not(runtime, self._stage.arrivals, names, log_entry, supposed=supposed, calls=calls)
+            return why_not(runtime, self._engine.arrivals, names, log_entry, supposed=supposed, calls=calls)
 
     def _fired(self, name: str, place: DeliveredRow, *, calls: bool = False) -> RowExplanation:
-        runtime, record = self._stage.runtime, self._stage.arrivals
+        runtime, record = self._engine.runtime, self._engine.arrivals
         found, times = explain_row(runtime, record, self._replay, name, place, calls=calls), TimeColumns(runtime)
         return replace(found, times=tuple(times.of_all(name)), row_times=tuple(times.of_statement(name)))
 
     def why_row(self, name: str, delivery: int, behind: int, *, insert: bool) -> RowExplanation:
         """As `why` of a row, by its delivery: `behind` it so many insert, or remove, rows of that follow."""
         with self._lock:
-            columns = tuple(self._stage.runtime.statement(name).output_type.properties)
-            found = self._stage.feed(name).columns(delivery)
+            columns = tuple(self._engine.runtime.statement(name).output_type.properties)
+            found = self._engine.feed(name).columns(delivery)
             same = [i for i, n in enumerate(found.numbers) if n == delivery and found.inserts[i] == insert]
             if not 0 <= behind < len(same):
                 raise UsageError(f"the feed of `{name}` has this row no more")
@@ -114,7 +114,7 @@ class ExplanationMixin(WorkbenchCore):
             wanted = [event]
         else:
             wanted = [each for each in types if any(s.reads(each) for s in statements)] if name else list(types)
-        record = self._stage.arrivals
+        record = self._engine.arrivals
         known = [e for e in known_events(record, runtime, wanted) if until is None or e.time <= until]
         number = -1 if isinstance(event, str) else event
         if number > 0:  # the first is 1, also when it is not known any more

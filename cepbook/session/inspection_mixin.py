@@ -9,11 +9,12 @@ import pandas as pd
 
 from cepbook.errors import Diagnostic, StatementError, rejecting_deep_nesting
 from cepbook.feeds import Feed
-from cepbook.session.core.cpu_sampler import CpuSampler, metrics_frame
+from cepbook.session.core.cpu_sampler import CpuSampler
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.explain.marble import Marble, build_marble
 from cepbook.session.inspect.compiler_stages import explain_stage
 from cepbook.session.inspect.dataflow_graph import DataflowGraph, build_graph
+from cepbook.session.inspect.metrics import metrics_frame
 from cepbook.session.inspect.partial_matches import partials_frame
 from cepbook.session.inspect.partition_selectors import Selector, selected_ids, selected_rows
 from cepbook.session.inspect.partition_table import partitions_frame
@@ -28,27 +29,27 @@ class InspectionMixin(WorkbenchCore):
 
     def statements(self) -> pd.DataFrame:
         """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
-        return statements_frame(self._stage.runtime, self._stage.feed)
+        return statements_frame(self._engine.runtime, self._engine.feed)
 
     def cell_of(self, deployment: str) -> str | None:
         """The `cell` of the `Workbench.run` that made a deployment; None: none was given."""
-        owned = self._owned.get(deployment)
+        owned = self._cells.get(deployment)
         return None if owned is None else owned.cell
 
     def stores(self) -> pd.DataFrame:
         """All named windows and tables: kind, context, keys, indexes, sizes, rows, columns (from `stores_frame`)."""
         with self._lock:
-            return stores_frame(self._stage.runtime)
+            return stores_frame(self._engine.runtime)
 
     @property
     def errors(self) -> tuple[StatementError, ...]:
         """The latest errors of statements at run time, oldest first."""
-        return tuple(self._stage.runtime.errors)
+        return tuple(self._engine.runtime.errors)
 
     @property
     def failures(self) -> Mapping[str, int]:
         """How often each statement failed at run time since the workbench began."""
-        return dict(self._stage.failed)
+        return dict(self._engine.failed)
 
     @property
     def failed(self) -> Mapping[str, int]:
@@ -56,13 +57,13 @@ class InspectionMixin(WorkbenchCore):
 
         `clear_errors` does not change it.
         """
-        return dict(self._stage.failed_since_deployed)
+        return dict(self._engine.failed_since_deployed)
 
     def clear_errors(self) -> None:
         """Forget the errors of statements that are told by `errors` and `failures`."""
         with self._lock:
-            self._stage.runtime.errors.clear()
-            self._stage.failed.clear()
+            self._engine.runtime.errors.clear()
+            self._engine.failed.clear()
 
     def explain(self, name_or_epl: str, stage: str = "plan") -> str:
         """What a stage of the compiler made of a deployed statement, or of any EPL text.
@@ -70,7 +71,7 @@ class InspectionMixin(WorkbenchCore):
         Stages: ``ast``, ``plan``, ``rewritten``, ``python`` (the generated code), ``coverage`` (which engines run it).
         """
         with rejecting_deep_nesting():
-            return explain_stage(self._stage.runtime, name_or_epl, stage)
+            return explain_stage(self._engine.runtime, name_or_epl, stage)
 
     def problems(
         self, epl: str, *, cell: str | None = None, dialect: str = "epl", alone: bool = False, **settings: Any
@@ -79,11 +80,11 @@ class InspectionMixin(WorkbenchCore):
 
         `alone`: the text is a module of its own, which sees nothing of what is deployed here.
         """
-        return find_problems(self._stage.runtime, self._owned, epl, cell, dialect, settings, alone)
+        return find_problems(self._engine.runtime, self._cells, epl, cell, dialect, settings, alone)
 
     def feed(self, name: str) -> Feed:
         """The latest deliveries of a statement. Deploying the statement anew gives it a new feed."""
-        return self._stage.feed(name)
+        return self._engine.feed(name)
 
     def iterate(self, name: str, selector: Selector | None = None) -> list[dict[str, Any]]:
         """The rows that the statement's iterator shows now; of its context's partitions by ascending id.
@@ -94,14 +95,14 @@ class InspectionMixin(WorkbenchCore):
         a statement without a context or of another kind than the context.
         """
         with self._lock:
-            return selected_rows(self._stage.runtime, name, selector)
+            return selected_rows(self._engine.runtime, name, selector)
 
     def keeps_rows(self, name: str) -> bool:
         """Whether `to_frame` can show rows of the statement: it has a data window, or is one row of aggregates.
 
         ``@IterableUnbound`` makes a statement keep its last rows, ``Config(iterable_unbound=True)`` all of them.
         """
-        return self._stage.statement(name).keeps_rows
+        return self._engine.statement(name).keeps_rows
 
     def marble(self, name: str, *, events: int = 20, label: str | Sequence[str] | None = None) -> Marble:
         """A marble diagram of statement `name`: its last `events` arrivals, how long each was in the data window, and
@@ -112,7 +113,9 @@ class InspectionMixin(WorkbenchCore):
         name or property, and for `events` below 1 or above 200.
         """
         with self._lock:
-            return build_marble(self._stage.runtime, self._stage.arrivals, self._stage.feed(name), name, events, label)
+            return build_marble(
+                self._engine.runtime, self._engine.arrivals, self._engine.feed(name), name, events, label
+            )
 
     def partials(self, name: str, partition: int | None = None) -> pd.DataFrame:
         """What the pattern of statement `name` waits for, since when, and with which events: its partial matches.
@@ -121,7 +124,7 @@ class InspectionMixin(WorkbenchCore):
         pattern.
         """
         with self._lock:
-            return partials_frame(self._stage.runtime, name, partition)
+            return partials_frame(self._engine.runtime, name, partition)
 
     def partitions(self, context: str, selector: Selector | None = None) -> pd.DataFrame:
         """The live partitions of a context, by id: their properties, statements, and what their states hold.
@@ -130,8 +133,8 @@ class InspectionMixin(WorkbenchCore):
         ``partials`` count events, groups and partial matches of all statements together.
         """
         with self._lock:
-            ids = None if selector is None else selected_ids(self._stage.runtime, context, selector)
-            return partitions_frame(self._stage.runtime, context, ids)
+            ids = None if selector is None else selected_ids(self._engine.runtime, context, selector)
+            return partitions_frame(self._engine.runtime, context, ids)
 
     def timeline(self, context: str, *, partitions: int = 50) -> Timeline:
         """When the last `partitions` partitions of a context were allocated and deallocated. Notebooks show a chart.
@@ -139,7 +142,7 @@ class InspectionMixin(WorkbenchCore):
         Raises UsageError for an unknown context, and for `partitions` below 1 or above 500.
         """
         with self._lock:
-            return build_timeline(self._stage.runtime, self._stage.lives.of(context), context, partitions)
+            return build_timeline(self._engine.runtime, self._engine.lives.of(context), context, partitions)
 
     def metrics(self) -> pd.DataFrame:
         """One line per statement: name, events, rows, state, cpu, latency, errors.
@@ -151,25 +154,25 @@ class InspectionMixin(WorkbenchCore):
         run time.
         """
         with self._lock:
-            stage = self._stage
+            stage = self._engine
             counts = stage.event_counts()
             return metrics_frame(stage.runtime, stage.feed, counts, stage.sampler, stage.failed)
 
     @property
     def sampler(self) -> CpuSampler:
         """Measures processor time by statement between its `start` and `stop`."""
-        return self._stage.sampler
+        return self._engine.sampler
 
     def graph(self) -> DataflowGraph:
         """Which event types, statements, streams, named windows and tables feed which."""
         with self._lock:
-            return build_graph(self._stage.runtime)
+            return build_graph(self._engine.runtime)
 
     @property
     def by_hand(self) -> Mapping[str, int]:
         """Events by type that were sent (`send`, ``%%events``) since the workbench began, and not replayed."""
-        return dict(self._stage.arrivals.by_hand)
+        return dict(self._engine.arrivals.by_hand)
 
     def event_counts(self) -> dict[str, int]:
         """Events by type since the workbench began: sent, replayed, and inserted by statements."""
-        return self._stage.event_counts()
+        return self._engine.event_counts()

@@ -6,20 +6,14 @@ import asyncio
 from collections.abc import AsyncIterable, Iterable, Mapping
 
 from cepbook.errors import UsageError
-from cepbook.session.core.workbench_core import WorkbenchCore
-from cepbook.session.inlets import Sleep
-from cepbook.session.replay.live_ingestion import Live, Now, WallClock, check_sources, unix_ns
+from cepbook.session.io.live_sources import Sleep
+from cepbook.session.replay.live_ingestion import Live, check_sources
+from cepbook.session.replay.wall_clock import Now, WallClock, unix_ns
+from cepbook.session.replay_mixin import ReplayMixin
 
 
-class LiveMixin(WorkbenchCore):
+class LiveMixin(ReplayMixin):
     """The ways in which events and time come to a workbench by themselves, beside `send`, `advance` and `replay`."""
-
-    _clock: WallClock | None = None
-
-    @property
-    def live_clock(self) -> WallClock | None:
-        """The wall clock that drives the time now, if one does."""
-        return self._clock if self._clock is not None and self._clock.running else None
 
     @property
     def clock_note(self) -> str:
@@ -34,6 +28,8 @@ class LiveMixin(WorkbenchCore):
         present. A clock that runs already goes on.
         """
         if self.live_clock is None:
+            if self.replaying is not None:
+                self.replaying.refuse_another()
             self._clock = WallClock(self, here=here, now=now, sleep=sleep)
         assert self._clock is not None
         return self._clock

@@ -34,9 +34,9 @@ class OutputMixin(WorkbenchCore):
         ``"polars"``. Raises as `iterate` does.
         """
         with self._lock:
-            properties = self._stage.statement(name).output_type.properties
+            properties = self._engine.statement(name).output_type.properties
             return convert_frame(
-                rows_frame(selected_rows(self._stage.runtime, name, selector), properties), properties, as_
+                rows_frame(selected_rows(self._engine.runtime, name, selector), properties), properties, as_
             )
 
     @overload
@@ -48,7 +48,7 @@ class OutputMixin(WorkbenchCore):
 
         `as_` as for `to_frame`. Raises UsageError for an unknown name.
         """
-        feed, properties = self._stage.feed(name), self._stage.statement(name).output_type.properties
+        feed, properties = self._engine.feed(name), self._engine.statement(name).output_type.properties
         return convert_frame(changes_frame(feed.columns(), properties), change_columns(properties), as_)
 
     def on(self, name: str, fn: Listener) -> Callable[[], None]:
@@ -59,7 +59,7 @@ class OutputMixin(WorkbenchCore):
         if not callable(fn):
             raise UsageError(f"a listener is a function of one delta, not {type(fn).__name__}")
         with self._lock:
-            return self._stage.listen(name, fn)
+            return self._engine.listen(name, fn)
 
     def query(
         self, epl: str | PreparedQuery, selector: Selector | None = None, *, parameters: Values | None = None
@@ -67,8 +67,8 @@ class OutputMixin(WorkbenchCore):
         """Answer a query over named windows and tables, or over the current rows of statements, once (``select * from
         Delays where minutes > 60``). ``insert``, ``update`` and ``delete`` change named windows and tables, and give
         the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
-        with self._lock, self._stage.raising():
-            stage = self._stage
+        with self._lock, self._engine.raising():
+            stage = self._engine
             text = epl.epl if isinstance(epl, PreparedQuery) else epl
             alone = text if selector is None and parameters is None else None
             acted = partial(stage.done, query=alone, what="a query changed rows that parameters or a selector chose")
@@ -77,7 +77,7 @@ class OutputMixin(WorkbenchCore):
     def prepare(self, epl: str) -> PreparedQuery:
         """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, then
         ``late.run(least=60)``. Raises ParseError; what it reads need not be there yet."""
-        return PreparedQuery(epl, self.query)
+        return PreparedQuery(epl, lambda query, selector, values: self.query(query, selector, parameters=values))
 
     def sink(
         self, name: str, path: str | os.PathLike[str], *, table: str | None = None, whole: bool = False
@@ -91,8 +91,10 @@ class OutputMixin(WorkbenchCore):
         be written.
         """
         with self._lock:
-            self._stage.statement(name)
-            return FileSink(self._stage, self._lock, name, path, table, whole=whole)
+            self._engine.statement(name)
+            types = self._engine.statement(name).output_type.properties
+            attach = partial(self._engine.attach, name)
+            return FileSink(attach, types, self._lock, name, path, table, whole=whole)
 
     def stream(self, name: str, *, capacity: int = 10_000) -> DeliveryStream:
         """``async for delivery in cep.stream("alerts")``: what the statement delivers from now on (`sinks.Stream`).
@@ -101,8 +103,8 @@ class OutputMixin(WorkbenchCore):
         statement.
         """
         with self._lock:
-            self._stage.statement(name)
-            return DeliveryStream(self._stage, name, capacity)
+            self._engine.statement(name)
+            return DeliveryStream(partial(self._engine.attach, name), self._engine.readers, capacity)
 
     def export(
         self,
@@ -117,10 +119,10 @@ class OutputMixin(WorkbenchCore):
         that its feed still holds. Files as for `sink`. Raises UsageError, and SinkError when writing fails.
         """
         with self._lock:
-            statement = self._stage.statement(name)
+            statement = self._engine.statement(name)
             types = dict(statement.output_type.properties)
             if changes:
-                found = feed_rows(self._stage.feed(name), types)
+                found = feed_rows(self._engine.feed(name), types)
                 return export_rows(found, path, change_columns(types), table or name)
-            rows = [[row.get(each) for each in types] for row in selected_rows(self._stage.runtime, name, selector)]
+            rows = [[row.get(each) for each in types] for row in selected_rows(self._engine.runtime, name, selector)]
             return export_rows(rows, path, types, table or name)

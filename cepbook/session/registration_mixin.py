@@ -53,10 +53,10 @@ class RegistrationMixin(WorkbenchCore):
 
         Raises UsageError for an unknown name, columns that it does not have, and values of other types.
         """
-        with self._lock, self._stage.undisturbed():
+        with self._lock, self._engine.manual_call():
             replace_window_rows(self.runtime, name, rows)
             done = f"the rows of `{name}` were replaced by hand"
-            self._stage.done(lambda runtime: replace_window_rows(runtime, name, rows), what=done)
+            self._engine.done(lambda runtime: replace_window_rows(runtime, name, rows), what=done)
 
     def register_function(self, name: str, fn: Callable[..., Any], *, returns: Any = OBJECT) -> None:
         """Make a Python function callable from EPL; `returns` is its EPL type, its name (``"long"``) or an annotation.

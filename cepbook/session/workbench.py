@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -13,9 +13,7 @@ from cepbook import spark as bridge
 from cepbook.argument_checks import check_public_arguments, describe_value
 from cepbook.dialects.registry import declared_names
 from cepbook.engine.contexts.partition_listeners import PartitionListener
-from cepbook.engine.snapshot.file_format import MAGIC
-from cepbook.errors import BindError, EventError, SnapshotError, UsageError, exception_text
-from cepbook.interrupts import garbage
+from cepbook.errors import BindError, UsageError, exception_text
 from cepbook.lang.plan.catalog import EventType
 from cepbook.session.core.cell_deployments import (
     CellDeployment,
@@ -27,19 +25,12 @@ from cepbook.session.core.cell_deployments import (
     unused_deployment_id,
 )
 from cepbook.session.core.engine_handle import EngineHandle
+from cepbook.session.core.garbage_collection import garbage
 from cepbook.session.core.run_results import RunResult
 from cepbook.session.core.saved_state import (
-    Path,
     initial_runtime,
-    read_file,
-    refuse_foreign,
-    restore_workbench_runtime,
-    resume_runtime,
-    snapshot_bytes,
-    write_file,
 )
 from cepbook.session.explanation_mixin import ExplanationMixin
-from cepbook.session.history.replay_snapshots import MAX_SNAPSHOT_BYTES, ReplaySnapshots, SnapshotInterval
 from cepbook.session.history.rerun_workbench import (
     ForgottenWarning,
     RecordedHistory,
@@ -47,20 +38,18 @@ from cepbook.session.history.rerun_workbench import (
     is_fire_and_forget,
     recorded_history,
 )
-from cepbook.session.inspect.variables import set_variable, variables_frame
+from cepbook.session.inspect.overview import variables_frame
 from cepbook.session.inspection_mixin import InspectionMixin
-from cepbook.session.io.frame_source import Late
 from cepbook.session.io.parameter_values import ParameterValues as Values
 from cepbook.session.io.parameter_values import with_dialect_settings
+from cepbook.session.io.python_values import set_variable
 from cepbook.session.io.schema_inference import infer_event_types
-from cepbook.session.io.sources import ReplayInputs, sources_by_type
-from cepbook.session.io.time_conversion import ClockTime, TimeLike, format_clock_time, to_clock_units
+from cepbook.session.io.time_conversion import TimeLike, format_clock_time, to_clock_units
 from cepbook.session.live_mixin import LiveMixin
 from cepbook.session.output_mixin import OutputMixin
 from cepbook.session.registration_mixin import RegistrationMixin
-from cepbook.session.replay.replay import Replay
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # pyspark is loaded by the first job only
     from cepbook.spark import Comparison
     from cepbook.spark.execution.spark_run import SparkRun
 
@@ -79,10 +68,6 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
     deployed Tick
     """
 
-    keep: ClassVar[SnapshotInterval] = (
-        False  # what replays keep where it is not said; the extension of notebooks sets it
-    )
-
     # ---- statements
 
     def run(self, epl: str, *, cell: str | None = None, dialect: str = "epl", **settings: Any) -> RunResult:
@@ -98,9 +83,9 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         """
         if dialect != "epl" or settings:
             epl = with_dialect_settings(epl, dialect, settings, self._config.second)
-        with self._lock, self._stage.undisturbed():
+        with self._lock, self._engine.manual_call():
             names = declared_names(epl)
-            target = replaced_deployment(names, epl, cell, self._owned)
+            target = replaced_deployment(names, epl, cell, self._cells)
             before, failed = dict(self.runtime.statements), set(map(id, self.runtime.errors))
             gone: frozenset[str] = frozenset()
             owned = CellDeployment(cell, names, " ".join(epl.split()))
@@ -110,7 +95,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
                         epl, deployment_id=unused_deployment_id(cell, self.runtime.deployments)
                     )
             else:
-                gone = self._owned[target].names - names
+                gone = self._cells[target].names - names
                 try:
                     with self._noting(owned):
                         deployment = self.runtime.redeploy(target, epl)
@@ -138,12 +123,12 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         finally:
             after = self.runtime.deployments
             if after != before:
-                self._owned = {key: what for key, what in self._owned.items() if key in after}
+                self._cells = {key: what for key, what in self._cells.items() if key in after}
                 new = next((key for key in after if after[key] is not before.get(key)), None)
                 if new is not None:
-                    self._owned.pop(new, None)
-                    self._owned[new] = owned
-                self._stage.follow()
+                    self._cells.pop(new, None)
+                    self._cells[new] = owned
+                self._engine.follow()
 
     def drop(self, name: str, *, cascade: bool = False) -> tuple[str, ...]:
         """Drop the statement `name`, or that which created the event type, context, variable or store `name`.
@@ -151,22 +136,22 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         The rest of its deployment runs on where it does not need it. The names of all statements that went are
         returned. Raises UsageError when there is no such name, and, unless `cascade`, when more would go: it says what.
         """
-        with self._lock, self._stage.undisturbed():
+        with self._lock, self._engine.manual_call():
             deployment = find_deployment(self.runtime, name)
             before = list(self.runtime.statements)
             try:
                 drop_by_name(self.runtime, deployment, name, cascade)
             finally:
                 gone = tuple(n for n in before if n not in self.runtime.statements)
-                self._owned = remaining_cells(self._owned, self.runtime, frozenset(gone))
-                self._stage.follow()
+                self._cells = remaining_cells(self._cells, self.runtime, frozenset(gone))
+                self._engine.follow()
             return gone
 
     def reset(self) -> None:
         """Begin again: no statements, no event types, the clock at its start. Registered functions stay."""
         with self._lock:
             self._end_replay()
-            former = self._stage
+            former = self._engine
             self._begin()
             former.release()
             del former
@@ -178,18 +163,11 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         Windows and feeds are empty, listeners stay. Variables have the values that they were given from outside, not
         those that statements assigned.
         """
-        with self._lock, self._stage.undisturbed():
+        with self._lock, self._engine.manual_call():
             self._end_replay()
-            self._stage.restart(initial_runtime(self.runtime, self._start))
+            self._engine.restart(initial_runtime(self.runtime, self._start))
             self._checks = {}
         garbage.clear()
-
-    def _end_replay(self) -> None:
-        self.glance.leave()
-        for replay in (*self._replays,):
-            replay.forget("the workbench has begun anew since")
-        self._replays.clear()
-        self._replay = None
 
     # ---- variables
 
@@ -207,9 +185,9 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
 
         Raises UsageError for an unknown name, a constant, and a value that is not of the variable's type.
         """
-        with self._lock, self._stage.undisturbed(), self._stage.raising():
+        with self._lock, self._engine.manual_call(), self._engine.raising():
             set_variable(self.runtime, name, value)
-            self._stage.arrivals.assigned(self.runtime.now, name, self.runtime.variables[name].given)
+            self._engine.arrivals.assigned(self.runtime.now, name, self.runtime.variables[name].given)
 
     # ---- event types and events
 
@@ -230,7 +208,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             for event_type in made:
                 if self.runtime.catalog.event_types.get(event_type.name) != event_type:
                     self.runtime.define(event_type, replace=True)
-            self._stage.follow()
+            self._engine.follow()
             self.defined.pop(name, None)
             self.defined[name] = made[-1]
         return made[-1]
@@ -247,10 +225,10 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         with self._lock:
             check, record = self._entry(type_name)
             checked = check(properties if event is None else event)
-            stage, runtime = self._stage, self._stage.runtime
-            record(runtime.clock.now, checked)
+            stage, runtime = self._engine, self._engine.runtime
+            record(runtime.clock.now, checked, None)
             before = stage.failures
-            with stage.undisturbed():
+            with stage.manual_call():
                 runtime.send(type_name, checked)
             if stage.failures != before:
                 stage.raise_since(before)
@@ -263,97 +241,11 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         with self._lock:
             entries = [(name, self._entry(name), event) for name, event in events]
             made = [(name, check(event), record) for name, (check, record), event in entries]
-            places = self._stage.arrivals.together(len(made))
+            places = self._engine.arrivals.together(len(made))
             for place, (_, event, record) in zip(places, made, strict=True):
                 record(self.runtime.now, event, place)
-            with self._stage.undisturbed(), self._stage.raising():
+            with self._engine.manual_call(), self._engine.raising():
                 self.runtime.send_together([(name, event) for name, event, _ in made])
-
-    def replay(
-        self,
-        events: object,
-        type: str | None = None,
-        time: str | Mapping[str, str] | None = None,
-        *,
-        sequence: str | Mapping[str, str] | None = None,
-        until: TimeLike | None = None,
-        limit: int | None = None,
-        speed: float | None = None,
-        sort: bool = True,
-        late: Late = "error",
-        paused: bool = False,
-        stepping: bool = False,
-        keep: SnapshotInterval | None = None,
-    ) -> Replay:
-        """Send historic events in event-time order, moving the clock. ``await`` the replay, or call its `run()`.
-
-        `events` maps event types to sources; a single source comes with its `type`. A source is a DataFrame, an Arrow
-        table, a path of a Parquet or CSV file, or an iterable of dicts or dataclass instances. `time` names the column
-        of the event time (one for all, or one per type; default: the type's own): dates, ISO 8601 texts or whole ms.
-
-        Order: (time, the column `sequence` if one is named, order of `events`, order of rows), as on Spark;
-        `sort=False` refuses DataFrames whose rows are not in order.
-        `until` ends the replay: later events are left out and the clock advances to it. `limit` is the most events.
-        `stepping` stops at every due time on the way; without it the clock goes from event to event, and what was due
-        in between happens at the later one. `speed` replays at so many times real time, stepping. ``late="drop"``
-        leaves out what goes back in time. `paused` waits for `step` or `resume`. With `keep` it keeps snapshots on its
-        way for `Replay.at`: every so many events, every period, or (True) as often as costs a twentieth; False: none.
-        Where that is not said `Workbench.keep` says it: nothing in a program, True in a notebook with the extension.
-
-        Raises EventError for unknown types, lacking columns, values that do not fit, before any event was sent;
-        iterables are checked as their events come.
-        """
-        with self._lock:
-            if self.replaying is not None:
-                self.replaying.refuse_another()
-            if self.live_clock is not None:
-                raise UsageError("a live clock drives the time\n  hint: stop it first: stop_clock(), `%clock stop`")
-            self._make_room()
-            end = None if until is None else self._moment(until)
-            if end is not None and end < self.runtime.now:
-                raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
-            types, second = self.runtime.catalog.event_types, self._config.second
-            given = ReplayInputs(sources_by_type(events, type), time, sequence, types, sort, late, second)
-            travel = self._replay_snapshots(given, keep)
-            self._replay = Replay(
-                self._stage,
-                given.open(end),
-                until=end,
-                limit=limit,
-                speed=speed,
-                late=late,
-                paused=paused,
-                stepping=stepping,
-                travel=travel,
-                workbench=self,
-            )
-            self._replays[self._replay] = None
-            self.glance.replays()
-            return self._replay
-
-    def _make_room(self) -> None:
-        """All replays until now keep together at most what one may keep: the earliest ones let go of theirs."""
-        past = list(self._replays)
-        while sum(each.kept for each in past) > MAX_SNAPSHOT_BYTES:
-            past.pop(0).forget("later replays keep snapshots, and all together only so many")
-
-    def _replay_snapshots(self, given: ReplayInputs, keep: SnapshotInterval | None) -> ReplaySnapshots | None:
-        """The snapshots of a replay of what is given, if it keeps any."""
-        every = self.keep if keep is None else keep
-        if every is False:
-            return None
-        stage, second = self._stage, self._config.second
-        return ReplaySnapshots(
-            every,
-            given.again,
-            self._snapshot,
-            self._travelled,
-            self._moment,
-            second,
-            lambda: stage.acts,
-            asked=keep is not None,
-            lacks=given.only_once,
-        )
 
     # ---- context partitions
 
@@ -362,10 +254,10 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
 
         Raises UsageError for an unknown context and for an id of which there is no partition.
         """
-        with self._lock, self._stage.undisturbed(), self._stage.raising():
+        with self._lock, self._engine.manual_call(), self._engine.raising():
             self.runtime.context(context)
             done = f"a partition of `{context}` was ended by hand"
-            self._stage.done(lambda runtime: runtime.end_partition(context, partition), what=done)
+            self._engine.done(lambda runtime: runtime.end_partition(context, partition), what=done)
             self.runtime.end_partition(context, partition)
 
     def on_partition(self, context: str, fn: PartitionListener) -> Callable[[], None]:
@@ -377,7 +269,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         if not callable(fn):
             raise UsageError(f"a partition listener is a function of one notice, not {type(fn).__name__}")
         with self._lock:
-            return self._stage.listen_to_partitions(context, fn)
+            return self._engine.listen_to_partitions(context, fn)
 
     # ---- second workbenches
 
@@ -388,16 +280,16 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         """
         with self._lock:
             twin = Workbench(start=self._start, feed_capacity=self._capacity, config=self._config)
-            twin._stage = EngineHandle(initial_runtime(self.runtime, self._start), twin._lock, self._capacity)
+            twin._engine = EngineHandle(initial_runtime(self.runtime, self._start), twin._lock, self._capacity)
             twin._functions = dict(self._functions)
-            twin._owned = dict(self._owned)
-            twin._stage.follow()
+            twin._cells = dict(self._cells)
+            twin._engine.follow()
         return twin
 
     def past(self) -> RecordedHistory:
         """The latest events and stops of the clock, for `again`."""
         with self._lock:
-            return recorded_history(self._stage, self._start)
+            return recorded_history(self.runtime, self._engine.arrivals, self._start)
 
     def again(
         self,
@@ -416,7 +308,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         with self._lock:
             if past is not None and not isinstance(past, RecordedHistory):
                 raise UsageError(f"`past` is what `Workbench.past()` gives, not {describe_value(past)}")
-            known = past or recorded_history(self._stage, self._start)
+            known = past or recorded_history(self.runtime, self._engine.arrivals, self._start)
             twin = self.rehearsal()
         if past is None and not known.complete:
             told = f"only the latest {known.events:,} events happen anew, earlier ones are not known any more"
@@ -426,7 +318,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             twin.set(name, value)
         if epl is not None:
             twin.run(epl, parameters=parameters)
-        WorkbenchRerun(twin._stage).relive(known)
+        WorkbenchRerun(twin.runtime, twin._engine.arrivals).relive(known)
         return twin
 
     def answer(self, epl: str, *, parameters: Values | None = None) -> pd.DataFrame:
@@ -442,48 +334,6 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         if not last:
             raise UsageError("this delivers no rows\n  hint: `%%epl` deploys it; an expression is one select or query")
         return twin.changes(last[-1].name)
-
-    # ---- saving
-
-    def save(self, path: Path, *, feeds: bool = False, replace: bool = False) -> None:
-        """Write into a file: modules, event types, variables, the clock, the state of statements; feeds on request.
-
-        Listeners and Python functions are not saved. A file with a saved workbench is replaced, any other only on
-        request. Raises SnapshotError for an event that holds an object of another kind than EPL has, UsageError when
-        the file holds something else or cannot be written; the file is then what it was.
-        """
-        if not replace:
-            refuse_foreign(path, MAGIC, "saved workbench", "`replace=True`, or `%epl save --replace`,")
-        with self._lock:
-            write_file(path, self._snapshot(feeds=feeds))
-
-    def _snapshot(self, *, feeds: bool = False) -> bytes:
-        return snapshot_bytes(self._stage, self._start, self._owned, feeds=feeds)
-
-    def load(self, path: Path) -> None:
-        """Become the workbench that was saved. What was deployed here goes, listeners stay with the statements' names.
-
-        The functions that it had must be registered. Raises UsageError for a file that cannot be read, SnapshotError
-        for one that is damaged, of another version, or needs other functions; then nothing has changed.
-        """
-        with self._lock, self._stage.undisturbed():
-            data = read_file(path)
-            try:
-                self._become(data)
-            except SnapshotError as error:
-                raise SnapshotError(f"`{path}`: {error}") from error
-
-    def _become(self, data: bytes) -> None:
-        runtime, extra = restore_workbench_runtime(data, self._functions)
-        self._end_replay()
-        self._start, self._config, self._checks = extra["start"], runtime.config, {}
-        self._owned = resume_runtime(self._stage, runtime, extra)
-
-    def _travelled(self, data: bytes) -> tuple[Workbench, EngineHandle]:
-        twin = Workbench(feed_capacity=self._capacity)
-        twin._functions = dict(self._functions)
-        twin._become(data)
-        return twin, twin._stage
 
     # ---- Spark
 

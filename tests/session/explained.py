@@ -29,7 +29,7 @@ class Noting(RowsEngine):
     def __init__(self, start: int, options: Mapping[str, Any]) -> None:
         super().__init__(start, options)
         self.workbench = Workbench(start=start, config=self.runtime.config)
-        self.stage = self.workbench._stage = EngineHandle(self.runtime, self.workbench._lock, 10_000)
+        self.stage = self.workbench._engine = EngineHandle(self.runtime, self.workbench._lock, 10_000)
         self.stage.follow()
 
     def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
@@ -51,7 +51,7 @@ class Noting(RowsEngine):
             self.stage.follow()
 
     def send(self, event_type: str, event: dict[str, Any]) -> None:
-        self.stage.arrivals.recorder(event_type)(self.stage.now, event)
+        self.stage.arrivals.recorder(event_type)(self.stage.now, event, None)
         super().send(event_type, event)
 
     def send_together(self, events: Sequence[tuple[str, dict[str, Any]]]) -> None:
@@ -102,7 +102,7 @@ def contradictions(workbench: Workbench, fired: RowExplanation) -> Iterator[str]
     for piece in fired.made or ():
         if piece.time is not None and not any(
             each.type_name == piece.type_name and each.time == piece.time and dict(each.event) == dict(piece.event)
-            for each in workbench._stage.arrivals.since((0, 0), set(known), known)
+            for each in workbench._engine.arrivals.since((0, 0), set(known), known)
         ):
             yield f"{piece} never came"
     target = workbench.runtime.statement(fired.statement).plan

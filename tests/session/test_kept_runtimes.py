@@ -7,8 +7,8 @@ from weakref import ref
 
 import pytest
 
-from cepbook.interrupts import garbage
 from cepbook.session import Workbench
+from cepbook.session.core.garbage_collection import garbage
 
 
 def test_a_runtime_that_was_saved_goes_with_its_rewinding() -> None:

@@ -589,9 +589,7 @@ def test_a_connection_that_is_reset_in_a_line(cep: Workbench) -> None:
     async def scenario() -> Any:
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         async with server:
-            live = cep.live(
-                {"A": inlets.lines("127.0.0.1", server.sockets[0].getsockname()[1])}, now=Turned().now
-            )
+            live = cep.live({"A": inlets.lines("127.0.0.1", server.sockets[0].getsockname()[1])}, now=Turned().now)
             with pytest.raises(EventError, match="the source of `A` failed: ConnectionResetError"):
                 await live
             return live

@@ -50,7 +50,7 @@ def test_whose_code_is_called() -> None:
     cep = Workbench()
     cep.define("E", frame, time="at")
     cep.run("@name('q') select n from E")
-    stage = cep._stage
+    stage = cep._engine
     assert not stage.calls_out
     cep.register_function("twice", lambda n: n * 2, returns="long")
     assert not stage.calls_out, "no statement calls it"

@@ -1,4 +1,4 @@
-"""Time travel: a replay that keeps snapshots gives a second workbench as it was at an instant."""
+"""Time snapshots: a replay that keeps snapshots gives a second workbench as it was at an instant."""
 
 from __future__ import annotations
 
@@ -121,9 +121,9 @@ def test_snapshots_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     cep = bench(frames)
     replay = cep.replay(frames, keep=1)
     replay.run()
-    travel = replay._replay_snapshots
-    assert travel is not None and len(travel._kept) <= 33 and travel._kept[0].taken == 0
-    assert travel._kept[-1].taken > 350
+    snapshots = replay._replay_snapshots
+    assert snapshots is not None and len(snapshots._kept) <= 33 and snapshots._kept[0].taken == 0
+    assert snapshots._kept[-1].taken > 350
 
 
 def test_snapshots_are_small_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,18 +160,18 @@ def test_a_snapshot_that_was_slow_once_leaves_no_gap(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("cepbook.session.history.replay_snapshots.SHARE", 3)
     monkeypatch.setattr("cepbook.session.replay.batch_sizer.PIECES", (1, 1))
     replay = bench(frames).replay(frames, keep=True, stepping=True)
-    travel = replay._replay_snapshots
-    assert travel is not None
-    save = travel._save
+    snapshots = replay._replay_snapshots
+    assert snapshots is not None
+    save = snapshots._save
 
     def once_slow() -> bytes:
-        clock[0] += 10_000 if len(travel._kept) == 5 else 0
+        clock[0] += 10_000 if len(snapshots._kept) == 5 else 0
         return save()
 
-    travel._save = once_slow
+    snapshots._save = once_slow
     replay.run()
-    assert len(travel._kept) > 10
-    assert max(later.taken - earlier.taken for earlier, later in pairwise(travel._kept)) == 3
+    assert len(snapshots._kept) > 10
+    assert max(later.taken - earlier.taken for earlier, later in pairwise(snapshots._kept)) == 3
 
 
 def test_what_cannot_be() -> None:

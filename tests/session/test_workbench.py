@@ -599,9 +599,7 @@ def test_replay_merges_types_in_total_order(cep: Workbench) -> None:
     events = {"Tick": ticks((2, "t1", 0), (3, "t2", 0), (5, "t3", 0)), "Note": notes}
     result = cep.replay(events, time={"Tick": "ts", "Note": "ts"}).run()
     assert seen == [(1, "n1"), (2, "t1"), (2, "n2"), (2, "n3"), (3, "t2"), (5, "t3"), (5, "n4")]
-    assert repr(result) == (
-        "7 events finished, clock 00:00:00.005\n  out: 3 deliveries\n  notes: 4 deliveries"
-    )
+    assert repr(result) == ("7 events finished, clock 00:00:00.005\n  out: 3 deliveries\n  notes: 4 deliveries")
 
 
 def test_statements_may_come_and_go_while_a_replay_is_paused(cep: Workbench) -> None:

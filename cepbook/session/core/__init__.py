@@ -1,0 +1,1 @@
+"""The engine as the workbench holds it."""

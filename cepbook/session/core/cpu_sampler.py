@@ -16,15 +16,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from types import FrameType
 
-import pandas as pd
-
 from cepbook.engine.replay.statement_pass import StatementPass
 from cepbook.engine.runtime import RunningStatement, Runtime
 from cepbook.engine.statements.statement import ProcessorTime
-from cepbook.feeds import Feed
 from cepbook.lang.plan import nodes
-from cepbook.lang.types import DOUBLE, LONG, STRING
-from cepbook.session.io.result_frames import rows_frame
 
 APART = 0.03  # seconds of processor time between two samples, at least
 SHARE = 250  # and so many times what one costs its thread; to hand the interpreter over and back costs more than that
@@ -158,40 +153,3 @@ def events_read(runtime: Runtime, statement: RunningStatement, counts: Mapping[s
         moving = [each.store for each in passing or target.sources if each.store is not None]
         stores |= {each.name for each in moving if each.kind == "window"}
     return sum(n for type_name, n in counts.items() if type_name in stores or statement.reads(type_name))
-
-
-def state_size(runtime: Runtime, name: str) -> int:
-    """How many events, groups and partial matches the states of a statement hold."""
-    return sum(
-        state["retained"] + (state["groups"] or 0) + (state["partials"]["total"] if "partials" in state else 0)
-        for state in runtime.state(name, partials=0)
-    )
-
-
-def metrics_frame(
-    runtime: Runtime,
-    feed_of: Callable[[str], Feed],
-    counts: Mapping[str, int],
-    sampler: CpuSampler,
-    errors: Mapping[str, int],
-) -> pd.DataFrame:
-    """One line per statement: name, events (in), rows (out), state, cpu (seconds, null if not measured), latency
-    (microseconds per event, likewise), errors."""
-    lines = []
-    for name, statement in runtime.statements.items():
-        feed = feed_of(name)
-        lines.append(
-            {
-                "name": name,
-                "events": events_read(runtime, statement, counts),
-                "rows": feed.total_insert + feed.total_remove,
-                "state": state_size(runtime, name),
-                "cpu": sampler.seconds(name),
-                "latency": sampler.latency(runtime, name),
-                "errors": errors.get(name, 0),
-            }
-        )
-    return rows_frame(
-        lines,
-        {"name": STRING, "events": LONG, "rows": LONG, "state": LONG, "cpu": DOUBLE, "latency": DOUBLE, "errors": LONG},
-    )

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from threading import RLock
-from typing import Protocol
 
 from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionNotice
 from cepbook.engine.delivery.delta import Listener, Sink
@@ -21,27 +20,19 @@ from cepbook.lang.plan.references import expressions_in
 from cepbook.session.core.cpu_sampler import CpuSampler
 from cepbook.session.history.event_log import EventLog, ManualAction
 from cepbook.session.history.partition_lifetimes import PartitionLifetimes
+from cepbook.session.io.sinks import DeliveryStream, Successor
 from cepbook.session.io.source_merge import SourceBatch
-
-Successor = Callable[[RunningStatement | None], object]
-
-
-class BackpressureReader(Protocol):
-    """Somebody who reads deliveries at his own rate."""
-
-    @property
-    def is_full(self) -> bool: ...
 
 
 class UninterruptedCall(InterruptGuard):
     """One call of the engine: the work of one event, one advance, one deployment is done as a whole."""
 
-    def __init__(self, stage: EngineHandle) -> None:
-        super().__init__(lambda: stage.halt(True))
-        self._stage = stage
+    def __init__(self, engine: EngineHandle) -> None:
+        super().__init__(lambda: engine.halt(True))
+        self._engine = engine
 
     def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
-        self._stage.halt(False)
+        self._engine.halt(False)
         super().__exit__(kind, failure, at)
 
 
@@ -62,7 +53,7 @@ class EngineHandle:
         self.lock = lock
         self.version = 0
         self.failures = 0
-        self.acts = 0  # what was done by hand, beside replays
+        self.manual_actions = 0  # what was done by hand, beside replays
         self.failed: Counter[str] = Counter()
         self.failed_since_deployed: Counter[str] = Counter()  # since the statement, or context, was deployed
         self._contexts: Mapping[str, object] = {}
@@ -72,7 +63,7 @@ class EngineHandle:
         self._capacity = feed_capacity
         self._feeds: dict[str, tuple[RunningStatement, Feed]] = {}
         self._listeners: dict[str, list[Listener]] = {}
-        self.readers: list[BackpressureReader] = []
+        self.readers: list[DeliveryStream] = []
         self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
         self._calls_out: tuple[int, bool] | None  # in which version of the runtime that is
@@ -107,14 +98,14 @@ class EngineHandle:
         """Ask the loops of the engine to stop at the next place where nothing is lost; or no more."""
         self.runtime.rounds.halt = on
 
-    def undisturbed(self) -> UninterruptedCall:
+    def manual_call(self) -> UninterruptedCall:
         """Within, somebody acts by hand: Ctrl-C waits until the engine is done, and asks it to hurry."""
         self.act()
         return UninterruptedCall(self)
 
     def act(self) -> None:
         """Somebody does something by hand."""
-        self.acts += 1
+        self.manual_actions += 1
 
     def done(
         self, manual_action: ManualAction, stores: Set[str] = frozenset(), *, query: str | None = None, what: str = ""

@@ -46,12 +46,12 @@ def initial_runtime(runtime: Runtime, start: int) -> Runtime:
 
 
 def snapshot_bytes(
-    stage: EngineHandle, start: int, owned: Mapping[str, CellDeployment], *, feeds: bool = False
+    engine: EngineHandle, start: int, owned: Mapping[str, CellDeployment], *, feeds: bool = False
 ) -> bytes:
     """The workbench as a snapshot. Errors: SnapshotError for a value that cannot be saved."""
     cells = [[id_, each.cell, sorted(each.names), each.text] for id_, each in owned.items()]
-    held = {name: stage.feed(name).saved() for name in stage.runtime.statements} if feeds else {}
-    return save_runtime(stage.runtime, {"start": start, "cells": cells, "feeds": held})
+    held = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
+    return save_runtime(engine.runtime, {"start": start, "cells": cells, "feeds": held})
 
 
 def restore_workbench_runtime(
@@ -65,12 +65,12 @@ def restore_workbench_runtime(
     return runtime, extra
 
 
-def resume_runtime(stage: EngineHandle, runtime: Runtime, extra: Mapping[str, Any]) -> dict[str, CellDeployment]:
+def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, Any]) -> dict[str, CellDeployment]:
     """Go on with a runtime that was restored and the ``extra`` that was saved with it; what its cells deployed."""
-    stage.restart(runtime)
-    stage.arrivals.forget()
+    engine.restart(runtime)
+    engine.arrivals.forget()
     for name, feed in extra["feeds"].items():
-        stage.feed(name).load(feed)
+        engine.feed(name).load(feed)
     return {id_: CellDeployment(cell, frozenset(names), text) for id_, cell, names, text in extra["cells"]}
 
 

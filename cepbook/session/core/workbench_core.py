@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from threading import RLock
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from cepbook.argument_checks import check_argument, describe_value
 from cepbook.engine.runtime import Config, Runtime
@@ -16,7 +15,6 @@ from cepbook.lang.plan.catalog import EventType, FunctionType
 from cepbook.session.core.cell_deployments import CellDeployment
 from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.history.event_log import EventRecorder
-from cepbook.session.history.history_cursor import HistoryCursor
 from cepbook.session.io.event_validation import EventValidator, find_type
 from cepbook.session.io.time_conversion import (
     ClockTime,
@@ -27,7 +25,6 @@ from cepbook.session.io.time_conversion import (
     timedelta_units,
     to_clock_units,
 )
-from cepbook.session.replay.replay import ENDED, Replay
 
 RegisteredFunctions = dict[str, tuple[Callable[..., Any], FunctionType]]
 
@@ -47,9 +44,6 @@ class WorkbenchCore:
         self._capacity = Feed(feed_capacity).capacity  # a bad capacity is refused here, not at the first statement
         self._lock = RLock()
         self._functions: RegisteredFunctions = {}
-        self._replay: Replay | None = None
-        self._replays: WeakKeyDictionary[Replay, None] = WeakKeyDictionary()  # since it began, in order
-        self.glance = HistoryCursor()
         self._begin()
 
     def _begin(self) -> None:
@@ -57,15 +51,15 @@ class WorkbenchCore:
         runtime = Runtime(self._config, start=self._start)
         for name, (fn, returns) in self._functions.items():
             runtime.register_function(name, fn, returns=returns)
-        self._stage = EngineHandle(runtime, self._lock, self._capacity)
-        self._owned: dict[str, CellDeployment] = {}
+        self._engine = EngineHandle(runtime, self._lock, self._capacity)
+        self._cells: dict[str, CellDeployment] = {}
         self._checks: dict[str, tuple[EventType, EventValidator, EventRecorder]] = {}
         self.defined: dict[str, EventType] = {}  # what `define` returned, latest last; notebooks clear it for each cell
 
     @property
     def runtime(self) -> Runtime:
         """The engine. `reset` replaces it."""
-        return self._stage.runtime
+        return self._engine.runtime
 
     @property
     def clock(self) -> ClockTime:
@@ -76,11 +70,6 @@ class WorkbenchCore:
     def start(self) -> ClockTime:
         """Where the clock began, and begins again after `rewind` and `reset`."""
         return ClockTime(self._start, self._config.second)
-
-    @property
-    def replaying(self) -> Replay | None:
-        """The replay that has not ended yet."""
-        return self._replay if self._replay is not None and self._replay.state not in ENDED else None
 
     def _moment(self, value: object) -> int:
         """A point in time in clock units, within the clock's range."""
@@ -112,8 +101,8 @@ class WorkbenchCore:
             check_clock_range(time, second)
             if time < self.runtime.now:
                 raise EventError(f"the clock cannot go back from {self.clock} to {ClockTime(time, second)}")
-            self._stage.arrivals.stopped(time, stepping=stepping)
-            with self._stage.undisturbed(), self._stage.raising():
+            self._engine.arrivals.stopped(time, stepping=stepping)
+            with self._engine.manual_call(), self._engine.raising():
                 self.runtime.advance(time, stepping=stepping)
         return self.clock
 
@@ -124,6 +113,6 @@ class WorkbenchCore:
         known = self._checks.get(type_name)
         if known is None or known[0] is not event_type:
             check = EventValidator(event_type, types, second=self._config.second)
-            record = self._stage.arrivals.recorder(type_name)
+            record = self._engine.arrivals.recorder(type_name)
             known = self._checks[type_name] = (event_type, check, record)
         return known[1:]

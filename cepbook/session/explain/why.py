@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cepbook.engine.delivery.delta import Delta, Row
 from cepbook.engine.expressions.primitives import deep_copied
 from cepbook.engine.inspection.visible_rows import has_window_events, latest_rows, window_events
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import CepbookError, UsageError
+from cepbook.feeds import Feed
 from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
@@ -42,10 +43,7 @@ from cepbook.session.history.rerun_provenance import (
 from cepbook.session.inspect.partial_matches import partial_matches, pattern_tags
 from cepbook.session.inspect.partition_table import context_levels, flat_properties, key_names
 from cepbook.session.io.time_conversion import format_clock_time
-
-if TYPE_CHECKING:
-    from cepbook.feeds import Feed
-    from cepbook.session.replay.replay import Replay
+from cepbook.session.replay.replay import Replay
 
 
 def find_row(feed: Feed, name: str, columns: Sequence[str], row: int | None, until: int | None) -> DeliveredRow:
@@ -68,7 +66,7 @@ def find_row(feed: Feed, name: str, columns: Sequence[str], row: int | None, unt
 
 
 def explain_row(
-    runtime: Runtime, record: EventLog, replay: Replay | None, name: str, at: DeliveredRow, *, calls: bool
+    runtime: Runtime, record: EventLog, replay: Replay[Any] | None, name: str, at: DeliveredRow, *, calls: bool
 ) -> RowExplanation:
     """The explanation of a row."""
     target = runtime.statement(name).plan
@@ -85,7 +83,7 @@ def explain_row(
     return _now(runtime, runtime, name, at, notes)
 
 
-def _covers(replay: Replay | None, time: int) -> bool:
+def _covers(replay: Replay[Any] | None, time: int) -> bool:
     span = None if replay is None else replay.span
     return span is not None and span[0] <= time <= span[1]
 
@@ -418,7 +416,7 @@ def source_text(runtime: Runtime, name: str, e: Any) -> str:
 
 # ---------------------------------------------------------------- by a snapshot, or as it is now
 def _by_snapshot(
-    runtime: Runtime, replay: Replay, name: str, at: DeliveredRow, other: RowExplanation | None
+    runtime: Runtime, replay: Replay[Any], name: str, at: DeliveredRow, other: RowExplanation | None
 ) -> RowExplanation:
     """With what was held at that instant; for remove rows just before."""
     try:

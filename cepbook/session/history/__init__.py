@@ -1,0 +1,1 @@
+"""What happened, and running it again."""

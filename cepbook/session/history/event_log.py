@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from cepbook.engine.runtime import Deployment, Runtime
 from cepbook.lang.plan.catalog import EventType
@@ -23,6 +23,7 @@ from cepbook.session.io.source_merge import SourceBatch
 KEPT = 2_000
 LogPosition = tuple[int, int]  # order of happening: number of the call, place of the event within a slice
 Event = dict[str, Any]
+EventRecorder = Callable[[int, Event, LogPosition | None], None]  # time, event, position if several arrive together
 ManualAction = Callable[[Runtime], object]  # something done by hand, to be done to another runtime again
 
 
@@ -48,12 +49,6 @@ class LogEntry:
     query: str | None = None
     what: str = ""
     stores: frozenset[str] = frozenset()
-
-
-class EventRecorder(Protocol):
-    """Notes an event that was sent at a time; `place` is that of one of several that arrive together."""
-
-    def __call__(self, time: int, event: Event, place: LogPosition | None = None, /) -> None: ...
 
 
 class _Tail:
@@ -124,7 +119,7 @@ class EventLog:
         append = self._sent.setdefault(type_name, deque(maxlen=KEPT)).append
         number, counts, by_hand = self._number, self.counts, self.by_hand
 
-        def record(time: int, event: Event, place: LogPosition | None = None, /) -> None:
+        def record(time: int, event: Event, place: LogPosition | None) -> None:
             append(((number(), 0) if place is None else place, time, event, place is not None))
             counts[type_name] += 1
             by_hand[type_name] += 1

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 from weakref import WeakMethod
 
-if TYPE_CHECKING:
-    from cepbook.session.workbench import Workbench
+WorkbenchT = TypeVar("WorkbenchT")
 
 
-class HistoryCursor:
+class HistoryCursor(Generic[WorkbenchT]):
     """What all views of one workbench look at: `workbench` as it was at `time` (clock units), None: the present."""
 
     def __init__(self) -> None:
         self.time: int | None = None
-        self.workbench: Workbench | None = None
+        self.workbench: WorkbenchT | None = None
         self._subscribers: list[WeakMethod[Callable[[], object]]] = []
         self._of_replays: list[WeakMethod[Callable[[], object]]] = []
 
-    def show(self, time: int, workbench: Workbench) -> None:
+    def show(self, time: int, workbench: WorkbenchT) -> None:
         """Look at a past instant, as `Replay.at` gives it."""
         self.time, self.workbench = time, workbench
         self._tell()
@@ -39,7 +38,7 @@ class HistoryCursor:
         known[:] = [each for each in known if each() is not None]
         known.append(WeakMethod(method))
 
-    def replays(self) -> None:
+    def announce_replay(self) -> None:
         """A replay was made."""
         _tell(self._of_replays)
 

@@ -1,4 +1,4 @@
-"""Time travel: the snapshots that a replay keeps on its way, and the workbench as it was at an instant."""
+"""Time snapshots: the snapshots that a replay keeps on its way, and the workbench as it was at an instant."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import time as wall
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from cepbook.errors import SnapshotError, UsageError
-from cepbook.session.core.engine_handle import EngineHandle
-from cepbook.session.io.sources import ReplaySource
+from cepbook.session.io.frame_source import ReplaySource
 from cepbook.session.io.time_conversion import TimeLike, format_clock_time, period_units
-
-if TYPE_CHECKING:
-    from cepbook.session.workbench import Workbench
 
 MAX_SNAPSHOTS = (
     512  # snapshots, and bytes of them; beyond that every second one is dropped, and they are taken half as often
@@ -41,7 +37,10 @@ class ReplaySnapshot(NamedTuple):
     by_hand: bool = False
 
 
-class ReplaySnapshots:
+WorkbenchT = TypeVar("WorkbenchT")
+
+
+class ReplaySnapshots(Generic[WorkbenchT]):
     """The snapshots of one replay: one at its start, then every so many events, every period of event time, or by cost.
 
     By cost: so often that they take at most a twentieth of the time, and that going on from one to any instant before
@@ -57,17 +56,17 @@ class ReplaySnapshots:
         keep: SnapshotInterval,
         open_sources: Callable[[int], Sequence[ReplaySource]],
         save: Callable[[], bytes],
-        load: Callable[[bytes], tuple[Workbench, EngineHandle]],
+        load: Callable[[bytes], WorkbenchT],
         moment: Callable[[TimeLike], int],
         second: int,
         acts: Callable[[], int],
         *,
-        asked: bool = True,
-        lacks: str = "",
+        required: bool = True,
+        unavailable: str = "",
     ) -> None:
         self._by_cost = keep is True
-        self._asked = asked
-        self.lacks = lacks
+        self._required = required
+        self.lacks = unavailable
         self._events = isinstance(keep, int) and not isinstance(keep, bool)
         self._every = keep if isinstance(keep, int) else period_units(keep, second)
         self._apart, self._due = APART, 0.0
@@ -118,7 +117,7 @@ class ReplaySnapshots:
         try:
             data = self._save()
         except SnapshotError as error:
-            if self._asked:
+            if self._required:
                 raise
             self.lacks = str(error)
             return

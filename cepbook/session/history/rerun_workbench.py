@@ -15,8 +15,7 @@ from cepbook.engine.delivery.delta import Row
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.reader import parser as dialect
-from cepbook.session.core.engine_handle import EngineHandle
-from cepbook.session.history.event_log import DeployedAt, LogEntry
+from cepbook.session.history.event_log import DeployedAt, EventLog, LogEntry
 from cepbook.session.history.rerun_statement import LogPlayer, group_simultaneous
 
 
@@ -44,23 +43,21 @@ class ForgottenWarning(UserWarning):
     """Only the latest events happen anew: earlier ones are not known any more."""
 
 
-def recorded_history(stage: EngineHandle, start: int) -> RecordedHistory:
+def recorded_history(runtime: Runtime, event_log: EventLog, start: int) -> RecordedHistory:
     """What is known of the past of a workbench."""
-    types = stage.runtime.catalog.event_types
-    log_entries = stage.arrivals.since((0, 0), set(types), types)
-    complete = stage.arrivals.lost(set(types)) is None
-    born = sorted(map(stage.arrivals.born, stage.runtime.deployments.values()), key=lambda each: each.place)
-    return RecordedHistory(
-        tuple(log_entries), tuple(stage.arrivals.assignments), start, stage.now, complete, tuple(born)
-    )
+    types = runtime.catalog.event_types
+    log_entries = event_log.since((0, 0), set(types), types)
+    complete = event_log.lost(set(types)) is None
+    born = sorted(map(event_log.born, runtime.deployments.values()), key=lambda each: each.place)
+    return RecordedHistory(tuple(log_entries), tuple(event_log.assignments), start, runtime.now, complete, tuple(born))
 
 
 class WorkbenchRerun(LogPlayer):
     """All that is known of the past, in the `stage` of a second workbench, which takes note of it as well."""
 
-    def __init__(self, stage: EngineHandle) -> None:
-        super().__init__(stage.runtime)
-        self._arrivals = stage.arrivals
+    def __init__(self, runtime: Runtime, event_log: EventLog) -> None:
+        super().__init__(runtime)
+        self._event_log = event_log
 
     def relive(self, past: RecordedHistory) -> None:
         """Let it all happen, up to the present of then."""
@@ -70,10 +67,10 @@ class WorkbenchRerun(LogPlayer):
             self.let([LogEntry((0, 0), past.now)])
 
     def stopped(self, time: int, *, stepping: bool) -> None:
-        self._arrivals.stopped(time, stepping=stepping)
+        self._event_log.stopped(time, stepping=stepping)
 
     def comes(self, type_name: str, event: Row, time: int) -> None:
-        self._arrivals.recorder(type_name)(time, event)
+        self._event_log.recorder(type_name)(time, event, None)
 
 
 def is_fire_and_forget(epl: str, runtime: Runtime) -> bool:

@@ -1,1 +1,1 @@
-"""What there is now, as plain data: statements, stores, variables, partitions, partial matches; queries of it."""
+"""Tables and reports of what is deployed and held."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Set
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -37,12 +37,6 @@ from cepbook.session.io.result_frames import rows_frame
 Functions = Mapping[str, tuple[Callable[..., Any], FunctionType]]
 
 
-class _Ask(Protocol):
-    def __call__(
-        self, epl: str | PreparedQuery, selector: Selector | None = None, *, parameters: ParameterValues | None = None
-    ) -> pd.DataFrame: ...
-
-
 _parsed = lru_cache(maxsize=64)(dialect.parse_epl)
 
 
@@ -53,7 +47,9 @@ class PreparedQuery:
     a name, in the order of the text.
     """
 
-    def __init__(self, epl: str, answer: _Ask) -> None:
+    def __init__(
+        self, epl: str, answer: Callable[[PreparedQuery, Selector | None, ParameterValues | None], pd.DataFrame]
+    ) -> None:
         self.epl = epl
         self.parameters = tuple(dict.fromkeys(key for _, key in parameter_uses(_parsed(epl))))
         self._asked: tuple[Runtime, FireAndForgetQuery] | None = None  # of stores: the query as the engine has read it
@@ -72,7 +68,7 @@ class PreparedQuery:
         UsageError for values of which the query has no parameter, else as `Workbench.query` does.
         """
         if len(values) == 1 and not named and isinstance(values[0], Mapping):
-            return self._answer(self, selector, parameters=self._known(values[0]))
+            return self._answer(self, selector, self._known(values[0]))
         if len(values) == 1 and isinstance(values[0], list | tuple) and len(self.parameters) != 1:
             values = tuple(values[0])
         by_number = {str(number): value for number, value in enumerate(values, 1)}
@@ -82,7 +78,7 @@ class PreparedQuery:
             names = [key for key in self.parameters if not key.isdecimal()]
             hint = f"\n  hint: give it by name: run({names[0]}=…)" if names else ""
             raise UsageError(f"the query takes {takes}, found {len(values)}{hint}")
-        return self._answer(self, selector, parameters=self._known({**by_number, **named}))
+        return self._answer(self, selector, self._known({**by_number, **named}))
 
     def _known(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         for name in given:

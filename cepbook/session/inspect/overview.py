@@ -10,17 +10,19 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pandas as pd
 
 from cepbook.display import format_count
+from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang.plan import nodes
-from cepbook.lang.types import Type
+from cepbook.lang.types import BOOLEAN, OBJECT, STRING, Type
 from cepbook.session.core.run_results import statement_kind
+from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import ISO_PARSERS, iso_example
-
-if TYPE_CHECKING:
-    from cepbook.session.workbench import Workbench
+from cepbook.session.io.result_frames import rows_frame
 
 Section = Literal["statements", "types", "contexts", "stores", "variables", "errors"]
 SECTIONS: tuple[Section, ...] = ("statements", "types", "contexts", "stores", "variables", "errors")
@@ -36,18 +38,18 @@ class OverviewItem:
     figure: str
 
 
-def overview_items(workbench: Workbench) -> Iterator[OverviewItem]:
+def overview_items(workbench: WorkbenchCore) -> Iterator[OverviewItem]:
     """Statements (rows delivered), event types (events), contexts (partitions), stores (rows), variables (values) and
     errors (how often), in this order."""
-    runtime = workbench.runtime
+    engine, runtime = workbench._engine, workbench.runtime
     owners = {store.owner.name for store in runtime.stores.values()}
     for name, statement in runtime.statements.items():
         if name not in owners and not isinstance(statement.plan, nodes.CreateVariableStatement):
-            feed = workbench.feed(name)
+            feed = engine.feed(name)
             yield OverviewItem(
                 "statements", name, statement_kind(statement), f"{feed.total_insert + feed.total_remove:,}"
             )
-    counts = workbench.event_counts()
+    counts = engine.event_counts()
     for name, event_type in runtime.catalog.event_types.items():
         if name not in runtime.stores:
             properties = format_count(len(event_type.shown), "property", "properties")
@@ -61,9 +63,9 @@ def overview_items(workbench: Workbench) -> Iterator[OverviewItem]:
     for name, variable in runtime.catalog.variables.items():
         kind = f"{'constant ' * variable.constant}{variable.type}"
         yield OverviewItem(
-            "variables", name, kind, "" if variable.context is not None else field_text(workbench.get(name))
+            "variables", name, kind, "" if variable.context is not None else field_text(runtime.get_variable(name))
         )
-    for name, count in Counter(workbench.failures).items():
+    for name, count in Counter(engine.failed).items():
         yield OverviewItem("errors", name, "", f"{count:,}")
 
 
@@ -98,3 +100,13 @@ def _hint(of: Type) -> str:
     if of.name in ISO_PARSERS:
         return f": write it as in `{iso_example(of.name)}`"
     return {"boolean": ": write `true` or `false`"}.get(of.name, "")
+
+
+def variables_frame(runtime: Runtime) -> pd.DataFrame:
+    """All variables, in order of declaration: name, type, value, and whether it is a constant."""
+    found = runtime.catalog.variables
+    rows = []
+    for v in found.values():
+        value = runtime.get_variable(v.name) if v.context is None else None
+        rows.append({"name": v.name, "type": str(v.type), "value": value, "constant": v.constant})
+    return rows_frame(rows, {"name": STRING, "type": STRING, "value": OBJECT, "constant": BOOLEAN})

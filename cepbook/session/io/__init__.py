@@ -1,0 +1,1 @@
+"""Values, times, frames, files, sources and sinks."""

@@ -30,7 +30,7 @@ from cepbook.session.io.files import (
     parquet_rows,
     pieces,
 )
-from cepbook.session.io.frame_source import EventChunk, FrameSource, SourceOptions, backwards_time_error
+from cepbook.session.io.frame_source import EventChunk, FrameSource, ReplaySource, SourceOptions, backwards_time_error
 
 LARGE = 500_000  # rows of a Parquet file that is read in pieces, where its rows are in order,
 SIZE = 32_000_000  # and bytes of another file
@@ -129,7 +129,7 @@ def empty_frame_of(path: str) -> pd.DataFrame | None:
     return kinds.frame()
 
 
-class ChunkedFileSource:
+class ChunkedFileSource(ReplaySource):
     """A large file whose rows are in the order of time, read a piece at a time.
 
     It was checked completely and has `total` events; or that is None, and it is checked while it is read: an EventError
@@ -151,7 +151,7 @@ class ChunkedFileSource:
         self.type_name = wanted.event_type.name
         self.total = total
         self.estimate = estimate
-        self.first_time = first_time
+        self.first_time = self._first_time = first_time
         self.late = 0
         self._path, self._columns, self._wanted, self._stamp = path, columns, wanted, stamp
         self._checked = checked
@@ -165,7 +165,7 @@ class ChunkedFileSource:
     def again(self, wanted: SourceOptions) -> ChunkedFileSource:
         """The events up to another time, of which nobody has counted how many they are."""
         wanted = replace(wanted, path=self._path)
-        first, stamp = self.first_time, self._stamp
+        first, stamp = self._first_time, self._stamp
         return ChunkedFileSource(
             self._path, self._columns, wanted, first_time=first, stamp=stamp, checked=self._checked
         )
@@ -176,8 +176,8 @@ class ChunkedFileSource:
         for frame in pieces(self._path, self._columns, PIECE):
             piece = FrameSource(frame, self._wanted) if check is None else check.piece(frame)
             yield from piece.chunks()
-            left = None if left is None else left - piece.total
-            if piece.total < len(frame) or (left is not None and left <= 0):
+            left = None if left is None else left - piece.before(None)
+            if piece.before(None) < len(frame) or (left is not None and left <= 0):
                 return
 
 

@@ -26,7 +26,7 @@ from cepbook.session.io.event_validation import EventTypes
 from cepbook.session.io.schema_inference import check_column_names
 from cepbook.session.io.time_conversion import check_clock_range, format_clock_time
 
-Late = Literal["error", "drop"]
+LatePolicy = Literal["error", "drop"]
 FRAME_CHUNK = 8_192  # rows, the most that a replay hands over at once: each slice has its fixed costs
 
 
@@ -70,7 +70,7 @@ class SourceOptions:
     time: str
     types: EventTypes
     sort: bool = True
-    late: Late = "error"
+    late: LatePolicy = "error"
     until: int | None = None
     second: int = 1000
     sequence: str | None = None
@@ -111,7 +111,26 @@ def _nothing(name: str) -> ColumnValues:
     return []
 
 
-class FrameSource:
+class ReplaySource:
+    """Events of one type, in order.
+
+    `total` is the number of events, None if it cannot be known; `estimate` is then an approximate number, if there is
+    one. `first_time` is the time of the first event where it is known beforehand. `late` counts the events that were
+    left out so far because they go back in time.
+    """
+
+    type_name: str
+    total: int | None
+    estimate: int | None = None
+    first_time: int | None = None
+    late = 0
+
+    def chunks(self) -> Iterator[EventChunk]:
+        """Return the events in order. An EventError is raised after the last good event."""
+        raise NotImplementedError
+
+
+class FrameSource(ReplaySource):
     """A DataFrame, completely checked when it is opened."""
 
     def __init__(self, frame: pd.DataFrame, wanted: SourceOptions) -> None:
@@ -190,10 +209,10 @@ class FrameSource:
 
     def before(self, until: int | None) -> int:
         """How many events there are up to a time."""
-        return self.total if until is None else int(np.searchsorted(self._times, until, "right"))
+        return len(self._times) if until is None else int(np.searchsorted(self._times, until, "right"))
 
     def chunks(self) -> Iterator[EventChunk]:
-        for start in range(0, self.total, FRAME_CHUNK):
+        for start in range(0, len(self._times), FRAME_CHUNK):
             times = self._times[start : start + FRAME_CHUNK].tolist()
             numbers = self._sequences
             own = None if numbers is None else numbers[start : start + len(times)].tolist()

@@ -73,3 +73,18 @@ def replace_window_rows(runtime: Runtime, name: str, rows: RowsLike) -> None:
         except TypeMismatch as mismatch:
             raise UsageError(f"a row of `{name}`, {row!r}: a value {mismatch}") from None
     replace_rows(runtime, name, plain)
+
+
+def set_variable(runtime: Runtime, name: str, value: object) -> None:
+    """Assign a variable; numpy and pandas values are welcome, missing ones are null.
+
+    Errors: UsageError for an unknown name, a constant, and a value that is not of the variable's type.
+    """
+    variable = runtime.catalog.variables.get(name)
+    fitting: Any = value
+    if variable is not None:
+        try:
+            fitting = value_converter(variable.type, runtime.catalog.event_types, runtime.config.second)(value)
+        except TypeMismatch as mismatch:
+            raise UsageError(f"variable `{name}` {mismatch}") from None
+    runtime.set_variable(name, fitting)

@@ -19,14 +19,17 @@ from threading import RLock
 from typing import Any
 from weakref import WeakSet
 
+from cepbook.engine.delivery.delta import Sink
 from cepbook.engine.runtime import RunningStatement
 from cepbook.errors import CepbookError, UsageError
 from cepbook.feeds import Delivery, Feed, FeedColumns, Segment
 from cepbook.interrupts import InterruptGuard
 from cepbook.lang.types import Type
-from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.io.result_frames import change_columns
 from cepbook.session.io.writers import RowWriter, check_file_kind, is_overwritten, open_writer
+
+Successor = Callable[[RunningStatement | None], object]
+Attach = Callable[[Sink, Successor], Callable[[], None]]  # the last step of `EngineHandle.attach`
 
 BATCH = 8_192  # rows that wait for being written together
 
@@ -90,7 +93,8 @@ class FileSink:
 
     def __init__(
         self,
-        stage: EngineHandle,
+        attach: Attach,
+        types: Mapping[str, Type],
         lock: RLock,
         name: str,
         path: str | os.PathLike[str],
@@ -106,7 +110,7 @@ class FileSink:
         self.lost = 0
         self.error: Exception | None = None
         self._lock = lock
-        self._types: dict[str, Type] = dict(stage.statement(name).output_type.properties)
+        self._types: dict[str, Type] = dict(types)
         self._writer: RowWriter | None = None
         for other in [each for each in _OPEN if each.is_open and is_same_file(each.path, self.path)]:
             if other.name != name:
@@ -115,7 +119,7 @@ class FileSink:
         self._writer = _opened(self.path, self.place, change_columns(self._types), table or name)
         self._file = _file_of(self.place)
         self._tap = SinkFeed(self._when_full)
-        self._leave = stage.attach(name, self._tap, self._successor)
+        self._leave = attach(self._tap, self._successor)
         _OPEN.add(self)
 
     @property
@@ -263,7 +267,7 @@ class DeliveryStream(AsyncIterator[Delivery]):
     `close`, and when the statement is dropped.
     """
 
-    def __init__(self, stage: EngineHandle, name: str, capacity: int) -> None:
+    def __init__(self, attach: Attach, readers: list[DeliveryStream], capacity: int) -> None:
         if capacity < 1:
             raise UsageError(f"a stream needs room for at least 1 delivery, not {capacity}")
         self.capacity = capacity
@@ -274,8 +278,8 @@ class DeliveryStream(AsyncIterator[Delivery]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tap = SinkFeed(self._drain)
         self._tap.subscribe(self._poke)
-        self._readers = stage.readers
-        self._leave = stage.attach(name, self._tap, self._successor)
+        self._readers = readers
+        self._leave = attach(self._tap, self._successor)
         self._readers.append(self)
 
     def _successor(self, statement: RunningStatement | None) -> None:

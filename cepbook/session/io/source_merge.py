@@ -13,8 +13,7 @@ from itertools import accumulate
 import numpy as np
 
 from cepbook.session.io.column_readers import ColumnValues
-from cepbook.session.io.frame_source import EventChunk
-from cepbook.session.io.sources import ReplaySource
+from cepbook.session.io.frame_source import EventChunk, ReplaySource
 
 
 @dataclass(frozen=True, slots=True)

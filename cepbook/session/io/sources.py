@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,8 @@ from cepbook.session.io.foreign_frames import as_pandas
 from cepbook.session.io.frame_source import (
     EventChunk,
     FrameSource,
-    Late,
+    LatePolicy,
+    ReplaySource,
     SourceOptions,
     backwards_time_error,
     undefined_order_error,
@@ -47,27 +48,6 @@ class SourcePause(Enum):
     """What a generator yields while nothing is at hand: events that came so far are not held back for more."""
 
     YET = "nothing yet"
-
-
-class ReplaySource(Protocol):
-    """Events of one type in order. `total` is None when it cannot be known; `late` counts dropped rows so far."""
-
-    @property
-    def type_name(self) -> str: ...
-    @property
-    def total(self) -> int | None: ...
-    @property
-    def estimate(self) -> int | None:
-        """About how many events there are, where `total` is not known."""
-
-    @property
-    def late(self) -> int: ...
-    @property
-    def first_time(self) -> int | None:
-        """Time of the first event when it is known beforehand."""
-
-    def chunks(self) -> Iterator[EventChunk]:
-        """The events. An EventError comes after the last good row."""
 
 
 def open_source(given: object, wanted: SourceOptions) -> ReplaySource:
@@ -103,7 +83,7 @@ class ReplayInputs:
     sequence: str | Mapping[str, str] | None
     types: EventTypes
     sort: bool
-    late: Late
+    late: LatePolicy
     second: int
     checked: dict[str, ChunkedFileSource] = field(
         default_factory=dict
@@ -134,14 +114,14 @@ class ReplayInputs:
             return ""
         return f"the events of `{name}` can be read only once\n  hint: give the replay a list of them"
 
-    def again(self, until: int) -> list[ReplaySource]:
+    def reopen(self, until: int) -> list[ReplaySource]:
         """The same afresh. Errors: UsageError when one can be read only once."""
         if self.only_once:
             raise UsageError(self.only_once)
         return self.open(until)
 
 
-class IterableSource:
+class IterableSource(ReplaySource):
     """Dicts, dataclass instances or named tuples, read a few ahead."""
 
     def __init__(self, events: Iterable[object], wanted: SourceOptions) -> None:

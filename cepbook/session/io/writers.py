@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from cepbook.errors import UsageError
 from cepbook.lang.types import Type
@@ -29,14 +29,16 @@ WRITABLE_KINDS = ".parquet, .csv, .jsonl, .ndjson, .sqlite, .db"
 _PLAIN = ("byte", "short", "int", "long", "float", "double", "boolean", "string", "char")
 
 
-class RowWriter(Protocol):
+class RowWriter:
     """An open file of rows of the same columns."""
 
     def write(self, rows: Rows) -> None:
-        """Append rows; they are in the file, but for Parquet, whose rows count when it is closed."""
+        """Append rows. Rows of a Parquet file count when the file is closed; all others are in the file at once."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Finish the file. A second call does nothing."""
+        raise NotImplementedError
 
 
 def file_text(value: object) -> str:
@@ -54,7 +56,7 @@ def _json_of(value: object) -> str:
     return _other(value) or str(value)
 
 
-class _Lines:
+class _Lines(RowWriter):
     """A text file; ``-`` is the standard output."""
 
     def __init__(self, path: str) -> None:
@@ -136,7 +138,7 @@ def arrow_table(rows: Rows, columns: Mapping[str, Type]) -> Any:
     return pyarrow.Table.from_arrays(arrays, schema=schema)
 
 
-class ParquetWriter:
+class ParquetWriter(RowWriter):
     """Row groups as they come; the file is whole when it is closed."""
 
     def __init__(self, path: str, columns: Mapping[str, Type]) -> None:
@@ -173,7 +175,7 @@ def _arrow_type(arrow: Any, of: Type) -> Any:
     return dates[of.name]() if of.name in dates else None
 
 
-class SqliteWriter:
+class SqliteWriter(RowWriter):
     """A table, made if it is not there; every batch is a transaction."""
 
     def __init__(self, path: str, columns: Mapping[str, Type], table: str) -> None:

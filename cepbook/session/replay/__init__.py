@@ -1,0 +1,1 @@
+"""Historic and live events into the engine, and the wall clock."""

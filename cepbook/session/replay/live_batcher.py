@@ -11,35 +11,23 @@ import time as wall
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.types import Type, is_integral
-from cepbook.session.inlets import Malformed, Texts
+from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.event_validation import EventValidator, as_mapping, find_type
 from cepbook.session.io.frame_source import EventChunk
+from cepbook.session.io.live_sources import Malformed, TextFields
 from cepbook.session.io.source_merge import SourceBatch
 from cepbook.session.io.time_conversion import check_clock_range, to_clock_units
 from cepbook.session.replay.batch_sizer import SLICE, BatchSizer
-
-if TYPE_CHECKING:
-    from cepbook.session.core.workbench_core import WorkbenchCore
+from cepbook.session.replay.wall_clock import WallClock
 
 TOGETHER = 0.002  # seconds for which events wait for others, where some came just before
 MOST = 1_024  # events that wait; then sources are held back
 KEPT = 100  # malformed items that can be looked at
-
-
-class PresentTime(Protocol):
-    """The wall clock."""
-
-    @property
-    def present(self) -> int:
-        """The time that the clock should have now."""
-
-    def touch(self, to: int | None = None) -> None:
-        """Bring the engine's clock there."""
 
 
 class _Reading(NamedTuple):
@@ -57,10 +45,10 @@ class LiveBatcher:
     the engine's clock stops whenever something is due. It counts as `Live` does.
     """
 
-    def __init__(self, bench: WorkbenchCore, time: Mapping[str, str | None], clock: PresentTime | None) -> None:
-        self._bench = bench
-        self._stage = bench._stage
-        self._second = bench.runtime.config.second
+    def __init__(self, workbench: WorkbenchCore, time: Mapping[str, str | None], clock: WallClock | None) -> None:
+        self._workbench = workbench
+        self._engine = workbench._engine
+        self._second = workbench.runtime.config.second
         self._time = time
         self._clock = clock
         self.events: Counter[str] = Counter()
@@ -69,7 +57,7 @@ class LiveBatcher:
         self.rejected: deque[tuple[str, Malformed]] = deque(maxlen=KEPT)
         self.errors = 0
         self._waiting: deque[tuple[str, object, int]] = deque()
-        self._batch_sizer = BatchSizer(self._second, lambda: self._stage.calls_out)
+        self._batch_sizer = BatchSizer(self._second, lambda: self._engine.calls_out)
         self._readings: dict[str, _Reading] = {}
         self._feed: Callable[[Sequence[SourceBatch], bool], None] = lambda *_: None
         self._fed: dict[str, EventType] = {}
@@ -104,10 +92,10 @@ class LiveBatcher:
         deadline = None if seconds is None else wall.perf_counter() + seconds
         try:
             while self._waiting and (deadline is None or wall.perf_counter() < deadline):
-                if self._bench._stage is not self._stage:
+                if self._workbench._engine is not self._engine:
                     self._waiting.clear()
                     break
-                with self._bench._lock, self._stage.undisturbed():
+                with self._workbench._lock, self._engine.manual_call():
                     self._some()
         finally:
             self._busy = False
@@ -120,7 +108,7 @@ class LiveBatcher:
         count = min(len(self._waiting), self._batch_sizer.events)
         if self._clock is not None:
             self._clock.touch(self._waiting[0][2])
-        now, place = self._bench.runtime.now, 0
+        now, place = self._workbench.runtime.now, 0
         found: dict[str, tuple[list[int], list[int], list[dict[str, Any]]]] = {}
         for _ in range(count):
             name, item, arrived = self._waiting.popleft()
@@ -145,7 +133,7 @@ class LiveBatcher:
         self._batch_sizer.took(wall.perf_counter() - began, count, count, stepping=True, span=0, cut=False)
 
     def _hand_over(self, found: Mapping[str, tuple[list[int], list[int], list[dict[str, Any]]]]) -> None:
-        failures = self._stage.failures
+        failures = self._engine.failures
         parts = [
             SourceBatch(
                 number, name, times, EventChunk(times, partial(_pick, events)), 0, places if len(found) > 1 else None
@@ -161,19 +149,19 @@ class LiveBatcher:
             return
         for part in parts:
             self.events[part.type_name] += len(part.times)
-        self.errors += self._stage.failures - failures
+        self.errors += self._engine.failures - failures
 
     def _feeder(self, names: Iterable[str]) -> Callable[[Sequence[SourceBatch], bool], None]:
-        types = self._bench.runtime.catalog.event_types
+        types = self._workbench.runtime.catalog.event_types
         if any(self._fed.get(name) is not types[name] for name in names):
             self._fed = {name: types[name] for name in self._time if name in types}
-            self._feed = self._stage.feeder(list(self._fed))
+            self._feed = self._engine.feeder(list(self._fed))
         return self._feed
 
     def _read(self, name: str, item: Any, now: int) -> tuple[int, dict[str, Any]]:
         """The time of an event, and the event. Errors: EventError, UsageError for what is none."""
         reading = self._reading(name)
-        if isinstance(item, Texts):
+        if isinstance(item, TextFields):
             properties = reading.type.properties
             item = {key: parse_field(value, properties.get(key)) for key, value in item.items()}
         event = reading.check(item)
@@ -185,7 +173,7 @@ class LiveBatcher:
         return check_clock_range(to_clock_units(_whole(given[reading.column]), self._second), self._second), event
 
     def _reading(self, name: str) -> _Reading:
-        types = self._bench.runtime.catalog.event_types
+        types = self._workbench.runtime.catalog.event_types
         of, known = find_type(name, types), self._readings.get(name)
         if known is None or known.type is not of:
             column = self._time[name]

@@ -14,20 +14,21 @@ import asyncio
 import threading
 import time as wall
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 from cepbook.errors import Interrupted, UsageError
-from cepbook.interrupts import CollectionPause, InterruptGuard, check_speed, garbage
-from cepbook.session.core.run_results import Progress, ReplayInterrupted, ReplayResult, paused_message
+from cepbook.interrupts import InterruptGuard
+from cepbook.session.core.engine_handle import EngineHandle
+from cepbook.session.core.garbage_collection import CollectionPause, garbage
+from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.history.replay_snapshots import ReplaySnapshots
-from cepbook.session.io.frame_source import Late
-from cepbook.session.io.sources import ReplaySource
+from cepbook.session.io.frame_source import LatePolicy, ReplaySource
 from cepbook.session.io.time_conversion import TimeLike, format_clock_time
 from cepbook.session.replay.batch_sizer import SLICE
-from cepbook.session.replay.replay_loop import ReplayControls, ReplayLoop, ReplayTarget
+from cepbook.session.replay.replay_loop import ReplayControls, ReplayLoop, check_speed
+from cepbook.session.replay.replay_results import Progress, ReplayInterrupted, ReplayResult, paused_message
 
-if TYPE_CHECKING:
-    from cepbook.session.workbench import Workbench
+WorkbenchT = TypeVar("WorkbenchT", bound=WorkbenchCore)
 
 TURNS = 8  # turns of the event loop between two slices: a message of the browser needs several until somebody has it
 NAP = 0.05  # longest sleep in seconds while waiting for real time, so that orders are obeyed soon
@@ -35,7 +36,7 @@ ENDED = ("finished", "stopped", "failed")
 NO_SNAPSHOTS = 'this replay keeps no snapshots\n  hint: replay(…, keep=True), or keep="1 day"'
 
 
-class Replay:
+class Replay(Generic[WorkbenchT]):
     """A replay, made by `Workbench.replay`. ``await`` it, or call `run()` in a script; both give a `ReplayResult`.
 
     Interrupting it (Ctrl-C, the kernel's stop button) pauses it between two events, or between two due times;
@@ -45,23 +46,23 @@ class Replay:
 
     def __init__(
         self,
-        stage: ReplayTarget,
+        engine: EngineHandle,
         sources: Sequence[ReplaySource],
         *,
         until: int | None = None,
         limit: int | None = None,
         speed: float | None = None,
-        late: Late = "error",
+        late: LatePolicy = "error",
         paused: bool = False,
         stepping: bool = False,
-        travel: ReplaySnapshots | None = None,
+        snapshots: ReplaySnapshots[WorkbenchT] | None = None,
         skip: int = 0,
-        workbench: Workbench | None = None,
+        workbench: WorkbenchT | None = None,
     ) -> None:
-        self._stage = stage
+        self._engine = engine
         self._orders = orders = ReplayControls(hold=paused)
         self._course = ReplayLoop(
-            stage,
+            engine,
             sources,
             orders,
             until=until,
@@ -69,10 +70,10 @@ class Replay:
             speed=speed,
             late=late,
             stepping=stepping,
-            travel=travel,
+            snapshots=snapshots,
             skip=skip,
         )
-        self._replay_snapshots = travel
+        self._replay_snapshots = snapshots
         self.workbench = workbench
         self._inside = False
         self._patience = CollectionPause()
@@ -117,7 +118,7 @@ class Replay:
         """Where the replay is now."""
         course = self._course
         rate = course.events / self._active if self._active else 0.0
-        clock = self._stage.now * 1000 // self._stage.second
+        clock = self._engine.now * 1000 // self._engine.second
         behind = course.behind if self.state == "running" else 0.0
         done, total = course.events, course.total()
         return Progress(done, total, rate, clock, self.state, course.late, behind, course.about())
@@ -131,7 +132,7 @@ class Replay:
             raise UsageError(f"the replay is {self.state}: await it, or call run()")
         return self._course.result
 
-    def at(self, t: TimeLike) -> Workbench:
+    def at(self, t: TimeLike) -> WorkbenchT:
         """A second workbench as this one was at the instant `t`, to look at and to go on from; this one stays as it is.
 
         It begins with the last snapshot before `t`, or after what was done by hand, and replays what came since. Its
@@ -142,12 +143,13 @@ class Replay:
             raise UsageError(self.lacks)
         garbage.clear()  # of engines of other instants that nobody has any more
         course = self._course
-        with self._stage.lock:
-            self._replay_snapshots.catch_up(course.taken, course.events, self._stage.now)
+        with self._engine.lock:
+            self._replay_snapshots.catch_up(course.taken, course.events, self._engine.now)
             time, kept = self._replay_snapshots.before(t)
-        workbench, stage = self._replay_snapshots.load(kept.data)
-        rest = Replay(
-            stage,
+        workbench = self._replay_snapshots.load(kept.data)
+        engine = workbench._engine
+        rest = Replay[WorkbenchT](
+            engine,
             self._replay_snapshots.open_sources(time),
             until=time,
             limit=None if course.limit is None else course.limit - kept.events,
@@ -156,7 +158,7 @@ class Replay:
             skip=kept.taken,
         )
         rest.run()
-        stage.clear_feeds()
+        engine.clear_feeds()
         return workbench
 
     @property
@@ -176,7 +178,7 @@ class Replay:
             self._replay_snapshots.forget(reason)
 
     @property
-    def kept(self) -> int:
+    def snapshot_bytes(self) -> int:
         """The bytes of the snapshots that it keeps."""
         return 0 if self._replay_snapshots is None else self._replay_snapshots.size
 
@@ -216,7 +218,7 @@ class Replay:
         if self.state in ("ready", "running"):
             return f"Replay of {names}: {'' if total is None else f'{total:,} events, '}{self.state}"
         of = "" if total is None else f" of {total:,}"
-        clock = format_clock_time(self._stage.now, self._stage.second)
+        clock = format_clock_time(self._engine.now, self._engine.second)
         return f"Replay of {names}: {course.events:,}{of} events, {self.state}, clock {clock}"
 
     # ---- orders, from any thread
@@ -299,17 +301,17 @@ class Replay:
         return None if self._course.end is None else self.result
 
     def _paused_at(self) -> str:
-        return paused_message(self._course.events, self._stage.now, self._stage.second)
+        return paused_message(self._course.events, self._engine.now, self._engine.second)
 
     def _interrupt(self) -> None:
         self._orders.interrupted = True
-        self._stage.halt(True)
+        self._engine.halt(True)
         self.pause()
 
     def _heard(self) -> None:
         if self._orders.interrupted:
             self._orders.interrupted = False
-            self._stage.halt(False)
+            self._engine.halt(False)
             self._course.time_anew()
 
     def __await__(self) -> Generator[Any, None, ReplayResult]:
@@ -371,7 +373,7 @@ class Replay:
         started = wall.perf_counter()
         pause = 0.0
         self._patience.begin()
-        with self._stage.lock:
+        with self._engine.lock:
             self._inside = True
             try:
                 pause = self._course.work(started + seconds, steps)

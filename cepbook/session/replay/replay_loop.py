@@ -9,48 +9,18 @@ from __future__ import annotations
 
 import time as wall
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 from cepbook.errors import UsageError
-from cepbook.interrupts import check_speed
-from cepbook.session.core.run_results import ReplayResult
+from cepbook.session.core.engine_handle import EngineHandle
 from cepbook.session.history.replay_snapshots import ReplaySnapshots
-from cepbook.session.io.frame_source import Late
-from cepbook.session.io.source_merge import SourceBatch, SourceMerge, drop_late
-from cepbook.session.io.sources import ReplaySource, expected_events
+from cepbook.session.io.frame_source import LatePolicy, ReplaySource
+from cepbook.session.io.source_merge import SourceMerge, drop_late
+from cepbook.session.io.sources import expected_events
 from cepbook.session.io.time_conversion import before_clock_error
 from cepbook.session.replay.batch_sizer import PIECES, BatchSizer
-
-
-class ReplayTarget(Protocol):
-    """What a replay needs of the workbench."""
-
-    @property
-    def lock(self) -> AbstractContextManager[object]:
-        """Held while the engine works."""
-
-    @property
-    def second(self) -> int:
-        """How many units of the clock a second has."""
-
-    @property
-    def now(self) -> int: ...
-    @property
-    def next_due(self) -> int | None: ...
-    @property
-    def calls_out(self) -> bool: ...  # whether code of the user is called while events come
-    def due_after(self, time: int) -> int | None: ...
-    def advance_to(self, time: int) -> None: ...
-    def halt(self, on: bool) -> None:
-        """Ask the loops of the engine to stop at the next place where nothing is lost; or no more."""
-
-    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[SourceBatch], bool], None]:
-        """What takes parts of these event types, in total order, and whether to stop at what is due between events."""
-
-    def counts(self) -> tuple[dict[str, int], int]:
-        """Deliveries by statement, number of statement errors; both since the workbench began."""
+from cepbook.session.replay.replay_results import ReplayResult
 
 
 @dataclass(slots=True)
@@ -70,7 +40,7 @@ class ReplayControls:
 
 
 class ReplayLoop:
-    """Where a replay of `sources` is on its way into the engine, `stage`. Its end and result, once it has come there.
+    """Where a replay of `sources` is on its way into the engine, `engine`. Its end and result, once it has come there.
 
     `taken` events came from the sources, of which `events` went in; the others were late, or were among the first
     `skip`, which the engine has already. `behind`: seconds of the wall clock. Errors: UsageError for a bad `limit` and
@@ -79,22 +49,22 @@ class ReplayLoop:
 
     def __init__(
         self,
-        stage: ReplayTarget,
+        engine: EngineHandle,
         sources: Sequence[ReplaySource],
         orders: ReplayControls,
         *,
         until: int | None,
         limit: int | None,
         speed: float | None,
-        late: Late,
+        late: LatePolicy,
         stepping: bool,
-        travel: ReplaySnapshots | None,
+        snapshots: ReplaySnapshots[Any] | None,
         skip: int,
     ) -> None:
         check_speed(speed)
         if limit is not None and not (isinstance(limit, int) and limit >= 0):
             raise UsageError(f"the limit of a replay is a number of events, not {limit!r}")
-        self.stage = stage
+        self.engine = engine
         self.sources = tuple(sources)
         self.orders = orders
         self.until = until
@@ -104,27 +74,27 @@ class ReplayLoop:
         self.late_rule = late
         if late == "error" and not skip:
             for source in sources:
-                if source.first_time is not None and source.first_time < stage.now:
-                    raise before_clock_error(source.type_name, source.first_time, stage.now, stage.second)
+                if source.first_time is not None and source.first_time < engine.now:
+                    raise before_clock_error(source.type_name, source.first_time, engine.now, engine.second)
         self._merge = SourceMerge(self.sources, until)
         self.taken = 0
         while self.taken < skip and (parts := self._merge.take(min(skip - self.taken, PIECES[1]))):
             self.taken += sum(len(part.times) for part in parts)
         self.names = [source.type_name for source in sources]
-        self._feed_parts = stage.feeder(self.names)
+        self._feed_parts = engine.feeder(self.names)
         self.events = 0
         self._late = 0
         self._planned: int | None = None
         self.end: str | None = None
         self.result: ReplayResult | None = None
-        self._batch_sizer = BatchSizer(stage.second, lambda: stage.calls_out)
+        self._batch_sizer = BatchSizer(engine.second, lambda: engine.calls_out)
         self._stopped_at: int | None = None  # the clock, when no event has come since
         self._origin: tuple[float, int] | None = None
         self.behind = 0.0
-        self._before, self._errors_before = stage.counts()
-        self.travel = travel
-        if travel is not None:
-            travel.look(0, 0, stage.now)
+        self._before, self._errors_before = engine.counts()
+        self.snapshots = snapshots
+        if snapshots is not None:
+            snapshots.look(0, 0, engine.now)
 
     def time_anew(self) -> None:
         """Real time runs on from here."""
@@ -156,15 +126,15 @@ class ReplayLoop:
 
     def _some(self, steps: int | None, deadline: float) -> tuple[int, float]:
         """One call of the engine: events taken, seconds to wait before the next."""
-        if self.travel is not None:
-            self.travel.catch_up(self.taken, self.events, self.stage.now)
+        if self.snapshots is not None:
+            self.snapshots.catch_up(self.taken, self.events, self.engine.now)
         most = self._batch_sizer.events
         if steps is not None:
             most = min(most, steps)
         if self.limit is not None:
             most = min(most, self.limit - self.events)
-        if self.travel is not None:
-            most = self.travel.room(self.taken, most)
+        if self.snapshots is not None:
+            most = self.snapshots.room(self.taken, most)
         real_time = self.speed is not None and steps is None
         upto = self._virtual_now() if real_time else None
         goal = self.orders.goal if steps is None else None
@@ -178,7 +148,7 @@ class ReplayLoop:
             if visiting and not self._visit_due_times(following, deadline):
                 return 0, 0.0
             if upto is not None and self.speed is not None:
-                self.behind = max(0.0, (upto - following) / (self.stage.second * self.speed))
+                self.behind = max(0.0, (upto - following) / (self.engine.second * self.speed))
             return self._feed(following, most, upto, stepping=visiting), 0.0
         self.behind = 0.0
         if goal is not None and upto == goal:
@@ -193,35 +163,37 @@ class ReplayLoop:
         assert upto is not None and self.speed is not None  # only real time holds events back
         if not self._visit_due_times(upto, deadline):
             return 0, 0.0
-        return 0, max(0.001, (following - upto) / (self.stage.second * self.speed))
+        return 0, max(0.001, (following - upto) / (self.engine.second * self.speed))
 
     def _arrive(self, goal: int, deadline: float) -> tuple[int, float]:
         """All that comes up to `goal` has come: the clock stops there, and the replay is paused."""
         if self._visit_due_times(goal, deadline):
-            if goal > self.stage.now:
-                self.stage.advance_to(goal)
-            if self.travel is not None:
-                self.travel.look(self.taken, self.events, self.stage.now)
+            if goal > self.engine.now:
+                self.engine.advance_to(goal)
+            if self.snapshots is not None:
+                self.snapshots.look(self.taken, self.events, self.engine.now)
             self.orders.goal, self.orders.hold = None, True
         return 0, 0.0
 
     def _feed(self, first: int, most: int, upto: int | None, *, stepping: bool) -> int:
         """Hand the engine what comes from the time `first` on; how many events that were, late ones included."""
-        stage, end = self.stage, upto
+        engine, end = self.engine, upto
         if stepping:
             end = first + self._batch_sizer.span
             end = end if upto is None else min(upto, end)
-            if stage.next_due is not None and stage.next_due <= stage.now:  # waits for the next stop, whosever that is
+            if (
+                engine.next_due is not None and engine.next_due <= engine.now
+            ):  # waits for the next stop, whosever that is
                 most = 1
-                if first > stage.now:
-                    stage.advance_to(first)
-        now, self._stopped_at = stage.now, None
+                if first > engine.now:
+                    engine.advance_to(first)
+        now, self._stopped_at = engine.now, None
         parts = self._merge.take(most, end)
         taken = sum(len(part.times) for part in parts)
         if any(part.times[0] < now for part in parts):
             if self.late_rule == "error":
                 early = min(parts, key=lambda part: part.times[0])
-                raise before_clock_error(early.type_name, early.times[0], now, self.stage.second)
+                raise before_clock_error(early.type_name, early.times[0], now, self.engine.second)
             parts, late = drop_late(parts, now)
             self._late += late
         started = wall.perf_counter()
@@ -229,9 +201,9 @@ class ReplayLoop:
         self.events += sum(len(part.times) for part in parts)
         self.taken += taken
         elapsed = wall.perf_counter() - started
-        if self.travel is not None:
-            self.travel.look(self.taken, self.events, self.stage.now, parts[0].times[0] if parts else None)
-        span = self.stage.now - first
+        if self.snapshots is not None:
+            self.snapshots.look(self.taken, self.events, self.engine.now, parts[0].times[0] if parts else None)
+        span = self.engine.now - first
         cut = taken < most and end != upto
         self._batch_sizer.took(elapsed, taken, most, stepping=stepping, span=span, cut=cut)
         return taken
@@ -243,10 +215,10 @@ class ReplayLoop:
         assert self.speed is not None
         if self._origin is None:
             first = self._merge.peek()
-            start = self.stage.now if self.events or first is None else first
+            start = self.engine.now if self.events or first is None else first
             self._origin = wall.perf_counter(), start
         since, start = self._origin
-        return start + int((wall.perf_counter() - since) * self.stage.second * self.speed)
+        return start + int((wall.perf_counter() - since) * self.engine.second * self.speed)
 
     def _visit_due_times(self, upto: int, deadline: float) -> bool:
         """Let the clock stop at every due time before `upto`, so that windows move while no event comes.
@@ -257,18 +229,18 @@ class ReplayLoop:
         the next advance, whatever its time, is due now, and gets it before the clock moves on; what waits again then
         does not keep it from doing so.
         """
-        stage = self.stage
+        engine = self.engine
         bound = upto if self.until is None else min(upto, self.until)
-        due = stage.due_after(stage.now) if self._stopped_at == stage.now else stage.next_due
-        while stage.now < bound and due is not None and due <= bound:
+        due = engine.due_after(engine.now) if self._stopped_at == engine.now else engine.next_due
+        while engine.now < bound and due is not None and due <= bound:
             if self.orders.interrupted:
                 return False
-            self._stopped_at = stop = max(due, stage.now)
-            stage.advance_to(stop)
-            due = stage.due_after(stop)
+            self._stopped_at = stop = max(due, engine.now)
+            engine.advance_to(stop)
+            due = engine.due_after(stop)
             if wall.perf_counter() >= deadline:
                 break
-        return stage.now >= bound or due is None or due > bound
+        return engine.now >= bound or due is None or due > bound
 
     # ---- the end
 
@@ -291,20 +263,26 @@ class ReplayLoop:
 
     def finish(self, state: str, deadline: float = float("inf")) -> None:
         """End here; ``finished`` only when the clock has come to `until`, before `deadline`."""
-        stage = self.stage
-        if state == "finished" and self.until is not None and self.until > stage.now:
+        engine = self.engine
+        if state == "finished" and self.until is not None and self.until > engine.now:
             if (self.speed is not None or self.stepping) and not self._visit_due_times(self.until, deadline):
                 return
-            stage.advance_to(self.until)
-        if self.travel is not None:
-            self.travel.look(self.taken, self.events, stage.now)
+            engine.advance_to(self.until)
+        if self.snapshots is not None:
+            self.snapshots.look(self.taken, self.events, engine.now)
         self._planned = self.total()
         self.end = state
-        counts, errors = stage.counts()
+        counts, errors = engine.counts()
         deliveries = {n: c - self._before.get(n, 0) for n, c in counts.items() if c > self._before.get(n, 0)}
         late = self.late
         errors -= self._errors_before
-        self.result = ReplayResult(state, self.events, stage.now, deliveries, late, errors, stage.second)
+        self.result = ReplayResult(state, self.events, engine.now, deliveries, late, errors, engine.second)
         self._merge = SourceMerge(())
         self._feed_parts = lambda *_: None  # what took the events holds the engine, which may begin anew
         self._late, self.sources = late, ()  # a notebook keeps what its cells gave: that need not be the events
+
+
+def check_speed(speed: object) -> None:
+    """Raise UsageError unless `speed` is None or a factor above 0."""
+    if speed is not None and not (isinstance(speed, int | float) and speed > 0):
+        raise UsageError(f"the speed of a replay is a factor above 0, not {speed!r}")

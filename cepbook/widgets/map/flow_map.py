@@ -16,8 +16,9 @@ import traitlets
 from cepbook.display import DisplayTable, captioned_html, format_count, format_value, table_text
 from cepbook.errors import CepbookError, printable
 from cepbook.session import Workbench
-from cepbook.session.core.cpu_sampler import events_read, state_size
+from cepbook.session.core.cpu_sampler import events_read
 from cepbook.session.inspect.dataflow_graph import DataflowGraph, GraphNode
+from cepbook.session.inspect.metrics import state_size
 from cepbook.widgets.base.live_widget import LiveWidget, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.live_view.statement_view import StatementView, view

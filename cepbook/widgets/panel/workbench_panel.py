@@ -31,7 +31,8 @@ from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.lang.syntax.formatter import format_epl
 from cepbook.lang.syntax.source_text import EPL, dialect_of
 from cepbook.session import Workbench
-from cepbook.session.core.cpu_sampler import events_read, state_size
+from cepbook.session.core.cpu_sampler import events_read
+from cepbook.session.inspect.metrics import state_size
 from cepbook.session.inspect.overview import (
     SECTIONS,
     OverviewItem,

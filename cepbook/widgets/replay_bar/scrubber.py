@@ -22,7 +22,7 @@ class Scrubber:
     `marks` are the bookmarked instants in ms, in order. `note` tells how the last order went.
     """
 
-    def __init__(self, replay: Replay, workbench: Workbench) -> None:
+    def __init__(self, replay: Replay[Workbench], workbench: Workbench) -> None:
         self._replay = replay
         self._workbench = workbench
         self._unit = workbench.runtime.config.second

@@ -1,1 +1,0 @@
-"""What drives the engine: replays of historic events, live sources, the wall clock."""

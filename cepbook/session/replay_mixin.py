@@ -1,0 +1,189 @@
+"""Replays of historic events, and saving and loading, on which the snapshots of a replay are built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Self
+from weakref import WeakKeyDictionary
+
+from cepbook.engine.config import Config
+from cepbook.engine.snapshot.file_format import MAGIC
+from cepbook.errors import EventError, SnapshotError, UsageError
+from cepbook.session.core.saved_state import (
+    Path,
+    read_file,
+    refuse_foreign,
+    restore_workbench_runtime,
+    resume_runtime,
+    snapshot_bytes,
+    write_file,
+)
+from cepbook.session.core.workbench_core import WorkbenchCore
+from cepbook.session.history.history_cursor import HistoryCursor
+from cepbook.session.history.replay_snapshots import MAX_SNAPSHOT_BYTES, ReplaySnapshots, SnapshotInterval
+from cepbook.session.io.frame_source import LatePolicy
+from cepbook.session.io.sources import ReplayInputs, sources_by_type
+from cepbook.session.io.time_conversion import ClockTime, TimeLike
+from cepbook.session.replay.replay import ENDED, Replay
+from cepbook.session.replay.wall_clock import WallClock
+
+
+class ReplayMixin(WorkbenchCore):
+    """The methods of `Workbench` that replay, save and load.
+
+    `keep` says whether replays take snapshots when their own `keep` does not. `glance` is the instant that views show.
+    """
+
+    keep: ClassVar[SnapshotInterval] = False  # the extension for notebooks sets it to True
+
+    def __init__(
+        self, *, start: TimeLike = 0, feed_capacity: int | None = 100_000, config: Config | None = None
+    ) -> None:
+        super().__init__(start=start, feed_capacity=feed_capacity, config=config)
+        self._clock: WallClock | None = None
+        self._replay: Replay[Self] | None = None
+        self._replays: WeakKeyDictionary[Replay[Self], None] = WeakKeyDictionary()  # since the start, in order
+        self.glance: HistoryCursor[Self] = HistoryCursor()
+
+    @property
+    def live_clock(self) -> WallClock | None:
+        """The wall clock that drives the time now; None if none does."""
+        return self._clock if self._clock is not None and self._clock.running else None
+
+    @property
+    def replaying(self) -> Replay[Self] | None:
+        """The replay that has not ended yet; None if there is none."""
+        return self._replay if self._replay is not None and self._replay.state not in ENDED else None
+
+    def replay(
+        self,
+        events: object,
+        type: str | None = None,
+        time: str | Mapping[str, str] | None = None,
+        *,
+        sequence: str | Mapping[str, str] | None = None,
+        until: TimeLike | None = None,
+        limit: int | None = None,
+        speed: float | None = None,
+        sort: bool = True,
+        late: LatePolicy = "error",
+        paused: bool = False,
+        stepping: bool = False,
+        keep: SnapshotInterval | None = None,
+    ) -> Replay[Self]:
+        """Send historic events in event-time order, moving the clock. ``await`` the replay, or call its `run()`.
+
+        `events` maps event types to sources; a single source comes with its `type`. A source is a DataFrame, an Arrow
+        table, a path of a Parquet or CSV file, or an iterable of dicts or dataclass instances. `time` names the column
+        of the event time, one for all types or one per type (default: the type's own). Its values are dates, ISO 8601
+        texts or whole milliseconds.
+
+        Events are ordered by time, then by the column `sequence` if one is named, then by the order of `events`, then
+        by row, as on Spark. ``sort=False`` refuses DataFrames whose rows are not in order.
+
+        `until` ends the replay: later events are left out and the clock advances to `until`. `limit` is the maximum
+        number of events. By default the clock moves from event to event, and a timer that is due in between fires at
+        the later event. With `stepping` the clock stops at every due time. `speed` replays at that multiple of real
+        time, stepping. ``late="drop"`` leaves out events that go back in time. `paused` waits for `step` or `resume`.
+        `keep` takes snapshots for `Replay.at`: every so many events, every period, or (True) as often as costs a
+        twentieth of the time; False takes none. The default is `Workbench.keep`: False in a program, True in a notebook
+        with the extension.
+
+        Raises EventError for unknown types, missing columns and values that do not fit, before any event is sent.
+        Events of an iterable are checked one by one as they come.
+        """
+        with self._lock:
+            if self.replaying is not None:
+                self.replaying.refuse_another()
+            if self.live_clock is not None:
+                raise UsageError("a live clock drives the time\n  hint: stop it first: stop_clock(), `%clock stop`")
+            replays = list(self._replays)
+            while sum(replay.snapshot_bytes for replay in replays) > MAX_SNAPSHOT_BYTES:
+                replays.pop(0).forget("later replays keep snapshots, and all together only so many")
+            end = None if until is None else self._moment(until)
+            if end is not None and end < self.runtime.now:
+                raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
+            types, second = self.runtime.catalog.event_types, self._config.second
+            inputs = ReplayInputs(sources_by_type(events, type), time, sequence, types, sort, late, second)
+            snapshots = self._replay_snapshots(inputs, keep)
+            self._replay = Replay(
+                self._engine,
+                inputs.open(end),
+                until=end,
+                limit=limit,
+                speed=speed,
+                late=late,
+                paused=paused,
+                stepping=stepping,
+                snapshots=snapshots,
+                workbench=self,
+            )
+            self._replays[self._replay] = None
+            self.glance.announce_replay()
+            return self._replay
+
+    def _replay_snapshots(self, inputs: ReplayInputs, keep: SnapshotInterval | None) -> ReplaySnapshots[Self] | None:
+        interval = self.keep if keep is None else keep
+        if interval is False:
+            return None
+        engine = self._engine
+        return ReplaySnapshots(
+            interval,
+            inputs.reopen,
+            self._snapshot,
+            self._restored,
+            self._moment,
+            self._config.second,
+            lambda: engine.manual_actions,
+            required=keep is not None,
+            unavailable=inputs.only_once,
+        )
+
+    def _end_replay(self) -> None:
+        self.glance.leave()
+        for replay in (*self._replays,):
+            replay.forget("the workbench has begun anew since")
+        self._replays.clear()
+        self._replay = None
+
+    def save(self, path: Path, *, feeds: bool = False, replace: bool = False) -> None:
+        """Write the workbench into a file: modules, event types, variables, the clock and the state of statements.
+
+        `feeds` adds the deliveries that feeds hold. Listeners and Python functions are not saved. A file with a saved
+        workbench is replaced, any other file only with `replace`. Raises SnapshotError for an event that holds an
+        object that EPL has no type for, and UsageError if the file holds something else or cannot be written; the file
+        is then unchanged.
+        """
+        if not replace:
+            refuse_foreign(path, MAGIC, "saved workbench", "`replace=True`, or `%epl save --replace`,")
+        with self._lock:
+            write_file(path, self._snapshot(feeds=feeds))
+
+    def _snapshot(self, *, feeds: bool = False) -> bytes:
+        return snapshot_bytes(self._engine, self._start, self._cells, feeds=feeds)
+
+    def load(self, path: Path) -> None:
+        """Replace the contents of this workbench by a saved one. Listeners stay with statements of the same name.
+
+        The Python functions of the saved workbench must be registered. Raises UsageError for a file that cannot be
+        read, and SnapshotError for one that is damaged, of another version, or needs other functions; then nothing has
+        changed.
+        """
+        with self._lock, self._engine.manual_call():
+            data = read_file(path)
+            try:
+                self._load_snapshot(data)
+            except SnapshotError as error:
+                raise SnapshotError(f"`{path}`: {error}") from error
+
+    def _load_snapshot(self, data: bytes) -> None:
+        runtime, extra = restore_workbench_runtime(data, self._functions)
+        self._end_replay()
+        self._start, self._config, self._checks = extra["start"], runtime.config, {}
+        self._cells = resume_runtime(self._engine, runtime, extra)
+
+    def _restored(self, data: bytes) -> Self:
+        twin = type(self)(feed_capacity=self._capacity)
+        twin._functions = dict(self._functions)
+        twin._load_snapshot(data)
+        return twin

@@ -1,1 +1,0 @@
-"""Single values between Python and EPL: what fits which type, times, parameters, rows of reference tables."""

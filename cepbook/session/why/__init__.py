@@ -1,1 +1,0 @@
-"""Why a row was delivered (`fired`), and why an event led to none (`fallen`)."""
