@@ -129,7 +129,11 @@ def _deployed(
 
 
 def _replayed(
-    workbench: Workbench, replay: Replay[Workbench], options: argparse.Namespace, piped: StandardOutput, sinks: list[FileSink]
+    workbench: Workbench,
+    replay: Replay[Workbench],
+    options: argparse.Namespace,
+    piped: StandardOutput,
+    sinks: list[FileSink],
 ) -> bool:
     """Replay into files, which are `sinks` then, and into a pipe; whether Ctrl-C ended it."""
     interrupted = False
