@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.physical.explain_operators import explain_program
+from cepbook.engine.codegen.program import explain_program
 from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import StatementError

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.output import Limiter, LimiterSpec
 from cepbook.engine.output.collectors import CollectorOptions
+from cepbook.engine.output.limiter import Limiter, LimiterSpec
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang import types as t
 from cepbook.lang.plan import expressions as x

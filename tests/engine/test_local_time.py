@@ -10,9 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from cepbook.engine.config import Config
-from cepbook.engine.expressions.primitives import add_months
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.time.calendar_periods import month_due, next_on_grid
+from cepbook.engine.time.calendar_periods import add_months, month_due, next_on_grid
 
 ZONE = "Europe/Berlin"  # clocks go from 2:00 to 3:00 on March 31, 2024, and from 3:00 to 2:00 on October 27
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cepbook.engine.physical.explain_operators import explain_program
+from cepbook.engine.codegen.program import explain_program
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import StatementError
 from cepbook.lang.explain.statements import show_plan

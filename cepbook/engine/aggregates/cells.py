@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from enum import Enum
 
 from cepbook.engine.aggregates import accumulators
 from cepbook.engine.expressions import primitives
@@ -18,16 +17,9 @@ from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.sort_keys import sort_key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.engine.physical.operators import Eviction
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.types import Type
-
-
-class Eviction(Enum):
-    """How events of one group leave it."""
-
-    NEVER = "never"
-    IN_ORDER = "in order"
-    ANYHOW = "anyhow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +252,7 @@ class CellUpdate:
                     source.line(self.store)
 
     def _template(self, kind: str, cell: str, v: str) -> None:
-        o = None if self.leaving is Eviction.NEVER else self.ordinal
+        o = None if self.leaving is Eviction.NONE else self.ordinal
         for line in self._lines(kind):
             w = self._second() if "{w}" in line else ""
             k = sort_key_code(self.scope, self.argument.criteria) if "{k}" in line else ""

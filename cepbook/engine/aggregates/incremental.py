@@ -6,9 +6,9 @@ and put them back. Calls over the same argument share cells (``sum(x)`` and ``av
 How a minimum or a first value is kept depends on how events leave:
 
 ====================  =========================  ===============================
-`Eviction.NEVER`       one running value          unbound streams, batches
-`Eviction.IN_ORDER`    a monotonic deque          length, time: the oldest leaves
-`Eviction.ANYHOW`      a sorted list              unique: any event may leave
+`Eviction.NONE`       one running value          unbound streams, batches
+`Eviction.FIFO`    a monotonic deque          length, time: the oldest leaves
+`Eviction.ARBITRARY`      a sorted list              unique: any event may leave
 ====================  =========================  ===============================
 
 Functions of all events ever keep one running value in each case.
@@ -28,12 +28,13 @@ from sortedcontainers import SortedList
 from cepbook.engine.aggregates import accumulators
 from cepbook.engine.aggregates.accumulators import ACCUMULATORS
 from cepbook.engine.aggregates.cells import CELL_KINDS, ArgumentCells, CellUpdate, zero_code
-from cepbook.engine.aggregates.cells import Eviction as Eviction
+from cepbook.engine.aggregates.user_aggregate import UserAggregate
 from cepbook.engine.expressions import primitives
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope
-from cepbook.engine.expressions.user_values import UserAggregate, as_declared_type
+from cepbook.engine.expressions.user_values import as_declared_type
+from cepbook.engine.physical.operators import TIME_VARYING, Eviction
 from cepbook.engine.state import StateMarker
 from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
@@ -41,10 +42,6 @@ from cepbook.lang.plan.nodes import AggregateCall
 from cepbook.lang.registry.aggregates import AGGREGATES, USER_AGGREGATE, aggregate_row
 from cepbook.lang.types import BITS
 
-# what may be another value, or another condition, when an event leaves; what went in is then remembered. An aggregate
-# of aggregates is not among them: what leaves it is the value that the inner one has then (recorded:
-# average_of_a_count_takes_out_the_later_value).
-TIME_VARYING = (x.VariableRead, x.CurrentTimestamp, x.SubqueryRef)
 _FLOATING = ("double", "float", "object")  # types with a value that is no number
 
 
@@ -82,7 +79,7 @@ class AggregateCodegen:
         self.source: SourceWriter = scope.source
         self.leaving = leaving
         self.joined = joined
-        self.remembers = remembers and leaving is not Eviction.NEVER
+        self.remembers = remembers and leaving is not Eviction.NONE
         self.prefix = prefix
         self.names: list[str] = []
         self.initial: list[str] = []
@@ -111,7 +108,7 @@ class AggregateCodegen:
         changing = (
             self.remembers or found.risky or any(isinstance(part, TIME_VARYING) for e in read for part in x.walk(e))
         )
-        if changing and self.leaving is not Eviction.NEVER and not _lasts(call):
+        if changing and self.leaving is not Eviction.NONE and not _lasts(call):
             self._remember(found)
         return found
 
@@ -141,7 +138,7 @@ class AggregateCodegen:
         name = argument.cells.get(kind)
         if name is None:
             name = argument.cells[kind] = self._local(initial)
-            if kind in CELL_KINDS and CELL_KINDS[kind].by_ordinal and self.leaving is not Eviction.NEVER:
+            if kind in CELL_KINDS and CELL_KINDS[kind].by_ordinal and self.leaving is not Eviction.NONE:
                 self.needs_ordinal = True
         return name
 
@@ -189,14 +186,14 @@ class AggregateCodegen:
 
     def _sum(self, call: AggregateCall, argument: ArgumentCells, *, mean: bool = False) -> str:
         of = argument.expr.type if argument.expr is not None else call.type
-        if self.leaving is Eviction.NEVER and _identity(call) not in self._counted:
+        if self.leaving is Eviction.NONE and _identity(call) not in self._counted:
             total, count = self._cell(argument, "s", "None"), ""  # null until there is a value: no count needed
             some = f"{total} is not None"
         else:
             total = self._cell(argument, "s", zero_code(self.source, of))
             count, some = self._number(argument)
         value = total
-        if self.scope.compensated_sums and self.leaving is not Eviction.NEVER and of.name in ("double", "float"):
+        if self.scope.compensated_sums and self.leaving is not Eviction.NONE and of.name in ("double", "float"):
             lost = self._cell(argument, "lost", "0.0")
             spilled = self._cell(argument, "spilled", "[0, 0, 0, 0]")
             value = f"{self.source.bind('_compensated', accumulators.compensated_total)}({total}, {lost}, {spilled})"
@@ -213,9 +210,9 @@ class AggregateCodegen:
 
     def _extreme(self, call: AggregateCall, argument: ArgumentCells, *, least: bool) -> str:
         floating = " float" * (call.type.name in _FLOATING)
-        if self.leaving is Eviction.NEVER or call.ever:
+        if self.leaving is Eviction.NONE or call.ever:
             return self._cell(argument, ("least" if least else "greatest") + floating, "None")
-        if self.leaving is Eviction.IN_ORDER:
+        if self.leaving is Eviction.FIFO:
             name = self._made(argument, ("rising" if least else "falling") + floating, deque)
             return f"({name}[0] if {name} else None)"
         name, nans = self._sorted(argument)
@@ -234,7 +231,7 @@ class AggregateCodegen:
         return self._made(argument, "sorted float", SortedList), self._cell(argument, "nans")
 
     def _end(self, call: AggregateCall, argument: ArgumentCells, *, last: bool) -> str:
-        if call.index is None and not self._once(call, argument) and (self.leaving is Eviction.NEVER or call.ever):
+        if call.index is None and not self._once(call, argument) and (self.leaving is Eviction.NONE or call.ever):
             if last:
                 return self._cell(argument, "last", "None")
             return self._unless_empty(argument, "first")
@@ -255,9 +252,9 @@ class AggregateCodegen:
         """The local of the values in the order of entry, and whether that is a sequence (else: by ordinal)."""
         if self._once(call, argument):
             return f"{self._made(argument, 'once', accumulators.DistinctJoinValues)}.values", False
-        if self.leaving is Eviction.ANYHOW:
+        if self.leaving is Eviction.ARBITRARY:
             return self._made(argument, "by ordinal", self.by_ordinal), False
-        if self.leaving is Eviction.IN_ORDER:
+        if self.leaving is Eviction.FIFO:
             return self._made(argument, "deque", deque), True
         return self._cell(argument, "list", "[]"), True
 
@@ -280,11 +277,11 @@ class AggregateCodegen:
 
     def _nth(self, call: AggregateCall, argument: ArgumentCells) -> str:
         assert isinstance(call.index, x.Const)
-        if self.leaving is Eviction.ANYHOW:
+        if self.leaving is Eviction.ARBITRARY:
             name = self._made(argument, "values by ordinal", self.by_ordinal)
             return f"{self.source.bind('_at', value_at_index)}({name}, {call.index.value}, True)"
         name = self._made(argument, "recent", deque, f"(), {_reach(self.calls, call)}")
-        held = f"len({name})" if self.leaving is Eviction.NEVER else self._number(argument)[0]
+        held = f"len({name})" if self.leaving is Eviction.NONE else self._number(argument)[0]
         return f"({name}[-1 - {call.index.value}] if {held} > {call.index.value} else None)"
 
     def _median(self, call: AggregateCall, argument: ArgumentCells) -> str:
@@ -331,7 +328,7 @@ class AggregateCodegen:
         made = call.args[-1]
         assert isinstance(made, x.UserClass)
         code = lower.value(self.scope, made)
-        if self.leaving is not Eviction.NEVER and not hasattr(self.scope.user_functions[made.name], "leave"):
+        if self.leaving is not Eviction.NONE and not hasattr(self.scope.user_functions[made.name], "leave"):
             fact = f"the aggregate {made.name} has no method leave, and here events leave"
             raise Refusal("no-leave", fact)
         name = self._made(argument, "supplied", UserAggregate, f"{code}, {made.count}")
@@ -377,7 +374,7 @@ class AggregateCodegen:
 
     def leave(self, scope: CodeScope, ordinal: str | None = None) -> None:
         """Code that takes the event of `scope` out of the locals again."""
-        for argument in self.arguments if self.leaving is not Eviction.NEVER else ():
+        for argument in self.arguments if self.leaving is not Eviction.NONE else ():
             CellUpdate(argument, scope, self.leaving, False, ordinal, store=self._store_of_nulls(argument)).write()
 
     def _store_of_nulls(self, argument: ArgumentCells) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cepbook.engine.aggregates.incremental import AggregateCodegen, Eviction
+from cepbook.engine.aggregates.incremental import AggregateCodegen
 from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.engine.physical.operators import Eviction
 from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall
@@ -45,7 +46,7 @@ class LocalGroups:
         self.row_keys = row_keys
         prefix = f"b{self.numbers[0]}_"
         mine = [replace(calls[i], group_by=None) for i in self.numbers]
-        counted = bool(keys) and leaving is not Eviction.NEVER
+        counted = bool(keys) and leaving is not Eviction.NONE
         self.cells = AggregateCodegen(scope, mine, leaving, counted, prefix, remembers=remembers, joined=joined)
         self._key, self._group = f"{prefix}k", f"{prefix}g"
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from cepbook.engine.aggregates.incremental import AggregateCodegen, Eviction
+from cepbook.engine.aggregates.incremental import AggregateCodegen
 from cepbook.engine.expressions.to_python import CodeScope
+from cepbook.engine.physical.operators import Eviction
 from cepbook.errors import Refusal
 from cepbook.lang.plan import nodes as p
 
@@ -23,7 +24,7 @@ def table_column_cells(
     begin = 0
     for number, (name, call) in enumerate(calls.items()):
         assert isinstance(call, p.AggregateCall)
-        cells[name] = AggregateCodegen(scope, [call], Eviction.ANYHOW, False, f"c{number}_")
+        cells[name] = AggregateCodegen(scope, [call], Eviction.ARBITRARY, False, f"c{number}_")
         places[name] = slice(begin, begin + len(cells[name].names))
         begin = places[name].stop
     return cells, places
@@ -47,7 +48,7 @@ class TableAggregateCodegen(AggregateCodegen):
             column = fed.get(number, "")
             if column not in places:
                 raise Refusal("into-table", "an aggregate of `into table` that goes into no column")
-            made = AggregateCodegen(scope, [call], Eviction.ANYHOW, False, f"a{number}_", remembered=remembered)
+            made = AggregateCodegen(scope, [call], Eviction.ARBITRARY, False, f"a{number}_", remembered=remembered)
             self._parts.append((column, places[column].start, made))
         own = {column: made.names for column, _, made in self._parts}
         self._all = [name for column, each in declared.items() for name in own.get(column, ["_"] * len(each.names))]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from cepbook.engine.aggregates.incremental import Eviction
 from cepbook.engine.codegen.emit import Emitter, RecordEmitter
 from cepbook.engine.expressions.to_python import CodeScope, may_fail, truth, value
 from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.physical.operators import Eviction
 
 WriteBody = Callable[[CodeScope], None]
 EVICTED_BLOCK = "for item in change[1]:", "item"  # what leaves, where a view was asked
@@ -56,7 +56,7 @@ class DeltaCodegen:
     def left(self, body: WriteBody) -> None:
         """Write `body` for what left and passes the where-clause."""
         steps, source = self.code.steps, self.code.source
-        if steps.leaving is Eviction.NEVER and not steps.resets and self.leaves is None:
+        if steps.leaving is Eviction.NONE and not steps.resets and self.leaves is None:
             return  # aggregates have no code for it either
         head, item = self.leaves or ("for item in former:", "item")
         if self.alone and self.leaves is None:
@@ -571,39 +571,3 @@ class DeltaCodegen:
             if self.code.steps.makes_insert_rows:
                 code.load_group_or_fresh(emptied=True)
                 self.append_row("ins", self.q)
-
-    # -------------------------------------------------------------- batches of which only aggregates show
-    def swapped(self) -> None:
-        """Write the change of a batch that ran along (`rows.windows.along`): ``batch`` and ``former`` are groups."""
-        source, steps, cells = self.code.source, self.code.steps, self.code.aggregates
-        if steps.grouped:
-            self._swapped_groups()
-            return
-        source.line("before = []")
-        if steps.makes_remove_rows:
-            cells.load("A")
-            self.append_row("before", self.q)
-        source.line(f"A[:] = batch[None] if batch else {cells.fresh()}")
-        cells.load("A")
-        with source.block("if batch or former or forced:"):
-            if steps.makes_remove_rows:
-                source.line("rem += before")
-            if steps.makes_insert_rows:
-                self.append_row("ins", self.q)
-
-    def _swapped_groups(self) -> None:
-        source, code, steps = self.code.source, self.code, self.code.steps
-        source.line("former_groups, groups = groups, batch or {}")
-        source.line("S[2] = groups")
-        source.line("gone = [k for k in former_groups if k not in groups]")
-        if steps.makes_remove_rows:
-            with source.block("for k in (*groups, *gone):"):
-                code.load_group_or_fresh("former_groups")
-                code.append_row("rem", self.q)
-        if steps.makes_insert_rows:
-            with source.block("for k, G in groups.items():"):
-                code.aggregates.load("G")
-                code.append_row("ins", self.q)
-            with source.block("for k in gone:"):
-                code.aggregates.load(code.aggregates.fresh())
-                code.append_row("ins", self.q)

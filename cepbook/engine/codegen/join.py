@@ -18,7 +18,6 @@ from functools import partial
 from typing import Any
 
 from cepbook.engine.codegen.join_view import (
-    MISSING_ORDINAL,
     JoinSpec,
     JoinStream,
     JoinView,
@@ -248,20 +247,21 @@ class JoinCodegen(ViewCodegen):
 
     # -------------------------------------------------------------- combinations
     def _write_finders(self) -> None:
-        if self.join.inner:
-            for number, active in enumerate(self.join.active):
-                if active or number == 0:
-                    self._write_loops(number)
-            with self.source.block("def joined_rows(R):"):
-                self.source.line(f"return find0(R, {self._whole(0)})")
-        else:
-            self._write_outer()
+        self._write_combinations()
         for number in self.join.shared:
             self._write_whole(number)
         self._write_relations()
         for number in range(len(self.inputs)):
             self._write_changed(number)
         self.looks.write_keys(self._unpack_item, self._scope)
+
+    def _write_combinations(self) -> None:
+        """Write ``find0(R, items)`` of each active input, and ``joined_rows(R)``."""
+        for number, active in enumerate(self.join.active):
+            if active or number == 0:
+                self._write_loops(number)
+        with self.source.block("def joined_rows(R):"):
+            self.source.line(f"return find0(R, {self._whole(0)})")
 
     # -------------------------------------------------------------- a change of one input
     def _write_changed(self, number: int) -> None:
@@ -476,110 +476,6 @@ class JoinCodegen(ViewCodegen):
             if is_read or each.input in self.join.shared:
                 self._unpack_item(each.input, f"i{each.input}")
             yield
-
-    # -------------------------------------------------------------- outer joins
-    def _write_outer(self) -> None:
-        last = len(self.inputs) - 1
-        for number, each in enumerate(self.join.node.inputs):
-            missing = ", ".join([str(MISSING_ORDINAL), *["None"] * (len(self.rows.inputs[number].parts) - 1)])
-            self.source.line(f"nothing{number} = ({missing},)")
-            if number:
-                self._write_extend(number, each.kind)
-            self._write_with(number, each.kind)
-            with self.source.block(f"def all{number}(R):"):
-                self._write_all(number, each.kind)
-        needed = self._required()
-        for number, active in enumerate(self.join.active):
-            if not active:
-                continue
-            with self.source.block(f"def find{number}(R, items):"):
-                self.source.line(f"found = {self._up_to(number, last, 'items')}")
-                self._write_required(needed)
-        with self.source.block("def joined_rows(R):"):
-            self.source.line(f"found = all{last}(R)")
-            self._write_required(needed)
-
-    def _required(self) -> list[int]:
-        """The inputs without whose events there is no row: those of inner joins (recorded: inner_chain_then_full)."""
-        found: set[int] = set()
-        for number, each in enumerate(self.join.node.inputs):
-            if number and each.kind == "inner":
-                found.update(inputs_read(each.on) if each.on is not None else range(number + 1))
-        return sorted(found)
-
-    def _write_required(self, needed: Sequence[int]) -> None:
-        tests = " and ".join(f"item[{self.rows.place(n)}] >= 0" for n in needed)
-        self.source.line(f"return [item for item in found if {tests}]" if tests else "return found")
-
-    def _up_to(self, begin: int, end: int, items: str) -> str:
-        """Code of the combinations of the inputs 0 to `end` with these items of the input `begin`."""
-        found = f"with{begin}(R, {items})"
-        for number in range(begin + 1, end + 1):
-            found = f"extend{number}(R, {found})"
-        return found
-
-    def _write_extend(self, number: int, kind: str) -> None:
-        """``extend1(R, before)``: combinations of the inputs before it, each with the partners of input 1."""
-        source, found = self.source, self.join.beyond(number)
-        before = sorted({n for e in self.join.tied(number) for n in inputs_read(e)} - {number})
-        with source.block(f"def extend{number}(R, before):"):
-            source.line("found = []")
-            self._hoist(found)
-            with source.block("for item in before:"):
-                source.line(self._unpacking(range(number), "item"))
-                source.line("alone = True")
-                present = " and ".join(f"q{n}_o >= 0" for n in before)
-                with source.block(f"if {present}:" if present else "if True:"), self._each(found), self._if(found.rest):
-                    source.line(f"found.append(item + {self._item(number)})")
-                    source.line("alone = False")
-                if kind in ("left", "full"):
-                    with source.block("if alone:"):
-                        source.line(f"found.append(item + nothing{number})")
-            source.line("return found")
-
-    def _write_with(self, number: int, kind: str) -> None:
-        """``with1(R, items)``: combinations of the inputs up to 1 with these items of input 1."""
-        source = self.source
-        with source.block(f"def with{number}(R, items):"):
-            if number == 0:
-                source.line("return list(items)")
-                return
-            source.line("found = []")
-            partners = self.join.before(number)
-            tied = self.join.reaches_back(number)
-            if tied:
-                self._hoist(partners)
-            else:
-                source.line(f"before = all{number - 1}(R)")
-            with source.block(f"for i{number} in items:"):
-                self._unpack(number)
-                source.line("alone = True")
-                if tied:
-                    source.line("partners = []")
-                    with self._each(partners), self._if(partners.rest):
-                        source.line(f"partners.append({self._item(partners.input)})")
-                    source.line(f"before = {self._up_to(partners.input, number - 1, 'partners')} if partners else ()")
-                with source.block("for item in before:"):
-                    source.line(f"found.append(item + i{number})")
-                    source.line("alone = False")
-                if kind in ("right", "full"):
-                    nothing = " + ".join(f"nothing{n}" for n in range(number))
-                    with source.block("if alone:"):
-                        source.line(f"found.append({nothing} + i{number})")
-            source.line("return found")
-
-    def _write_all(self, number: int, kind: str) -> None:
-        """All combinations of the inputs up to `number`."""
-        source = self.source
-        rows = self._whole(number)
-        if number == 0:
-            source.line(f"return list({rows})")
-            return
-        source.line(f"found = extend{number}(R, all{number - 1}(R))")
-        if kind in ("right", "full"):
-            missing = " and ".join(f"item[{self.rows.place(n)}] < 0" for n in range(number))
-            source.line(f"found += [item for item in with{number}(R, {rows}) if {missing}]")
-        source.line("return found")
 
 
 def _one_input(e: x.BoundExpr) -> int:

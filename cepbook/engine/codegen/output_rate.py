@@ -6,17 +6,15 @@ keys), and grouped rows go to the limiter as (key, row), None in place of a row 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.codegen.emit import Emitter
 from cepbook.engine.codegen.statement import StatementCodegen
 from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.fragments.codegen_context import CodegenContext, aggregate_indexes, row_expressions
-from cepbook.engine.output import LimiterSpec
 from cepbook.engine.output.clause_functions import write_clause_functions
-from cepbook.engine.output.collectors import CollectorOptions, DeferredRow, Rows
+from cepbook.engine.output.collectors import CollectorOptions, DeferredRow, RowFactory
+from cepbook.engine.output.limiter import LimiterSpec
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan import expressions as x
@@ -268,22 +266,6 @@ def defers_rows(steps: PhysicalPlan, output: OutputClause) -> bool:
     return late and output.which not in ("first", "snapshot")
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """The program's rows, for collectors."""
-
-    namespace: Mapping[str, Callable[..., Rows]]
-
-    def group_rows(self, state: Any, key: Any, now: int) -> Rows:
-        return self.namespace["group_rows"](state, key, now)
-
-    def event_rows(self, state: Any, key: Any, item: Any, now: int) -> Rows:
-        return self.namespace["event_rows"](state, key, item, now)
-
-    def snapshot_rows(self, state: Any, now: int) -> Rows:
-        return self.namespace["snapshot_rows"](state, now)
-
-
 def bind_limiter(steps: PhysicalPlan, output: OutputClause, namespace: dict[str, Any]) -> None:
     """Give the generated module the function that makes a state's limiter."""
     late = defers_rows(steps, output)
@@ -292,4 +274,4 @@ def bind_limiter(steps: PhysicalPlan, output: OutputClause, namespace: dict[str,
     rows = CollectorOptions(
         steps.kind, output.which, steps.selector, bool(steps.levels), late, having, releases, steps.inserts_evicted_rows
     )
-    namespace["limiter"] = LimiterSpec(output, rows, _Rows(namespace), namespace).limiter
+    namespace["limiter"] = LimiterSpec(output, rows, RowFactory(namespace), namespace).limiter

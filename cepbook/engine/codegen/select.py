@@ -7,97 +7,32 @@ only has while anybody listens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import cache, partial
 from operator import itemgetter
-from typing import Any
 
 from cepbook.engine.codegen.buffered_input import write_buffered_input
 from cepbook.engine.codegen.emit import ColumnEmitter, Emitter, RecordEmitter
 from cepbook.engine.codegen.join import JoinCodegen
 from cepbook.engine.codegen.join_loop import JoinColumns, JoinLoopCodegen, join_columns
 from cepbook.engine.codegen.output_rate import OutputRateCodegen, bind_limiter
+from cepbook.engine.codegen.program import StatementProgram, locals_legend, storage_notes
 from cepbook.engine.codegen.relation_loops import LookupCodegen
 from cepbook.engine.codegen.statement import StatementCodegen
-from cepbook.engine.codegen.store_query import StoreQuery, compile_store_query
+from cepbook.engine.codegen.store_query import compile_store_query
 from cepbook.engine.codegen.stores import StoreCodegen, write_joined_stores, write_on_select, write_store_reader
 from cepbook.engine.codegen.views import write_properties
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
-from cepbook.engine.expressions.to_python import CodeScope, ReadableVariable, ScopeFactory
+from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.fragments.codegen_context import CodegenContext
-from cepbook.engine.fragments.event_layout import EventLayout
-from cepbook.engine.patterns.matcher import PatternProgram
 from cepbook.engine.patterns.pattern_codegen import PatternCodegen
 from cepbook.engine.physical.lowering import lower_statement
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM
-from cepbook.engine.relations.store_indexes import IndexRequest
-from cepbook.engine.rows.legend import locals_legend, storage_notes
-from cepbook.errors import Span
 from cepbook.lang.plan.nodes import SelectStatement
 
 _APART = 40  # bits of an ordinal that count the rows of one context partition
-
-
-@dataclass(slots=True)
-class StatementProgram:
-    """One compiled statement. `namespace` holds its functions; `columns` are the last arguments of ``run``.
-
-    ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event, ``on_match`` one
-    that passed the filter. ``run(times,
-    marks, S, out, push, expired, told, catch_up, ticks, partitions, *columns)`` handles many (without a context it has
-    ``asked`` in place of the partitions: whether all of them are known to pass the filter); `out` (records, end to end)
-    and `push` take deliveries of events with what `marks` has for each, `expired` those of timers, without; `out` takes
-    these, too, with what `told` has for a time (None: nothing). `ticks` are the times at which the clock stops, none
-    where these are all times of `times`. ``rows(S, now)`` is the
-    iterator; of rows `row_columns` are the names (None: rows are dicts). `bound` are the parameters of functions that
-    a running statement gives default values. ``settle(S, now)`` drops what has left unseen. `spans` maps
-    source lines to the EPL that they were made from.
-    """
-
-    steps: PhysicalPlan
-    text: str
-    namespace: dict[str, Any]
-    spans: dict[int, Span]
-    columns: tuple[str, ...]
-    constants: dict[str, Any]
-    bound: dict[str, tuple[str, ...]]
-    row_columns: tuple[str, ...] | None
-    watched: tuple[ReadableVariable, ...] = ()  # variables whose changes evaluate the condition of a window
-    output_watched: tuple[ReadableVariable, ...] = ()  # and those of the output clause
-    legend: dict[str, str] = field(default_factory=dict)  # what the locals of its text stand for
-    notes: tuple[str, ...] = ()  # on the first views: what they keep, how arrivals are written
-    items: EventLayout | None = None  # how its retained events are packed
-    patterns: dict[int, PatternProgram] = field(default_factory=dict)  # by input, whose matches are its events
-    subqueries: tuple[StatementProgram, ...] = ()  # of the statement, each a module of its own
-    select: StatementProgram | None = None  # of a statement that is run in cycles: what it reads of its relations
-    # of a join that has `run_joined`: of each stream the columns that it takes, and whether it takes whole events
-    loop: JoinColumns | None = None
-    wants: Mapping[str, tuple[int, IndexRequest]] = field(default_factory=dict)  # what it looks into of stores
-    picking: Callable[[], StoreQuery | None] = field(default=lambda: None)  # of a query: how it finds rows by index
-    # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
-    correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
-    parcels: Callable[[dict[str, Any]], Any] | None = None  # the key of a for-clause
-
-    def __getitem__(self, name: str) -> Any:
-        return self.namespace[name]
-
-    @property
-    def reads_types(self) -> bool:
-        """Whether it asks for the types of events (``typeof``)."""
-        return "_event_type" in self.namespace
-
-    @property
-    def pattern(self) -> PatternProgram | None:
-        """The pattern of the one input that there is."""
-        return None if self.steps.inputs else self.patterns.get(0)
-
-    def bind(self) -> None:
-        """Give functions that are not bound to a running statement the constants that they read."""
-        for name, parameters in self.bound.items():
-            self.namespace[name].__defaults__ = tuple(self.namespace.get(each) for each in parameters)
 
 
 def compile_select(

@@ -14,14 +14,14 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from cepbook.engine.aggregates.incremental import Eviction
 from cepbook.engine.codegen.delta import EVICTED_BLOCK, DeltaCodegen
 from cepbook.engine.codegen.emit import Emitter, RecordEmitter
-from cepbook.engine.codegen.join import JoinCodegen
+from cepbook.engine.codegen.outer_join import join_codegen
 from cepbook.engine.codegen.views import ViewCodegen
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.physical.operators import Eviction
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.window_codegen import EmittedChange
 from cepbook.engine.windows.window_view import Item, WindowView
@@ -48,7 +48,7 @@ class StatementCodegen(DeltaCodegen):
         self.code = code
         self.steps = code.steps
         self.source = code.source
-        self.joins = JoinCodegen(code) if code.steps.inputs and code.steps.selects is None else None
+        self.joins = join_codegen(code) if code.steps.inputs and code.steps.selects is None else None
         self.pipeline: ViewCodegen = self.joins or ViewCodegen(code, iterable_unbound)
         self._view = self.pipeline.view()
         self._previous: dict[x.BoundExpr, str] = {}
@@ -137,7 +137,7 @@ class StatementCodegen(DeltaCodegen):
         if steps.projection.wildcard or code.arranged or code.risky or steps.lookup is not None:
             return False
         one_group = not (code.local or steps.levels or steps.may_leave_unentered) and (
-            steps.evicts_own_group or steps.leaving is Eviction.NEVER
+            steps.evicts_own_group or steps.leaving is Eviction.NONE
         )
         if steps.kind == "fully_aggregated_grouped" and not one_group:
             return False
@@ -291,6 +291,41 @@ class StatementCodegen(DeltaCodegen):
                     source.line("process(S, batch, former, now, ins, rem, forced)")
             self.pipeline.arm()
             source.line("return forced")
+
+    def swapped(self) -> None:
+        """Write the change of a batch that ran along (`rows.windows.along`): ``batch`` and ``former`` are groups."""
+        source, steps, cells = self.code.source, self.code.steps, self.code.aggregates
+        if steps.grouped:
+            self._swapped_groups()
+            return
+        source.line("before = []")
+        if steps.makes_remove_rows:
+            cells.load("A")
+            self.append_row("before", self.q)
+        source.line(f"A[:] = batch[None] if batch else {cells.fresh()}")
+        cells.load("A")
+        with source.block("if batch or former or forced:"):
+            if steps.makes_remove_rows:
+                source.line("rem += before")
+            if steps.makes_insert_rows:
+                self.append_row("ins", self.q)
+
+    def _swapped_groups(self) -> None:
+        source, code, steps = self.code.source, self.code, self.code.steps
+        source.line("former_groups, groups = groups, batch or {}")
+        source.line("S[2] = groups")
+        source.line("gone = [k for k in former_groups if k not in groups]")
+        if steps.makes_remove_rows:
+            with source.block("for k in (*groups, *gone):"):
+                code.load_group_or_fresh("former_groups")
+                code.append_row("rem", self.q)
+        if steps.makes_insert_rows:
+            with source.block("for k, G in groups.items():"):
+                code.aggregates.load("G")
+                code.append_row("ins", self.q)
+            with source.block("for k in gone:"):
+                code.aggregates.load(code.aggregates.fresh())
+                code.append_row("ins", self.q)
 
     def announce(self) -> None:
         """Write what else is told of a change."""

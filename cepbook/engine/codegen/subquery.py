@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 
+from cepbook.engine.codegen.program import StatementProgram, locals_legend, storage_notes
 from cepbook.engine.codegen.relation_loops import (
     LookupCodegen,
     lookup_target,
@@ -27,133 +27,19 @@ from cepbook.engine.codegen.relation_loops import (
     write_key_function,
     write_loop_head,
 )
-from cepbook.engine.codegen.select import StatementProgram
 from cepbook.engine.codegen.statement import StatementCodegen
 from cepbook.engine.codegen.views import deferred_filter_failure, write_event_reading, write_store_items
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.fragments.codegen_context import CodegenContext
-from cepbook.engine.physical.access import AccessPath, inputs_read, plan_access, plan_store_access
-from cepbook.engine.physical.lowering import lower_statement, reads_shared_relation
-from cepbook.engine.physical.plan import LookupOperator, PhysicalPlan, expressions_after_windows
+from cepbook.engine.physical.subquery import lower_subquery
 from cepbook.engine.relations.relation import Relation
-from cepbook.engine.rows.legend import locals_legend, storage_notes
 from cepbook.engine.state import StateMarker
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang import types as t
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
-from cepbook.lang.plan.catalog import EventType
-from cepbook.lang.registry.aggregates import AGGREGATES
-
-# parts of expressions that depend on nothing but the rows
-_OF_ROWS = (
-    x.Prop,
-    x.Const,
-    x.Arith,
-    x.Negate,
-    x.ComparisonExpr,
-    x.Is,
-    x.Logic,
-    x.LogicalNot,
-    x.RangeTest,
-    x.InList,
-    x.Convert,
-)
-_OUTSIDE = ""  # the context of a subquery of a statement without one: its state is handed to it, too
-
-
-def lower_subquery(subquery: p.SubqueryPlan, context: str | None, fed: str | None = None) -> PhysicalPlan:
-    """The steps of a subquery of a statement in `context`, which feeds the table `fed`.
-
-    Errors: Refusal for what the row engine does not know.
-    """
-    nobody = EventType("", {})
-    statement = p.SelectStatement(
-        name="",
-        named=False,
-        epl="",
-        annotations=(),
-        root=subquery.root,
-        selector="istream",
-        kind=subquery.kind,
-        context=context or _OUTSIDE,
-        insert=None,
-        output_type=nobody,
-        span=subquery.span,
-    )
-    steps = lower_statement(statement)
-    conditions = x.conjuncts(steps.where)
-    correlated = any(isinstance(part, x.SubqueryParameter) for e in conditions for part in x.walk(e))
-    related = steps.fold is None or correlated
-    after = [*expressions_after_windows(steps), *conditions]
-    shared = related and reads_shared_relation(steps.source, context, after)
-    if shared:  # the filter is tested when it is looked for
-        stage, condition = steps.stages[0], steps.source.filter
-        kept = tuple(dict.fromkeys((*stage.kept, *lower.property_names(condition))))
-        steps.stages = (replace(stage, kept=kept, retains_event=stage.retains_event or lower.reads_event(condition)),)
-    path = _way(_several_keys(conditions), steps, shared) if related else None
-    member = path is not None and _is_membership(subquery, path)
-    if member:
-        path = _way([subquery.root.columns[0].value], steps, shared)
-    steps.lookup = LookupOperator(subquery, path, member, shared, path is None and _follows(steps, fed))
-    return steps
-
-
-def _follows(steps: PhysicalPlan, fed: str | None) -> bool:
-    """Whether aggregates of all rows of a table can follow its changes: they do not ask in which order rows came.
-
-    Conditions and arguments depend on nothing but the rows, and the statement itself does not change the table.
-    """
-    store = steps.source.store
-    if store is None or store.kind != "table" or store.context is not None or steps.context or store.name == fed:
-        return False
-    if any(stage.retains_event for stage in steps.stages):
-        return False
-    read = [e for call in steps.calls for e in (*call.args, call.filter, *(call.group_by or ()))]
-    read += [steps.source.filter, steps.where, *steps.keys]
-    parts = [part for e in read if e is not None for part in x.walk(e)]
-    rows = [AGGREGATES.get(call.name) for call in steps.calls]
-    loose = all(row is not None and not (row.in_order or row.sorts or row.ever or row.remembers) for row in rows)
-    single = all(t.is_hashable(part.type) for part in parts)
-    return loose and single and all(isinstance(part, _OF_ROWS) for part in parts)
-
-
-def _way(conditions: Sequence[x.BoundExpr], steps: PhysicalPlan, shared: bool) -> AccessPath:
-    """How events are found under `conditions`; the rows of a store that is looked into must pass the filter, too."""
-    store = steps.source.store
-    if not shared or store is None:
-        return plan_access(conditions, 0, ())
-    return plan_store_access(conditions, 0, (), store, x.conjuncts(steps.source.filter))
-
-
-def _is_membership(subquery: p.SubqueryPlan, path: AccessPath) -> bool:
-    """Whether all there is to do is to find a value in a column: ``x in (select column from …)``."""
-    alone = subquery.form == "any" and subquery.op == "=" and path.scans and not path.rest
-    if not alone or subquery.kind != "unaggregated" or isinstance(subquery.root.input, p.Having):
-        return False
-    found = plan_access([subquery.root.columns[0].value], 0, ()).keys
-    return bool(found) and not found[0].more
-
-
-def _several_keys(conditions: Sequence[x.BoundExpr]) -> list[x.BoundExpr]:
-    """Where several columns are compared by equality null equals null (recorded: scalar_correlated_two_keys)."""
-    equal = [e for e in conditions if isinstance(e, x.ComparisonExpr) and e.op == "=" and _ties(e)]
-    if len(equal) < 2:
-        return list(conditions)
-    safe = {id(e): x.Is(e.type, e.left, e.right, False, span=e.span) for e in equal}
-    return [safe.get(id(e), e) for e in conditions]
-
-
-def _ties(e: x.ComparisonExpr) -> bool:
-    """Whether a column of the subquery is compared with what does not depend on its events."""
-    sides = ((e.left, e.right), (e.right, e.left))
-    return any(_is_column(own) and not inputs_read(other) for own, other in sides)
-
-
-def _is_column(e: x.BoundExpr) -> bool:
-    return isinstance(e, x.Prop) or (isinstance(e, x.Convert) and _is_column(e.operand))
 
 
 def compile_subqueries(statement: p.StatementPlan, scope_in: ScopeFactory) -> tuple[StatementProgram, ...]:

@@ -13,11 +13,11 @@ from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.fragments.event_layout import EventLayout, intermediate_layout
 from cepbook.engine.fragments.unnest import write_unnest
-from cepbook.engine.physical.plan import PhysicalPlan, WindowOperator
+from cepbook.engine.physical.operators import DeriveOperator as Step
+from cepbook.engine.physical.operators import RecognizeOperator, UnnestOperator, WindowOperator
+from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.recognize.match_view import recognize_view
 from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM, RecognizeCodegen
-from cepbook.engine.rows.behind import DeriveOperator as Step
-from cepbook.engine.rows.behind import RecognizeOperator, UnnestOperator
 from cepbook.engine.windows import STATISTICS, WINDOW_FORMS
 from cepbook.engine.windows.combined import WindowUnion, intersection
 from cepbook.engine.windows.derived_value import DerivedValueView

@@ -9,7 +9,6 @@ from typing import Any
 from cepbook.engine.contexts.assigner import is_deterministic, keys_are_deterministic, read_properties
 from cepbook.engine.contexts.hashing import HASHES, bucket, hasher
 from cepbook.engine.contexts.keyed_context import keys_code
-from cepbook.engine.expressions import primitives
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
@@ -17,6 +16,7 @@ from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.fragments.unnest import write_unnest
 from cepbook.engine.patterns.matcher import PatternProgram
 from cepbook.engine.patterns.pattern_codegen import PatternCodegen
+from cepbook.engine.time.calendar_periods import add_months
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.errors import Refusal
@@ -326,7 +326,7 @@ def period_end(now: int, months: int | None, units: int | None, second: int, zon
     if months < 0 or units < 0:
         raise ValueError(f"the period of a context's condition is negative: {months} months and {units}")
     if months:
-        now = primitives.add_months(now, months, second, zone)
+        now = add_months(now, months, second, zone)
     return min(now + units, NEVER)
 
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cepbook.engine.codegen.select import StatementProgram, compile_select
+from cepbook.engine.codegen.program import StatementProgram
+from cepbook.engine.codegen.select import compile_select
 from cepbook.engine.cycles.cycle import CycleState
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter

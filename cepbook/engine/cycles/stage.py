@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
-from cepbook.engine.cycles.stage_accumulators import StageAccumulator, make_stage_accumulator
+from cepbook.engine.aggregates.accumulators import Accumulator
+from cepbook.engine.cycles.stage_accumulators import make_stage_accumulator
 from cepbook.engine.cycles.stage_windows import RowValues, StageDelta, StageRow, StageWindowState, make_stage_window
 from cepbook.engine.expressions.hashable import canonical_nan
-from cepbook.engine.rows.coins import CoinTosses
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
+from cepbook.engine.windows.random import CoinTosses
 from cepbook.lang.plan.cycles import CycleAggregate, CycleStage
 
 
@@ -25,9 +26,7 @@ class KeyedWindow(State):
 
     __slots__ = ("armed", "key", "number", "shown", "totals", "window")
 
-    def __init__(
-        self, number: int, key: tuple[Any, ...], window: StageWindowState, totals: list[StageAccumulator]
-    ) -> None:
+    def __init__(self, number: int, key: tuple[Any, ...], window: StageWindowState, totals: list[Accumulator]) -> None:
         self.number = number
         self.key = key
         self.window = window
@@ -185,7 +184,7 @@ class StageState(State):
             for row in entered:
                 each.enter(row[2][node.column])
 
-    def _value(self, own: StageAccumulator, node: CycleAggregate, form: StageSpec) -> Any:
+    def _value(self, own: Accumulator, node: CycleAggregate, form: StageSpec) -> Any:
         """The value of an aggregate; null where a registered function fails."""
         function = form.functions.get(node.name)
         if function is None:

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from sortedcontainers import SortedList
 
+from cepbook.engine.aggregates.accumulators import Accumulator
 from cepbook.engine.aggregates.power_sums import HIGHEST_POWERS, PowerSums
 from cepbook.engine.expressions.sort_keys import ascending_key, value_of_key
 from cepbook.engine.state import State
 from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
-
-
-class StageAccumulator(Protocol):
-    """One aggregate of one window."""
-
-    def enter(self, value: Any) -> None: ...
-
-    def leave(self, value: Any) -> None: ...
-
-    def value(self) -> Any: ...
 
 
 class RowCount(State):
@@ -90,7 +81,7 @@ class CollectedValues(State):
         return list(self.values)
 
 
-_TOTALS: dict[str, Callable[[], StageAccumulator]] = {
+_TOTALS: dict[str, Callable[[], Accumulator]] = {
     "count": RowCount,
     "min": partial(OrderedValues, "min"),
     "max": partial(OrderedValues, "max"),
@@ -102,6 +93,6 @@ for _name in CYCLE_AGGREGATES:
         raise TypeError(f"the row of aggregate {_name} has no class here")
 
 
-def make_stage_accumulator(name: str) -> StageAccumulator:
+def make_stage_accumulator(name: str) -> Accumulator:
     """An aggregate of no rows; of one that is none of ours its values."""
     return _TOTALS.get(name, CollectedValues)()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
-from typing import Any, Protocol
+from typing import Any
 
 from sortedcontainers import SortedList
 
@@ -26,32 +26,41 @@ StageRow = tuple[int, int, RowValues]
 StageDelta = tuple[list[StageRow], list[StageRow]]
 
 
-class StageWindowState(Protocol):
-    """What holds the rows of one key."""
+class StageWindowState(State):
+    """Holds the rows of one key of a stage.
+
+    `pending` is the number of rows that wait for a further cycle. `due` is the time at which a row leaves by age,
+    `NEVER` if there is none. `passing` is True if the next cycle evicts rows whatever it brings.
+    """
+
+    __slots__ = ()
 
     @property
     def pending(self) -> int:
-        """How many rows wait for a further cycle."""
+        raise NotImplementedError
 
     @property
     def due(self) -> int:
-        """When a row leaves by age."""
+        raise NotImplementedError
 
     @property
     def passing(self) -> bool:
-        """Whether the next cycle takes something out, whatever it brings."""
+        raise NotImplementedError
 
     def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
-        """What is new and what is dead when a cycle at `now` brings `incoming`."""
+        """Take the rows that a cycle at `now` brings; return the new and the dead rows."""
+        raise NotImplementedError
 
     def __len__(self) -> int:
-        """How many rows it holds."""
+        """Return the number of rows held."""
+        raise NotImplementedError
 
     def __iter__(self) -> Iterator[StageRow]:
-        """The rows that it holds."""
+        """Iterate over the rows held."""
+        raise NotImplementedError
 
 
-class SlidingWindow(State):
+class SlidingWindow(StageWindowState):
     """The last `size` rows. A cycle takes one row, the oldest makes room; with `fills` it first takes free places."""
 
     __slots__ = ("_held", "_waiting", "fills", "size")
@@ -87,7 +96,7 @@ class SlidingWindow(State):
         return iter(self._held)
 
 
-class RecentWindow(State):
+class RecentWindow(StageWindowState):
     """Rows whose age is below `length`; with `at_most` it takes so many in a cycle, and holds no more.
 
     ::
@@ -142,7 +151,7 @@ class RecentWindow(State):
         return iter(self._held.values())
 
 
-class TumblingWindow(State):
+class TumblingWindow(StageWindowState):
     """Up to `size` rows for one cycle; the next one takes them out, but they are no reason to run it."""
 
     __slots__ = ("_held", "_waiting", "size")
@@ -174,7 +183,7 @@ class TumblingWindow(State):
         return iter(self._held)
 
 
-class RankedWindow(State):
+class RankedWindow(StageWindowState):
     """The `size` rows with the highest (or lowest) values of `column`; among equals what came first goes first.
 
     A row replaces the one that has the same values of `group`, and then competes as any other. What comes and goes in

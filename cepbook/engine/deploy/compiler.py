@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from cepbook.dialects import translate
-from cepbook.engine.codegen.select import StatementProgram, compile_select
+from cepbook.engine.codegen.program import StatementProgram
+from cepbook.engine.codegen.select import compile_select
 from cepbook.engine.codegen.subquery import compile_subqueries, scope_with_subqueries
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.context_compiler import CompiledLevels, compile_levels, correlation_keys

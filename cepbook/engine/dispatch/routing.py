@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from cepbook.engine.dispatch.senders import build_handler_sender
+from cepbook.engine.expressions.primitives import TypedEvent
 from cepbook.engine.relations.store import Store
 from cepbook.engine.replay.statement_pass import ReplayEngine
-from cepbook.engine.rows.arrived import TypedEvent
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.update import handler_after_updates
 from cepbook.engine.subscriptions.filter_index import (

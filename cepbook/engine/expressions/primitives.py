@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from cepbook.lang.java.dates.civil import date_of, days_of, month_length
-from cepbook.lang.java.dates.time_zone import offset_at, offset_of_local, zone_of
 from cepbook.lang.java.numbers import integer_divide as integer_divide
 from cepbook.lang.java.numbers import java_text as java_text
 from cepbook.lang.java.numbers import shortest_float32
@@ -20,6 +18,23 @@ from cepbook.lang.java.numbers import to_float32 as to_float32
 from cepbook.lang.java.numbers import wrap as wrap
 from cepbook.lang.java.regular_expressions import RegularExpression, compile_regular_expression
 from cepbook.lang.types import BITS, DATES, DATETIMES, Type
+
+
+class TypedEvent(dict[str, Any]):
+    """An event with the name of the type that it arrived with."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type_name: str, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__(values or {})
+        self.type = type_name
+
+
+def event_type(event: Any, declared: str) -> str | None:
+    """The type of an event, `declared` if it did not arrive by itself; None for none."""
+    if event is None:
+        return None
+    return event.type if isinstance(event, TypedEvent) else declared
 
 
 def deep_copied(value: Any) -> Any:
@@ -262,20 +277,3 @@ def is_instance(value: Any, declared: Type, types: Sequence[Type]) -> bool:
             if isinstance(value, accepted) and not (isinstance(value, bool) and bool not in accepted):
                 return True
     return False
-
-
-def add_months(t: int, months: int, second: int = 1000, zone: str = "UTC") -> int:
-    """`t` moved by calendar months; the day is clamped to the month's last (Jan 31 + 1 month = Feb 28/29).
-
-    The time of day stays, in the time zone called `zone`: what clocks pass over counts on from before, and of what
-    they show twice that counts which has the offset of `t`, if it is one of them. `second` is a second in units of the
-    clock.
-    """
-    local = zone_of(zone)
-    offset = offset_at(local, t, second)
-    days, rest = divmod(t + offset, 86_400 * second)
-    year, month, day = date_of(days, iso=True)
-    year, month = divmod(year * 12 + month - 1 + months, 12)
-    day = min(day, month_length(year, month + 1, iso=True))
-    moved = days_of(year, month + 1, day, iso=True) * 86_400 * second + rest
-    return moved - offset_of_local(local, moved, second, offset)

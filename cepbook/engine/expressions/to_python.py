@@ -19,8 +19,8 @@ from cepbook.engine.expressions.code_scope import bound_name as bound_name
 from cepbook.engine.expressions.code_scope import nullable as nullable
 from cepbook.engine.expressions.code_scope import value as value
 from cepbook.engine.expressions.hashable import key_code
+from cepbook.engine.expressions.primitives import event_type
 from cepbook.engine.expressions.user_values import as_declared_type
-from cepbook.engine.rows.arrived import event_type
 from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.registry.functions import FUNCTIONS

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from cepbook.engine.aggregates.incremental import AggregateCodegen, Eviction, drop_idle_groups
+from cepbook.engine.aggregates.incremental import AggregateCodegen, drop_idle_groups
 from cepbook.engine.aggregates.local_groups import LocalGroups, distinct_local_keys
 from cepbook.engine.aggregates.table_columns import TableAggregateCodegen
 from cepbook.engine.delivery.delta import INSERT
@@ -17,6 +17,7 @@ from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ReadableVariable
 from cepbook.engine.fragments.event_layout import arrival_layout, row_layout
 from cepbook.engine.output.row_order import RowOrder
+from cepbook.engine.physical.operators import Eviction
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall, OutputColumn
@@ -35,7 +36,7 @@ class CodegenContext:
         self.steps = steps
         self.source: SourceWriter = scope.source
         calls = steps.calls
-        counted = steps.grouped and steps.leaving is not Eviction.NEVER
+        counted = steps.grouped and steps.leaving is not Eviction.NONE
         own = [call for call in calls if call.group_by is None]
         self.parameters: list[str] = [f"_{name}_state(P, now)" for name in scope.subqueries if steps.subqueries]
         self.aggregates = (

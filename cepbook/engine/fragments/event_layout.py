@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, property_codes
-from cepbook.engine.physical.plan import PhysicalPlan, WindowOperator
+from cepbook.engine.physical.operators import WindowOperator
+from cepbook.engine.physical.plan import PhysicalPlan
 
 
 @dataclass(frozen=True, slots=True)

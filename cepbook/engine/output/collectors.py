@@ -9,9 +9,9 @@ Rows that read what is not of events (the clock, variables, properties of the co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from cepbook.engine.state import State
 
@@ -30,33 +30,45 @@ class DeferredRow(State):
         self.kept = kept
 
 
-class RowFactory(Protocol):
-    """What a collector needs of the program: rows that are made when they are delivered."""
+@dataclass(frozen=True, slots=True)
+class RowFactory:
+    """Makes rows at output, by functions of the generated module `namespace`."""
+
+    namespace: Mapping[str, Callable[..., Rows]]
 
     def group_rows(self, state: Any, key: Any, now: int) -> Rows:
-        """The present row of a group, also of one that is empty; none if the having-clause rejects it."""
+        """Return the present row of a group, which may be empty; no row if the having clause rejects it."""
+        return self.namespace["group_rows"](state, key, now)
 
     def event_rows(self, state: Any, key: Any, item: Any, now: int) -> Rows:
-        """The present row of an event of a group; none if the having-clause rejects it."""
+        """Return the present row of an event of a group; no row if the having clause rejects it."""
+        return self.namespace["event_rows"](state, key, item, now)
 
     def snapshot_rows(self, state: Any, now: int) -> Rows:
-        """The rows that the iterator shows."""
+        """Return the rows of the statement's iterator."""
+        return self.namespace["snapshot_rows"](state, now)
 
 
-class RowCollector(Protocol):
-    """Rows of one interval. `keeps`: also those that ``after`` leaves out count (recorded for ``all`` and ``last``)."""
+class RowCollector(State):
+    """Collects the rows of one output interval.
 
+    `keeps` is True if rows before the end of ``after`` count, too (recorded for ``all`` and ``last``).
+    """
+
+    __slots__ = ()
     keeps: bool
 
     def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
-        """Rows of one stimulus that moved events; the rows may be none."""
+        """Add the rows of one change that moved events; there may be none."""
+        raise NotImplementedError
 
     def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
-        """The insert and remove rows that are delivered; a new interval begins."""
+        """Return the insert and remove rows of the interval and begin the next one."""
+        raise NotImplementedError
 
 
 @dataclass(slots=True)
-class EveryRow(State):
+class EveryRow(RowCollector):
     """All rows in order."""
 
     keeps: bool
@@ -74,7 +86,7 @@ class EveryRow(State):
 
 
 @dataclass(slots=True)
-class EveryGroupedRow(State):
+class EveryGroupedRow(RowCollector):
     """All rows of groups in order."""
 
     keeps: bool = False
@@ -97,7 +109,7 @@ def rows_passing_having(pairs: Iterable[tuple[Any, Any]]) -> Rows:
 
 
 @dataclass(slots=True)
-class EveryAggregate(State):
+class EveryAggregate(RowCollector):
     """All rows of a statement that is one row; after an interval without events its present row again."""
 
     make: RowFactory
@@ -122,7 +134,7 @@ class EveryAggregate(State):
 
 
 @dataclass(slots=True)
-class LastAggregate(State):
+class LastAggregate(RowCollector):
     """The present row of a statement that is one row; its remove row is the one before the interval.
 
     With having it is the first former row of the interval that passes (recorded: output_last_having_by_events).
@@ -147,7 +159,7 @@ class LastAggregate(State):
 
 
 @dataclass(slots=True)
-class LastRow(State):
+class LastRow(RowCollector):
     """The last row of each side."""
 
     keeps: bool = True
@@ -165,7 +177,7 @@ class LastRow(State):
 
 
 @dataclass(slots=True)
-class LastRowOfGroups(State):
+class LastRowOfGroups(RowCollector):
     """Row-per-event groups: the last row of each group that was touched, in order of first touch."""
 
     keeps: bool = True
@@ -183,7 +195,7 @@ class LastRowOfGroups(State):
 
 
 @dataclass(slots=True)
-class EveryRowOfGroups(State):
+class EveryRowOfGroups(RowCollector):
     """Row-per-event groups: all rows in order, then a row for the last event of each group without one.
 
     Rows come as (key, row, item of the event). With `leaving` those of events that left come among the insert rows, too
@@ -216,7 +228,7 @@ class EveryRowOfGroups(State):
 
 
 @dataclass(slots=True)
-class PresentGroupRows(State):
+class PresentGroupRows(RowCollector):
     """Statements that are one row per group: the present row of each group that was touched, in order of first touch.
 
     With `every` of each group seen so far. The remove row of a group is its row before the interval, of one that was
@@ -260,7 +272,7 @@ def _level(key: tuple[int, Any]) -> int:
 
 
 @dataclass(slots=True)
-class SnapshotRows(State):
+class SnapshotRows(RowCollector):
     """What the iterator shows when it is delivered; never remove rows."""
 
     make: RowFactory

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Protocol
+from typing import Any
 
-from cepbook.engine.expressions.primitives import add_months
 from cepbook.engine.output.collectors import CollectorOptions, KeyedRows, Rows
 from cepbook.engine.output.rate_triggers import PeriodLength, next_grid_point
 from cepbook.engine.state import State
+from cepbook.engine.time.calendar_periods import add_months
 
 
-class OutputGate(Protocol):
-    """Whether rows may pass. It begins open; what passes shuts it."""
+class OutputGate(State):
+    """Decides whether rows may pass. A gate begins open; rows that pass shut it."""
+
+    __slots__ = ()
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
-        """Events entered or left. Whether rows may pass now."""
+        """Count events that entered and left, and return whether rows may pass now."""
+        raise NotImplementedError
 
     def shut(self, now: int, n_in: int, n_out: int) -> None:
-        """Rows passed, of events that entered or left."""
+        """Shut the gate behind the rows of events that entered and left."""
+        raise NotImplementedError
 
 
-class CountGate(State):
+class CountGate(OutputGate):
     """Opens with the n-th event behind the one that shut it; entering and leaving ones are counted apart."""
 
     __slots__ = ("_in", "_number", "_open", "_out")
@@ -68,7 +72,7 @@ class StimulusGate(CountGate):
         self._in, self._out = n_in, n_out
 
 
-class CrontabGate(State):
+class CrontabGate(OutputGate):
     """Opens at the point that follows the shutting."""
 
     __slots__ = ("_point_after", "_until")
@@ -84,7 +88,7 @@ class CrontabGate(State):
         self._until = self._point_after(now)
 
 
-class PeriodGate(State):
+class PeriodGate(OutputGate):
     """Opens a period after the shutting; `within`: right behind the period's last instant, else with it."""
 
     __slots__ = ("_period", "_until", "_within")
@@ -101,7 +105,7 @@ class PeriodGate(State):
         self._until = end_of_period(self._period(now), now)
 
 
-class GridGate(State):
+class GridGate(OutputGate):
     """Opens at the points of the grid that starts with the first event, whether it passed or not."""
 
     __slots__ = ("_origin", "_period", "_until")
@@ -121,7 +125,7 @@ class GridGate(State):
         self._until = next_grid_point(now, self._origin, self._period(now))
 
 
-class ConditionGate(State):
+class ConditionGate(OutputGate):
     """Opens when it is told to."""
 
     __slots__ = ("_open",)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from cepbook.engine.state import State
 from cepbook.engine.time.calendar_periods import next_on_grid
@@ -39,16 +38,18 @@ class OutputCounters(State):
         self.last_output_timestamp = now
 
 
-class OutputTrigger(Protocol):
-    """`due` is when the timer is to fire."""
+class OutputTrigger(State):
+    """Decides when collected rows are delivered. `due` is the time of its timer, `NEVER` if it has none."""
 
     due: int
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
-        """Events entered or left. Whether the output is due at once."""
+        """Count events that entered and left, and return whether the output is due at once."""
+        raise NotImplementedError
 
     def fired(self, now: int) -> None:
-        """The timer fired: look for the next point."""
+        """Set `due` to the next time after the timer fired at `now`."""
+        raise NotImplementedError
 
 
 class LastKnownNumber(State):
@@ -67,7 +68,7 @@ class LastKnownNumber(State):
         return self._last
 
 
-class EventCountTrigger(State):
+class EventCountTrigger(OutputTrigger):
     """Every n events; entering and leaving ones are counted apart, either count is enough."""
 
     def __init__(self, number: Callable[[int], int | None]) -> None:
@@ -87,7 +88,7 @@ class EventCountTrigger(State):
     def fired(self, now: int) -> None: ...
 
 
-class PeriodTrigger(State):
+class PeriodTrigger(OutputTrigger):
     """Every period: the grid starts with the first event. A changed period counts at the next event or output."""
 
     def __init__(self, period: Callable[[int], PeriodLength]) -> None:
@@ -120,7 +121,7 @@ def next_grid_point(now: int, origin: int, length: PeriodLength) -> int:
     return next_on_grid(now, origin, months, units, *calendar)
 
 
-class CrontabTrigger(State):
+class CrontabTrigger(OutputTrigger):
     """At the points of a crontab, from the first event on."""
 
     def __init__(self, point_after: Callable[[int], int]) -> None:
@@ -138,7 +139,7 @@ class CrontabTrigger(State):
         self.due = self._point_after(now)
 
 
-class ConditionTrigger(State):
+class ConditionTrigger(OutputTrigger):
     """When a condition holds: looked at after each event, and when a variable in it changes.
 
     A change that makes it hold executes the then-clause at once; the rows follow when time advances next.
@@ -177,7 +178,7 @@ class ConditionTrigger(State):
             self._assigning = False
 
 
-class ImmediateTrigger(State):
+class ImmediateTrigger(OutputTrigger):
     """At once: only ``after`` holds rows back."""
 
     due = NEVER
@@ -188,7 +189,7 @@ class ImmediateTrigger(State):
     def fired(self, now: int) -> None: ...
 
 
-class TerminationTrigger(State):
+class TerminationTrigger(OutputTrigger):
     """Only when the context partition ends."""
 
     due = NEVER

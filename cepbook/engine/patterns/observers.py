@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from cepbook.engine.expressions.primitives import add_months
 from cepbook.engine.patterns.state_node import (
     PatternFunction,
     PatternMatch,
@@ -17,6 +16,7 @@ from cepbook.engine.patterns.state_node import (
     TimerNode,
     UnaryStateNode,
 )
+from cepbook.engine.time.calendar_periods import add_months
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.time.crontab import CrontabSchedule as Crontab
 

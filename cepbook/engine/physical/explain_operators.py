@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from cepbook.engine.aggregates.cells import Eviction
-from cepbook.engine.codegen.select import StatementProgram
 from cepbook.engine.physical.explain_access import explain_access_path
 from cepbook.engine.physical.join import JoinOperator
-from cepbook.engine.physical.plan import (
+from cepbook.engine.physical.operators import (
     AggregateOperator,
+    CycleOperator,
+    DeriveOperator,
     EmitOperator,
+    Eviction,
     FilterOperator,
     LookupOperator,
     Operator,
     OutputRateOperator,
     PatternOperator,
-    PhysicalPlan,
     ProjectOperator,
+    RecognizeOperator,
     ScanOperator,
+    UnnestOperator,
     WindowOperator,
 )
-from cepbook.engine.rows.behind import DeriveOperator, RecognizeOperator, UnnestOperator
-from cepbook.engine.rows.cyclestep import CycleOperator
+from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.lang.explain.cycles import show_partitions
 from cepbook.lang.explain.expressions import display_names, show_expr, source_names, stream_names
 from cepbook.lang.explain.pattern import show_pattern
@@ -42,23 +43,21 @@ from cepbook.lang.plan.nodes import AggregateCall, OutputColumn, source_of
 
 _WIDTH = 9
 _LEAVING = {
-    Eviction.NEVER: "no event leaves",
-    Eviction.IN_ORDER: "the oldest event leaves first",
-    Eviction.ANYHOW: "any event may leave",
+    Eviction.NONE: "no event leaves",
+    Eviction.FIFO: "the oldest event leaves first",
+    Eviction.ARBITRARY: "any event may leave",
 }
 
 
-def explain_program(name: str, program: StatementProgram) -> str:
-    """The steps of a program, each with its facts: what is kept, how events leave, where state is, and why."""
-    steps = program.steps
+def explain_operators(name: str, steps: PhysicalPlan, notes: Sequence[str] = ()) -> list[str]:
+    """Return lines for the operators of a plan: held events, eviction, state, and reasons.
+
+    `notes` describe generated code and follow the operator that they are about.
+    """
     with display_names(streams=_names(steps)):
-        lines = [name, *_steps(program)]
+        lines = [name, *_steps(steps, notes)]
     lines.append(f"  {'state':{_WIDTH}}{_state(steps)}")
-    if program.select is not None:
-        lines += [f"  {line}" for line in explain_program("select", program.select).splitlines()]
-    for number, each in enumerate(program.subqueries):
-        lines += [f"  {line}" for line in explain_program(f"subquery {number}", each).splitlines()]
-    return "\n".join(lines)
+    return lines
 
 
 def _names(steps: PhysicalPlan) -> tuple[str, ...]:
@@ -68,8 +67,7 @@ def _names(steps: PhysicalPlan) -> tuple[str, ...]:
     return () if steps.join is None else source_names([source_of(each.stream) for each in steps.join.node.inputs])
 
 
-def _steps(program: StatementProgram) -> Iterator[str]:
-    steps = program.steps
+def _steps(steps: PhysicalPlan, notes: Sequence[str]) -> Iterator[str]:
     for step in steps.all:
         head, *facts = _shown(step, steps)
         name = type(step).__name__.removesuffix("Operator").lower()
@@ -79,7 +77,7 @@ def _steps(program: StatementProgram) -> Iterator[str]:
         if (isinstance(step, WindowOperator) and step is steps.stages[0]) or (
             isinstance(step, EmitOperator) and steps.apply.merges
         ):
-            facts += program.notes
+            facts += notes
         yield from (f"  {'':{_WIDTH}}{fact}" for fact in facts)
 
 
@@ -144,7 +142,7 @@ def _shown(step: Operator, steps: PhysicalPlan) -> Iterator[str]:
                 yield f"into {branch.insert.target}: {', '.join(shown)}{where}"
         case EmitOperator(merges=merges) if merges is not None:
             yield f"changes {merges.target.kind} {merges.target.name}, all at once behind the last row"
-            yield from () if step.found is None else explain_access_path(step.found, merges.target)
+            yield from () if step.target_path is None else explain_access_path(step.target_path, merges.target)
             yield from (line for branch in merges.branches for line in show_branch(branch))
         case EmitOperator(changes=changes) if changes:
             yield f"changes the event before any statement sees it: {', '.join(show_change(c) for c in changes)}"

@@ -8,21 +8,21 @@ from dataclasses import replace
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.physical.access import plan_store_access
 from cepbook.engine.physical.join import JoinOperator
-from cepbook.engine.physical.plan import (
+from cepbook.engine.physical.operators import (
     AggregateOperator,
+    CycleOperator,
+    DeriveOperator,
     EmitOperator,
     FilterOperator,
     OutputRateOperator,
     PatternOperator,
-    PhysicalPlan,
     ProjectOperator,
+    RecognizeOperator,
     ScanOperator,
+    UnnestOperator,
     WindowOperator,
-    aggregate_inputs,
-    expressions_after_windows,
 )
-from cepbook.engine.rows.behind import DeriveOperator, RecognizeOperator, UnnestOperator
-from cepbook.engine.rows.cyclestep import CycleOperator
+from cepbook.engine.physical.plan import PhysicalPlan, aggregate_inputs, expressions_after_windows
 from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
@@ -61,8 +61,8 @@ def lower_statement(plan: p.StatementPlan) -> PhysicalPlan:
             plan.span, None, scan, EmitOperator("istream"), inputs=inner, lots=True, cycles=CycleOperator(plan)
         )
     if isinstance(plan, p.MergeStatement):
-        found = plan_store_access(x.conjuncts(plan.predicate), 0, (1,), plan.target)
-        applied = EmitOperator("irstream", None, plan.assigned, plan.drop, merges=plan, found=found)
+        target_path = plan_store_access(x.conjuncts(plan.predicate), 0, (1,), plan.target)
+        applied = EmitOperator("irstream", None, plan.assigned, plan.drop, merges=plan, target_path=target_path)
         return PhysicalPlan(plan.span, plan.context, _scan(plan.source), applied)
     if isinstance(plan, p.UpdateStatement):
         applied = EmitOperator("irstream", None, plan.assigned, plan.drop, changes=plan.changes)

@@ -15,159 +15,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cepbook.engine.aggregates.incremental import TIME_VARYING, Eviction
 from cepbook.engine.expressions import to_python as lower
-from cepbook.engine.physical.access import AccessPath
 from cepbook.engine.physical.join import JoinOperator
-from cepbook.engine.rows.behind import DeriveOperator, RecognizeOperator, UnnestOperator
-from cepbook.engine.rows.cyclestep import CycleOperator
+from cepbook.engine.physical.operators import (
+    TIME_VARYING,
+    AggregateOperator,
+    CycleOperator,
+    DeriveOperator,
+    EmitOperator,
+    Eviction,
+    FilterOperator,
+    LookupOperator,
+    Operator,
+    OutputRateOperator,
+    PatternOperator,
+    ProjectOperator,
+    RecognizeOperator,
+    ScanOperator,
+    UnnestOperator,
+    WindowOperator,
+)
 from cepbook.errors import Span
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.expressions import BoundExpr
-from cepbook.lang.plan.pattern import Pattern
 from cepbook.lang.registry.aggregates import aggregate_row
 from cepbook.lang.registry.windows import WINDOWS, WindowRow
-
-
-@dataclass(frozen=True, slots=True)
-class ScanOperator:
-    """Events of a type that pass the filter come in."""
-
-    source: p.SourceNode
-
-
-@dataclass(frozen=True, slots=True)
-class PatternOperator:
-    """Matches of a pattern come in, as events with a property for each tag."""
-
-    source: p.SourceNode
-    pattern: Pattern
-
-
-@dataclass(frozen=True, slots=True)
-class WindowOperator:
-    """Views over events of one type, those of the source or the derived ones; without windows events pass by.
-
-    `properties` are read of events that arrive, `kept` of items later; `operands` counts what windows compare.
-    `reads_arrival_time`: windows read when an item arrived. `by_ordinal`: items are told apart by their number.
-    """
-
-    windows: tuple[p.WindowSpec, ...]
-    union: bool
-    properties: tuple[str, ...]
-    kept: tuple[str, ...]
-    retains_event: bool
-    reads_arrival_time: bool
-    by_ordinal: bool
-    operands: int
-
-    @property
-    def holding(self) -> tuple[p.WindowSpec, ...]:
-        """The windows that hold events."""
-        return tuple(w for w in self.windows if w.row.holds)
-
-    @property
-    def groups(self) -> p.WindowSpec | None:
-        """What gives each key its own instances of the windows behind it."""
-        return next((w for w in self.windows if w.row.grouping), None)
-
-    @property
-    def group_keys(self) -> tuple[BoundExpr, ...]:
-        """The keys of `groups`."""
-        return () if self.groups is None else self.groups.args
-
-    @property
-    def merged(self) -> bool:
-        """Whether the groups are joined again."""
-        return any(w.row.merging for w in self.windows)
-
-
-@dataclass(frozen=True, slots=True)
-class FilterOperator:
-    """What entered or left counts only if `predicate` is true of it."""
-
-    predicate: BoundExpr
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateOperator:
-    """Aggregates of each group, moved by what enters and leaves."""
-
-    aggregation: p.Aggregation
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectOperator:
-    """Rows: one for each event, or for each group that changed (`kind`)."""
-
-    projection: p.Projection
-    having: BoundExpr | None
-    kind: p.QueryKind
-
-
-@dataclass(frozen=True, slots=True)
-class OutputRateOperator:
-    """The output clause: when rows are delivered, and which."""
-
-    output: p.OutputClause
-
-
-@dataclass(frozen=True, slots=True)
-class EmitOperator:
-    """What becomes of rows: they are delivered and inserted. Or variables are set, branches insert, events change."""
-
-    selector: p.Selector
-    insert: p.Insert | None = None
-    assigned: frozenset[str] = frozenset()
-    drop: bool = False
-    branches: tuple[p.SplitBranch, ...] = ()
-    changes: tuple[p.PropertyAssignment, ...] = ()
-    merges: p.MergeStatement | None = None
-    found: AccessPath | None = None  # the rows that it changes
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The streams that are inserted into; of branches in their order."""
-        inserts = (self.insert, *(branch.insert for branch in self.branches))
-        if self.merges is not None:
-            inserts = self.merges.inserts
-        return tuple(insert.target for insert in inserts if insert is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class LookupOperator:
-    """Rows of a subquery are made when they are asked for.
-
-    With an `access` what views hold is kept in a relation, which is read so; without one only aggregates are kept.
-    `member`: a value in a column is all that is asked for. `shared`: that is the relation of the store that it reads.
-    `follows`: the aggregates of a table's rows follow what of these changes.
-    """
-
-    subquery: p.SubqueryPlan
-    access: AccessPath | None
-    member: bool = False
-    shared: bool = False
-    follows: bool = False
-
-
-Operator = (
-    ScanOperator
-    | PatternOperator
-    | JoinOperator
-    | CycleOperator
-    | WindowOperator
-    | UnnestOperator
-    | DeriveOperator
-    | RecognizeOperator
-    | FilterOperator
-    | AggregateOperator
-    | ProjectOperator
-    | OutputRateOperator
-    | EmitOperator
-    | LookupOperator
-)
 
 
 @dataclass(slots=True)
@@ -509,7 +383,7 @@ class PhysicalPlan:
         within = self._leaving()
         parts = (part for e in aggregate_inputs(self.calls) if e is not None for part in x.walk(e))
         nested = any(isinstance(part, x.AggregateRef) for part in parts)  # other values leave than entered
-        return Eviction.ANYHOW if within is Eviction.IN_ORDER and (self.changing or nested) else within
+        return Eviction.ARBITRARY if within is Eviction.FIFO and (self.changing or nested) else within
 
     @property
     def related(self) -> bool:
@@ -518,25 +392,25 @@ class PhysicalPlan:
 
     def _leaving(self) -> Eviction:
         if self.resets or self.related:
-            return Eviction.NEVER
+            return Eviction.NONE
         if self.inputs or (self.lookup is not None and self.lookup.follows):
-            return Eviction.ANYHOW
+            return Eviction.ARBITRARY
         holding = [w for stage in self.stages for w in stage.holding]
         if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged or self.shares or self.into:
-            return Eviction.ANYHOW
+            return Eviction.ARBITRARY
         leaves = holding[0].row.leaves if holding else "never"
-        within = Eviction.NEVER if leaves is None else Eviction(leaves)
+        within = Eviction.NONE if leaves is None else Eviction(leaves)
         groups = set(self.stages[0].group_keys)
         keys = set(self.keys) if not self.levels else set[BoundExpr]()
-        if within is Eviction.IN_ORDER and groups and not groups <= keys:
-            return Eviction.ANYHOW
+        if within is Eviction.FIFO and groups and not groups <= keys:
+            return Eviction.ARBITRARY
         return within
 
     @property
     def local_eviction(self) -> Eviction:
         """How events leave a local group, whatever its keys."""
         grouped = any(stage.group_keys for stage in self.stages)
-        return Eviction.ANYHOW if self.leaving is Eviction.IN_ORDER and grouped else self.leaving
+        return Eviction.ARBITRARY if self.leaving is Eviction.FIFO and grouped else self.leaving
 
     @property
     def may_leave_unentered(self) -> bool:

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cepbook.engine.aggregates.incremental import AggregateCodegen, Eviction
+from cepbook.engine.aggregates.incremental import AggregateCodegen
 from cepbook.engine.aggregates.table_columns import table_column_cells
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.expressions.hashable import key_code, unhashed
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import ScopeFactory
+from cepbook.engine.physical.operators import Eviction
 from cepbook.engine.relations.relation import ItemKey
 from cepbook.engine.relations.store import Item, PendingChanges, Store
 from cepbook.engine.relations.store_indexes import IndexName, IndexRequest
@@ -287,7 +288,7 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -
         assert isinstance(call, p.AggregateCall)
         if aggregate_row(call.name).methods:
             readers.append(f"{source.const(name, 'n')}: held{number}")
-            held = AggregateCodegen(scope, [replace(call, reference=True)], Eviction.ANYHOW, False, f"c{number}_")
+            held = AggregateCodegen(scope, [replace(call, reference=True)], Eviction.ARBITRARY, False, f"c{number}_")
             with source.block(f"def held{number}(cells):"):
                 held.load(f"cells[{places[name].start}:{places[name].stop}]")
                 source.line(f"return {held.values[0]}")

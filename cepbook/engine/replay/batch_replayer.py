@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 from heapq import merge
 
 from cepbook.engine.delivery.delta import CauseKey
-from cepbook.engine.physical.plan import PhysicalPlan, WindowOperator
+from cepbook.engine.physical.operators import WindowOperator
+from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.replay.components import connected_components
 from cepbook.engine.replay.event_loop import EventLoop, HybridLoop, SendEvent
 from cepbook.engine.replay.output_collector import ColumnBatch, FilteredBatch

@@ -33,7 +33,7 @@ from zoneinfo import ZoneInfo
 from sortedcontainers import SortedList
 
 from cepbook.engine.expressions.hashable import HashableDict, HashableList
-from cepbook.engine.rows.arrived import TypedEvent
+from cepbook.engine.expressions.primitives import TypedEvent
 from cepbook.engine.state import STATE_CLASSES, STATE_NAMES, StateMarker
 from cepbook.errors import SnapshotError
 

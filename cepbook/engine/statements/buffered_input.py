@@ -12,7 +12,7 @@ from typing import Any
 
 from cepbook.engine.activations.member import ActivationMember, ActivationOwner
 from cepbook.engine.activations.scheduler import ActivationScheduler
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.statements.statement_timers import StatementTimers

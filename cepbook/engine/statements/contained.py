@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import ScopeFactory
 from cepbook.engine.fragments.unnest import write_unnest
-from cepbook.engine.physical.plan import ScanOperator
+from cepbook.engine.physical.operators import ScanOperator
 from cepbook.lang.plan import nodes as p
 
 _Trigger = TypeVar("_Trigger", p.OnSetStatement, p.SplitStatement, p.MergeStatement)

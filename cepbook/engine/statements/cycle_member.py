@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from cepbook.engine.activations.member import ActivationMember, ActivationOwner
 from cepbook.engine.activations.scheduler import ActivationScheduler
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.cycles.cycle import CycleSpec, CycleState
 from cepbook.engine.cycles.semijoin import input_semijoins, subquery_semijoin
 from cepbook.engine.cycles.stage import StageSpec
@@ -23,12 +23,6 @@ from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.cycles import DEAD, NEW, STATUS, STAYING
 from cepbook.lang.plan.nodes import CycleStatement
 from cepbook.lang.plan.relational import SourceNode
-
-
-class Delivering(ActivationOwner, Protocol):
-    """The statement."""
-
-    outlet: DeliveryOutlet
 
 
 class EmptyStore:
@@ -55,14 +49,15 @@ class CycleMember(ActivationMember):
 
     def __init__(
         self,
-        owner: Delivering,
+        owner: ActivationOwner,
+        outlet: DeliveryOutlet,
         plan: CycleStatement,
         program: StatementProgram,
         timers: StatementTimers,
         activations: ActivationScheduler,
     ) -> None:
         super().__init__(owner, timers, activations)
-        self._outlet = owner.outlet
+        self._outlet = outlet
         self._plan = plan
         self._program = program
         self._stores: Mapping[str, Store] = {}

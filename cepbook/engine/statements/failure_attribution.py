@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.delivery.outlet import call_listener
 from cepbook.errors import Diagnostic, StatementError, exception_text
 from cepbook.lang.syntax.source_text import dialect_of

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.patterns.statement_pattern import StatementPattern
-from cepbook.engine.physical.plan import PatternOperator, PhysicalPlan
+from cepbook.engine.physical.operators import PatternOperator
+from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.statements.subquery_inputs import ignore_state
 
 Take = Callable[[Any, Any], object]  # (event, state)

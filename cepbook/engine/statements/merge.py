@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.codegen.relation_loops import LookupCodegen, write_loop_head
-from cepbook.engine.codegen.select import StatementProgram
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.assignments import updated_copy_code
 from cepbook.engine.expressions.source_writer import SourceWriter
@@ -60,7 +60,7 @@ class MergeCodegen:
         }
         self.scope = scope.at(props=places, events={0: "r", 1: "e", 2: "i[-1]"}, now="now", partition="S[0]")
         self.filter_scope = scope.at(props=lower.property_codes(self.event), events={0: "e"}, partition="S[0]")
-        found = lower_statement(plan).apply.found
+        found = lower_statement(plan).apply.target_path
         assert found is not None
         self.access = found
         self.looks = LookupCodegen(self.source)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.assignments import write_assignments, write_new_values
 from cepbook.engine.expressions.source_writer import SourceWriter

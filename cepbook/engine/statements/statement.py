@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable
 from functools import cached_property, partial
 from typing import Any
 
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.delivery.delivery_splitter import DeliverySplitter
@@ -105,7 +105,7 @@ class RunningStatement(StoreAccess):
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._watching = VariableWatcher(program, self._states_in, runtime.clock, self.failed)
         self._inserts = StreamInserter(runtime, program.steps.apply.targets, self.failed)
-        self.lots = activation_member(self, program, self.timed, runtime.activations)
+        self.lots = activation_member(self, self.outlet, program, self.timed, runtime.activations)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
         program.namespace.update(state_of=self.state_of, place_rows=self.outlet.place)
         program.namespace.update(recognize_limit=runtime.config.recognize_limit)

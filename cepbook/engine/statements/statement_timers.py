@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.delivery.delta import Rows
 from cepbook.engine.delivery.outlet import DeliveryOutlet
 from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT

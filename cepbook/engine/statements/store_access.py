@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.physical.plan import PhysicalPlan

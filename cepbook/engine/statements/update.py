@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.assignments import updated_copy_code
 from cepbook.engine.expressions.source_writer import SourceWriter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT, ReadableVariable
 from cepbook.engine.time.clock import Clock

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-from cepbook.engine.expressions import primitives
+from cepbook.lang.java.dates.civil import date_of, days_of, month_length
 from cepbook.lang.java.dates.time_zone import offset_at, offset_of_local, zone_of
+
+
+def add_months(t: int, months: int, second: int = 1000, zone: str = "UTC") -> int:
+    """`t` moved by calendar months; the day is clamped to the month's last (Jan 31 + 1 month = Feb 28/29).
+
+    The time of day stays, in the time zone called `zone`: what clocks pass over counts on from before, and of what
+    they show twice that counts which has the offset of `t`, if it is one of them. `second` is a second in units of the
+    clock.
+    """
+    local = zone_of(zone)
+    offset = offset_at(local, t, second)
+    days, rest = divmod(t + offset, 86_400 * second)
+    year, month, day = date_of(days, iso=True)
+    year, month = divmod(year * 12 + month - 1 + months, 12)
+    day = min(day, month_length(year, month + 1, iso=True))
+    moved = days_of(year, month + 1, day, iso=True) * 86_400 * second + rest
+    return moved - offset_of_local(local, moved, second, offset)
 
 
 def month_due(t: int, months: int, units: int, second: int, zone: str = "UTC") -> int:
@@ -12,15 +29,15 @@ def month_due(t: int, months: int, units: int, second: int, zone: str = "UTC") -
     Clamping makes this later than ``t + months`` at month ends: Jan 31 05:00 leaves on Mar 1 00:00, not on Feb 29.
     These are times of the `zone`.
     """
-    candidate = primitives.add_months(t + units, months, second, zone)
-    if primitives.add_months(candidate, -months, second, zone) - units >= t:
+    candidate = add_months(t + units, months, second, zone)
+    if add_months(candidate, -months, second, zone) - units >= t:
         return candidate
     local, day = zone_of(zone), 86_400 * second
     offset = offset_at(local, candidate, second)
     midnight = candidate + offset - (candidate + offset) % day + day
     while True:
         following = midnight - offset_of_local(local, midnight, second, offset, earlier=True)
-        if primitives.add_months(following, -months, second, zone) - units >= t:
+        if add_months(following, -months, second, zone) - units >= t:
             return following
         midnight += day
 
@@ -33,10 +50,10 @@ def next_on_grid(now: int, grid: int, months: int, units: int, second: int = 100
     if not months:
         return grid + ((now - grid) // units + 1) * units
     while grid > now:
-        before = primitives.add_months(grid, -months, second, zone) - units
+        before = add_months(grid, -months, second, zone) - units
         if before <= now:
             return grid
         grid = before
     while grid <= now:
-        grid = primitives.add_months(grid + units, months, second, zone)
+        grid = add_months(grid + units, months, second, zone)
     return grid

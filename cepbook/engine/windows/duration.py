@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cepbook.engine.expressions import primitives
 from cepbook.engine.state import State
-from cepbook.engine.time.calendar_periods import month_due, next_on_grid
+from cepbook.engine.time.calendar_periods import add_months, month_due, next_on_grid
 
 
 class Duration(State):
@@ -49,7 +48,7 @@ class CalendarDuration(Duration):
         return month_due(t, self.months, self.length, self.second, self.zone)
 
     def before(self, now: int) -> int:
-        return primitives.add_months(now, -self.months, self.second, self.zone) - self.length
+        return add_months(now, -self.months, self.second, self.zone) - self.length
 
     def on_grid(self, now: int, point: int) -> int:
         return next_on_grid(now, point, self.months, self.length, self.second, self.zone)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cepbook.engine.aggregates.incremental import AggregateCodegen, Eviction
+from cepbook.engine.aggregates.incremental import AggregateCodegen
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.physical.operators import Eviction
 from cepbook.engine.state import State
 from cepbook.engine.windows.window_view import Item, QueueView
 from cepbook.lang.plan.nodes import WindowSpec
@@ -110,7 +111,7 @@ _VALUES = {
 def condition_code(code: CodegenContext, spec: WindowSpec) -> str:
     """Code of a new `Condition` of the window `spec`; its functions are written behind those of the statement."""
     name = f"expr{len(code.helpers)}"
-    cells = AggregateCodegen(code.base, spec.calls, Eviction.ANYHOW, False)
+    cells = AggregateCodegen(code.base, spec.calls, Eviction.ARBITRARY, False)
     scope = code.retained().at(aggregates=cells.values, window=_VALUES, partition="C.S[0]", now="C.now")
     source, items = code.source, code.items
 

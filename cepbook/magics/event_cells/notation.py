@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn
 
-from cepbook.engine.expressions.primitives import add_months
+from cepbook.engine.time.calendar_periods import add_months
 from cepbook.errors import UsageError
 from cepbook.session.io.time_conversion import parse_period, parse_time
 

@@ -6,10 +6,9 @@ import re
 from functools import partial
 
 from cepbook.dialects import stages
-from cepbook.engine.codegen.select import StatementProgram
+from cepbook.engine.codegen.program import StatementProgram, explain_program
 from cepbook.engine.deploy.compiler import CompiledModule, binder_options, compile_plan
 from cepbook.engine.deploy.deployments import catalog_without
-from cepbook.engine.physical.explain_operators import explain_program
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.time.clock import Clock
 from cepbook.lang.explain.expressions import display_names

@@ -1,0 +1,124 @@
+"""A compiled statement: the functions of its generated module, and the facts that a running statement needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cepbook.engine.codegen.join_loop import JoinColumns
+from cepbook.engine.codegen.store_query import StoreQuery
+from cepbook.engine.expressions.to_python import ReadableVariable
+from cepbook.engine.fragments.codegen_context import CodegenContext
+from cepbook.engine.fragments.event_layout import EventLayout
+from cepbook.engine.patterns.matcher import PatternProgram
+from cepbook.engine.physical.explain_operators import explain_operators
+from cepbook.engine.physical.plan import PhysicalPlan
+from cepbook.engine.relations.store_indexes import IndexRequest
+from cepbook.errors import Span
+from cepbook.lang.explain.expressions import show_expr
+
+_CELL_NAMES = {"n": "count", "nulls": "count of nulls", "s": "sum"}
+
+
+@dataclass(slots=True)
+class StatementProgram:
+    """The program of one statement. `namespace` holds its functions, which `program["rows"]` and the like give:
+
+    ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event, ``on_match`` one
+    that already passed the filter. ``rows(S, now)`` returns the rows of the iterator. ``settle(S, now)`` evicts the
+    events of a lazily expired window.
+
+    ``run(times, marks, S, out, push, expired, told, catch_up, ticks, partitions, *columns)`` handles a batch, given as
+    `columns`. Without a context ``asked`` takes the place of ``partitions``: True if all events are known to pass the
+    filter. ``out`` (flat records) and ``push`` receive the deliveries of events with their marks, ``expired`` those of
+    timers without marks; ``out`` receives those, too, with the mark that ``told`` gives for a time. ``ticks`` are the
+    times at which the clock stops, None if these are all times of ``times``.
+
+    `row_columns` are the names of the values of a row; None if rows are dicts. `bound` lists the parameters of
+    functions that a running statement gives default values. `spans` maps source lines to the EPL they come from.
+    """
+
+    steps: PhysicalPlan
+    text: str
+    namespace: dict[str, Any]
+    spans: dict[int, Span]
+    columns: tuple[str, ...]
+    constants: dict[str, Any]
+    bound: dict[str, tuple[str, ...]]
+    row_columns: tuple[str, ...] | None
+    watched: tuple[ReadableVariable, ...] = ()  # variables read by the condition of a window
+    output_watched: tuple[ReadableVariable, ...] = ()  # variables read by the condition of the output clause
+    legend: dict[str, str] = field(default_factory=dict)  # meaning of each local of the generated text
+    notes: tuple[str, ...] = ()  # for people: how arrivals are written and stored
+    items: EventLayout | None = None  # layout of retained events
+    patterns: dict[int, PatternProgram] = field(default_factory=dict)  # by the input that reads their matches
+    subqueries: tuple[StatementProgram, ...] = ()  # each is a module of its own
+    select: StatementProgram | None = None  # of a query run in cycles: the select over its relations
+    # of a join with `run_joined`: for each stream its columns, and whether whole events are needed
+    loop: JoinColumns | None = None
+    wants: Mapping[str, tuple[int, IndexRequest]] = field(default_factory=dict)  # the indexes of stores that it reads
+    picking: Callable[[], StoreQuery | None] = field(default=lambda: None)  # of a query: finds rows by an index
+    # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
+    correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
+    parcels: Callable[[dict[str, Any]], Any] | None = None  # the key of a for-clause
+
+    def __getitem__(self, name: str) -> Any:
+        return self.namespace[name]
+
+    @property
+    def reads_types(self) -> bool:
+        """True if the statement reads the type of events (``typeof``)."""
+        return "_event_type" in self.namespace
+
+    @property
+    def pattern(self) -> PatternProgram | None:
+        """The pattern of the only input; None for other inputs and for joins."""
+        return None if self.steps.inputs else self.patterns.get(0)
+
+    def bind(self) -> None:
+        """Bind the constants that functions read, for a program without a running statement."""
+        for name, parameters in self.bound.items():
+            self.namespace[name].__defaults__ = tuple(self.namespace.get(parameter) for parameter in parameters)
+
+
+def explain_program(name: str, program: StatementProgram) -> str:
+    """Return the operators of a program and of its subqueries as text, for ``%epl show steps``."""
+    lines = explain_operators(name, program.steps, program.notes)
+    nested = [] if program.select is None else [("select", program.select)]
+    nested += [(f"subquery {number}", subquery) for number, subquery in enumerate(program.subqueries)]
+    for title, inner in nested:
+        lines += [f"  {line}" for line in explain_program(title, inner).splitlines()]
+    return "\n".join(lines)
+
+
+def storage_notes(code: CodegenContext, arrivals: str) -> tuple[str, ...]:
+    """Describe what is kept of an event, followed by `arrivals`, how arriving events are written."""
+    if not code.steps.stages[0].windows:
+        return ()
+    if code.steps.aggregate_only:
+        return (arrivals,)
+    return f"keeps of each event: {_describe_layout(code.first)}", arrivals
+
+
+def _describe_layout(layout: EventLayout) -> str:
+    names = {"o": "number", "t": "time of arrival", "e": "event"}
+    properties = {str(position): name for name, position in layout.positions.items()}
+    values = []
+    for part in layout.parts:
+        kind = {"w": "compared value", "r": "prior value"}.get(part[0], "") if len(part) > 1 else ""
+        values.append(names.get(part) or properties.get(part) or kind or part)
+    return values[0] if layout.bare else f"({', '.join(values)})" if values else "()"
+
+
+def locals_legend(code: CodegenContext) -> dict[str, str]:
+    """Return what the locals of generated code mean: ``p0`` of an arriving event, ``q0`` of an item, ``a0`` a cell."""
+    legend = {f"p{position}": name for name, position in code.first.positions.items()}
+    legend |= {f"q{position}": f"{name} of an item" for name, position in code.items.positions.items()}
+    for cells in (code.aggregates, *(group.cells for group in code.local)):
+        for argument in cells.arguments:
+            values = ", ".join(map(show_expr, argument.exprs)) or "events"
+            only = "" if argument.filter is None else f" where {show_expr(argument.filter)}"
+            for kind, name in argument.cells.items():
+                legend[name] = f"{_CELL_NAMES.get(kind, kind)} of {values}{only}"
+    return legend

@@ -1,1 +1,0 @@
-"""The row engine: every statement becomes generated Python functions. It defines the semantics."""
