@@ -9,6 +9,7 @@ between two events in ``PASSING``.
 
 from __future__ import annotations
 
+import random
 from enum import Enum
 from typing import Any
 
@@ -43,3 +44,28 @@ class StateMarker(Enum):
 
     def __repr__(self) -> str:
         return self.name
+
+
+_DRAWN_AHEAD = 256  # coins drawn at once
+
+
+class CoinTosses(State):
+    """The coin tosses that follow from a seed: those drawn ahead, and the state of the generator after them."""
+
+    __slots__ = ("_generator", "_next", "_tosses")
+
+    def __init__(self, seed: int) -> None:
+        self._generator: Any = random.Random(seed).getstate()
+        self._tosses: list[float] = []
+        self._next = 0
+
+    def heads(self) -> bool:
+        """Toss the next coin."""
+        if self._next == len(self._tosses):
+            generator = random.Random()
+            generator.setstate(self._generator)
+            self._tosses = [generator.random() for _ in range(_DRAWN_AHEAD)]
+            self._generator = generator.getstate()
+            self._next = 0
+        self._next += 1
+        return self._tosses[self._next - 1] < 0.5

@@ -15,9 +15,8 @@ from cepbook.engine.aggregates.accumulators import Accumulator
 from cepbook.engine.cycles.stage_accumulators import make_stage_accumulator
 from cepbook.engine.cycles.stage_windows import RowValues, StageDelta, StageRow, StageWindowState, make_stage_window
 from cepbook.engine.expressions.hashable import canonical_nan
-from cepbook.engine.state import State
+from cepbook.engine.state import CoinTosses, State
 from cepbook.engine.time.clock import NEVER
-from cepbook.engine.windows.random import CoinTosses
 from cepbook.lang.plan.cycles import CycleAggregate, CycleStage
 
 

@@ -14,37 +14,10 @@ of a ``groupwin`` throws its own. (StreamCruncher - Basics: Random Events Window
 
 from __future__ import annotations
 
-import random
-from typing import Any
-
-from cepbook.engine.state import State
+from cepbook.engine.state import CoinTosses
 from cepbook.engine.windows.length import LengthWindow
 from cepbook.engine.windows.window_codegen import WindowCodegen, size
 from cepbook.engine.windows.window_view import Item, ViewDelta
-
-_DRAWN_AHEAD = 256  # coins drawn at once
-
-
-class CoinTosses(State):
-    """The coin tosses that follow from a seed: those drawn ahead, and the state of the generator after them."""
-
-    __slots__ = ("_generator", "_next", "_tosses")
-
-    def __init__(self, seed: int) -> None:
-        self._generator: Any = random.Random(seed).getstate()
-        self._tosses: list[float] = []
-        self._next = 0
-
-    def heads(self) -> bool:
-        """Toss the next coin."""
-        if self._next == len(self._tosses):
-            generator = random.Random()
-            generator.setstate(self._generator)
-            self._tosses = [generator.random() for _ in range(_DRAWN_AHEAD)]
-            self._generator = generator.getstate()
-            self._next = 0
-        self._next += 1
-        return self._tosses[self._next - 1] < 0.5
 
 
 class RandomWindow(LengthWindow):
