@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 from cepbook.dialects.apama import tree as a
 from cepbook.errors import Span, did_you_mean, nearest_or_known_names
@@ -44,6 +45,9 @@ class ApamaScope:
     items: Mapping[str, InputItem] = field(default_factory=dict)
     calls: dict[AggregateCall, int] = field(default_factory=dict)
     place: str | None = None
+
+    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        self.problems.fail(code, message, span, hint)
 
     def without_aggregates(self, place: str) -> ApamaScope:
         return replace(self, place=place)
@@ -88,9 +92,7 @@ def bind_value(node: a.Expr, scope: ApamaScope) -> x.BoundExpr:
     """A value that is no event. Errors: Refused, reported."""
     found = bind_expression(node, scope)
     if apama_type(found.type) is None:
-        scope.problems.fail(
-            "type-mismatch", f"expected a value, found {type_text(found.type)}", node.span, "name a field"
-        )
+        scope.fail("type-mismatch", f"expected a value, found {type_text(found.type)}", node.span, "name a field")
     return found
 
 
@@ -99,7 +101,7 @@ def bind_boolean(node: a.Expr, what: str, scope: ApamaScope) -> x.BoundExpr:
     found = bind_expression(node, scope)
     if found.type != t.BOOLEAN:
         fact = f"{what} must be a boolean, found {type_text(found.type)}"
-        scope.problems.fail("type-mismatch", fact, node.span, "write a comparison, such as x > 0")
+        scope.fail("type-mismatch", fact, node.span, "write a comparison, such as x > 0")
     return found
 
 
@@ -109,7 +111,7 @@ def bind_constant(node: a.Expr, what: str, scope: ApamaScope) -> x.Const:
     if not isinstance(found, x.Const) or apama_type(found.type) not in (t.LONG, t.DOUBLE):
         shown_ = type_text(found.type) if isinstance(found, x.Const) else "an expression"
         fact = f"{what} must be a number, found {shown_}"
-        scope.problems.fail("wrong-parameter", fact, node.span, "it is known when the query is created, such as 10")
+        scope.fail("wrong-parameter", fact, node.span, "it is known when the query is created, such as 10")
     return found
 
 
@@ -128,12 +130,12 @@ def _name(node: a.ApamaName, scope: ApamaScope) -> x.BoundExpr:
             fact = f"{scope.place or 'this'} must be a constant, found `{node.name}`"
             template = f'several conditions are separated by commas; text stands in double quotes: "{node.name}"'
             how = template if scope.place == "a template" else "it is known when the query is created, such as 10"
-            scope.problems.fail("unknown-name", fact, node.span, how)
+            scope.fail("unknown-name", fact, node.span, how)
         fields = [f"{n}.{node.name}" for n, i in scope.items.items() if i.scalar is None and _has(i, node.name)]
         hint = f"did you mean `{fields[0]}`?" if fields else did_you_mean(node.name, known)
         hint = hint or nearest_or_known_names(node.name, scope.items)
         hint = "values are never null; only NaN is no number" if node.name.lower() == "null" else hint
-        scope.problems.fail("unknown-name", f"no item `{node.name}`", node.span, hint)
+        scope.fail("unknown-name", f"no item `{node.name}`", node.span, hint)
     if item.scalar is not None:
         return x.Prop(item.scalar, item.number, VALUE_COLUMN, span=node.span)
     return x.EventOf(t.event_of(item.event_type.name), item.number, span=node.span)
@@ -151,11 +153,11 @@ def _member(node: a.ApamaMember, scope: ApamaScope) -> x.BoundExpr:
     name_at = Span(node.span.end - len(node.name), node.span.end)
     if event_type is None:
         how = f"write .{node.name}()" if node.name in VALUE_METHODS else "only events have fields"
-        scope.problems.fail("unknown-field", f"{type_text(target.type)} has no field `{node.name}`", name_at, how)
+        scope.fail("unknown-field", f"{type_text(target.type)} has no field `{node.name}`", name_at, how)
     type_ = event_type.properties.get(node.name)
     if type_ is None:
         hint = nearest_or_known_names(node.name, event_type.properties)
-        scope.problems.fail("unknown-field", f"`{event_type.name}` has no field `{node.name}`", name_at, hint)
+        scope.fail("unknown-field", f"`{event_type.name}` has no field `{node.name}`", name_at, hint)
     if isinstance(target, x.EventOf):
         return x.Prop(type_, target.stream, node.name, span=node.span)
     return x.MemberAccess(type_, target, node.name, span=node.span)
@@ -193,10 +195,9 @@ def _method(node: a.ApamaMember, scope: ApamaScope) -> x.BoundExpr:
         near = did_you_mean(node.name, VALUE_METHODS) if found is None else None
         own = [name for name, (types, _) in VALUE_METHODS.items() if apama_type(target.type) in types]
         hint = near or (f"it has {', '.join(own)}" if own else None)
-        scope.problems.fail("unknown-method", f"{type_text(target.type)} has no method `{node.name}`", node.span, hint)
+        scope.fail("unknown-method", f"{type_text(target.type)} has no method `{node.name}`", node.span, hint)
     if node.args:
-        fact = f"`{node.name}` takes no parameters"
-        scope.problems.fail("wrong-parameter", fact, node.span, f"write .{node.name}()")
+        scope.fail("wrong-parameter", f"`{node.name}` takes no parameters", node.span, f"write .{node.name}()")
     return replace(found[1](scope, target, node.name), span=node.span)
 
 
@@ -223,7 +224,7 @@ def _mismatch(node: a.ApamaUnary | a.ApamaBinary, found: x.BoundExpr, wanted: st
         hint = "write a comparison, such as x > 0"
     elif node.op == "+" and apama_type(found.type) == t.STRING:
         hint = "text is added to text: write .toString() behind the other"
-    scope.problems.fail("type-mismatch", fact, found.span if found.span.end else node.span, hint)
+    scope.fail("type-mismatch", fact, found.span if found.span.end else node.span, hint)
 
 
 def _binary(node: a.ApamaBinary, scope: ApamaScope) -> x.BoundExpr:
@@ -261,9 +262,9 @@ def bind_comparison(op: str, left: x.BoundExpr, right: x.BoundExpr, span: Span, 
         more = "; .toString() makes text of others" if t.STRING in kinds else ""
         hint = f"values of one type are compared{more}"
         hint = "name fields of events" if None in kinds else hint
-        scope.problems.fail("type-mismatch", fact, span, hint)
+        scope.fail("type-mismatch", fact, span, hint)
     if op not in ("=", "!=") and kinds[0] == t.BOOLEAN:
-        scope.problems.fail("type-mismatch", "booleans have no order", span, "compare them with = or !=")
+        scope.fail("type-mismatch", "booleans have no order", span, "compare them with = or !=")
     known = isinstance(left, x.Const) or isinstance(right, x.Const)
     if t.DOUBLE not in kinds or op not in ("=", "!=") or (op == "=" and known):
         return x.ComparisonExpr(t.BOOLEAN, op, left, right, span=span)
@@ -278,33 +279,33 @@ def _call(node: a.ApamaCall, scope: ApamaScope) -> x.BoundExpr:
     if rule is None:
         if node.name in scope.catalog.event_types:
             fact = f"a new `{node.name}` stands inside an expression"
-            scope.problems.fail("wrong-event", fact, node.span, "a new event is what a query selects")
+            scope.fail("wrong-event", fact, node.span, "a new event is what a query selects")
         known = (*APAMA_AGGREGATES, *scope.catalog.event_types)
         declared = f"an event is declared before the query: event {node.name} {{ … }}"
         others = f"there are {', '.join(APAMA_AGGREGATES)}; {declared}"
         hint = did_you_mean(node.name, known) or others
-        scope.problems.fail("unknown-name", f"no aggregate or event type `{node.name}`", node.span, hint)
+        scope.fail("unknown-name", f"no aggregate or event type `{node.name}`", node.span, hint)
     if scope.place is not None:
         fact = f"the aggregate `{node.name}` in {scope.place}"
-        scope.problems.fail("aggregate-not-allowed", fact, node.span, "aggregate in a stream of its own")
+        scope.fail("aggregate-not-allowed", fact, node.span, "aggregate in a stream of its own")
     least, most = rule.counts
     if not least <= len(node.args) <= most:
         wanted = f"{least}" if least == most else f"{least} or {most}"
         fact = f"`{node.name}` takes {wanted} parameter{'s' if most != 1 else ''}, found {len(node.args)}"
-        scope.problems.fail("wrong-parameter", fact, node.span, f"write {rule.form(node.name)}")
+        scope.fail("wrong-parameter", fact, node.span, f"write {rule.form(node.name)}")
     args = [bind_value(arg, scope) for arg in node.args[: rule.values]]
     if rule.numbers:
         for arg in args:
             if apama_type(arg.type) not in (t.LONG, t.DOUBLE):
                 fact = f"`{node.name}` takes numbers, found {type_text(arg.type)}"
                 hint = f"other values are taken by {', '.join(n for n, r in APAMA_AGGREGATES.items() if not r.numbers)}"
-                scope.problems.fail("type-mismatch", fact, arg.span, hint)
+                scope.fail("type-mismatch", fact, arg.span, hint)
     index = None
     if len(node.args) > rule.values:
         at = bind_constant(node.args[rule.values], f"the index of `{node.name}`", scope)
         if not isinstance(at.value, int):
             fact = f"the index of `{node.name}` must be an integer"
-            scope.problems.fail("wrong-parameter", fact, at.span, f"write {rule.form(node.name)}")
+            scope.fail("wrong-parameter", fact, at.span, f"write {rule.form(node.name)}")
         index = at.value
     return rule.make(_Aggregate(node.name, node.span, scope), args, index)
 

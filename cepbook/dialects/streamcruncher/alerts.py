@@ -42,14 +42,14 @@ def bind_alert(
     if len(node.sources) < 2:
         fact = "an alert correlates at least two sources"
         hint = "with one stream a select over its partition is enough"
-        module.problems.add("wrong-parameter", fact, node.sources[0].span, hint)
+        module.report("wrong-parameter", fact, node.sources[0].span, hint)
     ids = _ids(node.sources, relations, module)
     columns = tuple(_projected(each, aliases, relations, module) for each in node.columns)
     names = [each.alias.text for each in node.columns]
     for each in node.columns:
         if names.count(each.alias.text) > 1:
             hint = "give it another name behind as"
-            module.problems.add("duplicate-name", f"column `{each.alias.text}` occurs twice", each.alias.span, hint)
+            module.report("duplicate-name", f"column `{each.alias.text}` occurs twice", each.alias.span, hint)
     patterns = tuple(_pattern(each, aliases, module) for each in node.patterns)
     if len(module.problems.found) > before or any(relations[alias].columns is None for alias in aliases):
         return None
@@ -69,13 +69,11 @@ def _ids(
         if type_.name in _UNKEYED:
             columns = {} if relation is None else relation.columns or {}
             hint = nearest_or_known_names(None, [name for name, of in columns.items() if of.name not in _UNKEYED])
-            module.problems.add(
-                "type-mismatch", f"{describe_type(type_)} tells no events apart", each.column.span, hint
-            )
+            module.report("type-mismatch", f"{describe_type(type_)} tells no events apart", each.column.span, hint)
         elif first is not None and type_ not in (first, t.NULL) and first != t.NULL:
             fact = f"ids of type {describe_type(type_)} are correlated with ids of type {describe_type(first)}"
             hint = "ids are of the same type in all sources"
-            module.problems.add("type-mismatch", fact, each.column.span, hint)
+            module.report("type-mismatch", fact, each.column.span, hint)
         first = type_ if first is None else first
     return tuple(each.column.text for each in sources)
 
@@ -86,7 +84,7 @@ def _column(name: ast.Name, relation: BoundRelation | None, module: ModuleScope)
     found = relation.columns.get(name.text)
     if found is None:
         hint = nearest_or_known_names(name.text, relation.columns)
-        module.problems.add("unknown-property", f"no column `{name.text}` in `{relation.alias}`", name.span, hint)
+        module.report("unknown-property", f"no column `{name.text}` in `{relation.alias}`", name.span, hint)
         return t.NULL
     return found
 
@@ -104,7 +102,7 @@ def _number(name: ast.Name, aliases: Sequence[str], module: ModuleScope) -> int 
     if name.text in aliases:
         return aliases.index(name.text)
     hint = nearest_or_known_names(name.text, aliases)
-    module.problems.add("unknown-name", f"no source `{name.text}` in this alert", name.span, hint)
+    module.report("unknown-name", f"no source `{name.text}` in this alert", name.span, hint)
     return None
 
 
@@ -113,10 +111,10 @@ def _pattern(node: ast.Present, aliases: Sequence[str], module: ModuleScope) -> 
     for name in (*node.wanted, *node.unwanted):
         if name.text in seen:
             fact = f"`{name.text}` stands twice in one present"
-            module.problems.add("duplicate-name", fact, name.span, "leave one of them out")
+            module.report("duplicate-name", fact, name.span, "leave one of them out")
         seen.add(name.text)
     if not node.wanted:
         fact = "a pattern wants at least one source to be present"
-        module.problems.add("wrong-parameter", fact, node.span, "take not away from one of them")
+        module.report("wrong-parameter", fact, node.span, "take not away from one of them")
     numbers = [tuple(_number(name, aliases, module) or 0 for name in side) for side in (node.wanted, node.unwanted)]
     return PresencePattern(*numbers, span=node.span)

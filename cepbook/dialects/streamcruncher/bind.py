@@ -123,7 +123,7 @@ def _check_kind(found: SelectStatement, module: ModuleScope) -> None:
     places = ((clause, at) for clause, values in clauses.items() for each in values for at in _outside(each, keys))
     clause, span = next(places, ("a column is selected that", found.span))
     hint = "add it to group by, or take an aggregate of it" if keys else "add group by"
-    module.problems.add("invalid-group-by", f"{clause} is neither grouped nor aggregated", span, hint)
+    module.report("invalid-group-by", f"{clause} is neither grouped nor aggregated", span, hint)
 
 
 def _outside(value: x.BoundExpr, keys: Sequence[x.BoundExpr]) -> Iterator[Span]:
@@ -142,7 +142,7 @@ def _refuse_nested(node: ast.Select, module: ModuleScope) -> None:
         if inner is not None:
             fact = f"`{inner.name}` inside the aggregate `{outer.name}`"
             hint = "aggregate in a partition first: (partition … with …)"
-            module.problems.add("nested-aggregate", fact, inner.span, hint)
+            module.report("nested-aggregate", fact, inner.span, hint)
 
 
 def _aggregates(node: object) -> Iterator[ast.NameStep]:
@@ -162,17 +162,17 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
     assert isinstance(stream, ast.PartitionStream) and source.alias is not None
     if any(source.alias == each.alias for each in query.relations.values()):
         at = module.word(source.alias, Span(stream.stages[-1].span.end, source.span.end))
-        module.problems.add("duplicate-name", f"`{source.alias}` names two partitions", at, _RENAME)
+        module.report("duplicate-name", f"`{source.alias}` names two partitions", at, _RENAME)
     event_type = module.catalog.event_types.get(stream.type_name)
     if event_type is not None and stream.type_name in module.catalog.stores:
         kind = module.catalog.stores[stream.type_name].kind
         fact = f"`{stream.type_name}` is a {'named window' if kind == 'window' else kind}, whose rows are kept already"
-        module.problems.add("wrong-parameter", fact, stream.span, "read it without a partition")
+        module.report("wrong-parameter", fact, stream.span, "read it without a partition")
     if event_type is None:
         streams = [name for name in module.catalog.event_types if name not in module.catalog.stores]
         hint = nearest_or_known_names(stream.type_name, streams)
         hint = hint or f"declare it in EPL: create schema {stream.type_name} (id long)"
-        module.problems.add("unknown-type", f"no stream `{stream.type_name}`", stream.span, hint)
+        module.report("unknown-type", f"no stream `{stream.type_name}`", stream.span, hint)
     else:
         module.need("event type", stream.type_name)
     nothing = ast.Select((), (), span=stream.span)
@@ -223,7 +223,7 @@ class _Reads:
         aliases = [each.alias for each in self.relations]
         for number, (source, alias) in enumerate(zip(node.sources, aliases, strict=True)):
             if alias and alias in aliases[:number]:
-                self.module.problems.add("duplicate-name", f"`{alias}` names two sources", source.span, _RENAME)
+                self.module.report("duplicate-name", f"`{alias}` names two sources", source.span, _RENAME)
 
     def _relation(self, source: ast.StreamSource) -> BoundRelation:
         stream, module = source.stream, self.module
@@ -234,7 +234,7 @@ class _Reads:
             found = named.get(stream.alias)
             if found is None:
                 hint = nearest_or_known_names(stream.alias, named)
-                module.problems.add("unknown-name", f"no partition `{stream.alias}` in this query", stream.span, hint)
+                module.report("unknown-name", f"no partition `{stream.alias}` in this query", stream.span, hint)
                 return BoundRelation(source.alias or "", self.query.declare("self", None).name, None)
             return replace(found, alias=source.alias or "")
         assert isinstance(stream, ast.FilterStream)
@@ -244,11 +244,11 @@ class _Reads:
             return BoundRelation(alias, name, known.properties)
         if known is not None:
             hint = f"say what of it is kept: {name} (partition store last 10) as {alias}"
-            module.problems.add("wrong-parameter", f"`{name}` is a stream, not a table", stream.span, hint)
+            module.report("wrong-parameter", f"`{name}` is a stream, not a table", stream.span, hint)
         elif name not in module.dropped:
             tables = [each for each in module.catalog.stores if each not in self.query.internal]
             hint = nearest_or_known_names(name, tables) or "reference tables are given with the query, as its `tables`"
-            module.problems.add("unknown-type", f"no table `{name}`", stream.span, hint)
+            module.report("unknown-type", f"no table `{name}`", stream.span, hint)
         return BoundRelation(alias, self.query.declare(name, None).name, None)
 
     def rewritten(self) -> ast.Select:
@@ -305,7 +305,7 @@ class _Reads:
             relations = [r for r in self.relations if item.stream in (None, r.alias)]
             if not relations:
                 hint = nearest_or_known_names(item.stream or "", [r.alias for r in self.relations])
-                self.module.problems.add("unknown-name", f"no source `{item.stream}`", item.span, hint)
+                self.module.report("unknown-name", f"no source `{item.stream}`", item.span, hint)
             for relation in relations:
                 for column in relation.columns or ():
                     if column != STATUS:

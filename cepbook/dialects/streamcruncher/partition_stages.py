@@ -95,7 +95,7 @@ class _Stage:
         if found is None:
             where = f"`{self.of}`" if " " not in self.of else self.of
             hint = nearest_or_known_names(name.text, self.columns)
-            self.module.problems.add("unknown-property", f"no column `{name.text}` in {where}", name.span, hint)
+            self.module.report("unknown-property", f"no column `{name.text}` in {where}", name.span, hint)
             return t.NULL
         return found
 
@@ -167,7 +167,7 @@ class _Stage:
             if isinstance(each, ast.RowStatus):
                 fact = f"events have no `{STATUS}` before the first partition"
                 hint = "write the condition behind the partitions, in where"
-                self.module.problems.add("wrong-parameter", fact, each.span, hint)
+                self.module.report("wrong-parameter", fact, each.span, hint)
         return None, self._condition(node, alias)
 
     def chained(self, alias: str) -> tuple[Literal["new", "dead"] | None, x.BoundExpr | None]:
@@ -207,7 +207,7 @@ class _Stage:
             what = _refused(each)
             if what is not None:
                 wrong = True
-                self.module.problems.add("wrong-parameter", f"{what} in {_FILTER}", each.span, _ALLOWED)
+                self.module.report("wrong-parameter", f"{what} in {_FILTER}", each.span, _ALLOWED)
         if wrong or self.columns is None or any(isinstance(each, ast.RowStatus) for each in walk(node)):
             return None
         stream = ScopeStream(None, EventType(self.of, self.columns), self.of, alias)

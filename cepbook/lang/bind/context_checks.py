@@ -25,7 +25,7 @@ def resolve_context(name: str | None, span: Span, module: ModuleScope) -> tuple[
         whole = next((f"`{name}` is a level of `{one}`: write context {one}" for one in nested), None)
         hint = whole or nearest_or_known_names(name, module.catalog.contexts) or f"declare it: create context {name} …"
         at = module.word(name, span)
-        module.problems.add("unknown-context", f"no context `{name}`", at, hint)
+        module.report("unknown-context", f"no context `{name}`", at, hint)
     return found, found is None
 
 
@@ -50,6 +50,6 @@ def check_context_lists_types(context: ContextType, names: Sequence[str], span: 
         shown, only = (", ".join(f"`{name}`" for name in dict.fromkeys(some)) for some in (names, listed))
         fact = f"context `{context.name}` does not partition {shown}, only {only}"
         hint = f"list {'it' if len(set(names)) == 1 else 'one of them'} in `create context`, or leave the context out"
-        module.problems.add("wrong-context", fact, span, hint)
+        module.report("wrong-context", fact, span, hint)
     for level in context.levels:
         check_context_lists_types(level, names, span, module)

@@ -84,7 +84,7 @@ def _check_contexts(node: ast.Select, module: ModuleScope) -> bool:
         store = module.catalog.stores.get(name)
         if store is not None and store.context not in (None, node.context):
             fact, hint = f"`{name}` is in context `{store.context}`", f"write `context {store.context}`"
-            module.problems.add("wrong-context", fact, module.word(name, source.stream.span), hint)
+            module.report("wrong-context", fact, module.word(name, source.stream.span), hint)
             return False
     return True
 
@@ -104,7 +104,7 @@ def _values(
     for values in node.rows:
         if len(values) > len(names) or (node.columns and len(values) < len(names)):
             fact = f"number of columns: {len(names)} to be set, {len(values)} values"
-            module.problems.add("wrong-parameter", fact, values[0].span.to(values[-1].span))
+            module.report("wrong-parameter", fact, values[0].span.to(values[-1].span))
             return None
         found = [bind_expr(value, scope) for value in values]
         rows.append(tuple(nodes.OutputColumn(n, e, span=e.span) for n, e in zip(names, found, strict=False)))

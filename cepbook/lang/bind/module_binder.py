@@ -80,7 +80,7 @@ def _reserve(module: ast.Module, given: dict[int, StatementHeading], state: Modu
             continue
         if name in state.taken:
             at = next((a.span for a in node.annotations if a.name.lower() == "name"), node.span)
-            state.problems.add("duplicate-name", f"a statement named `{name}` exists already", at)
+            state.report("duplicate-name", f"a statement named `{name}` exists already", at)
         state.taken.add(name)
 
 
@@ -107,7 +107,7 @@ def _bind_statement(
         return rule(node, name, heading, state)
     if isinstance(node, (ast.FafUpdate, ast.FafDelete, ast.FafInsert)):
         fact, hint = "this is asked once, of what is held now", "ask it as a query, or write an on-trigger"
-        state.problems.add("wrong-query", fact, node.span, hint)
+        state.report("wrong-query", fact, node.span, hint)
         return None
     what, instead = _UNSUPPORTED.get(type(node), ("this statement", None))
     _refuse(node, what, instead, state)
@@ -119,13 +119,13 @@ def _with_subqueries(bound: nodes.StatementPlan, state: ModuleScope) -> nodes.St
         return bound
     if not isinstance(bound, nodes.StreamStatement):
         for each in state.subqueries:
-            state.problems.unsupported("subqueries in this statement", each.span)
+            state.unsupported("subqueries in this statement", each.span)
     return replace(bound, subqueries=tuple(state.subqueries))
 
 
 def _refuse(node: ast.Statement, what: str, hint: str | None, state: ModuleScope) -> None:
     """What is parsed and not executed yet; the names that it would declare are not reported again."""
-    state.problems.unsupported(what, node.span, hint)
+    state.unsupported(what, node.span, hint)
     for attribute in ("name", "declaration"):
         declared = getattr(node, attribute, None)
         if declared is not None:
@@ -191,8 +191,7 @@ def _on_trigger(
 def _refuse_prefix(node: ast.Statement, what: str, state: ModuleScope) -> None:
     if node.context is not None:
         at = Span(node.span.start, node.span.end)
-        hint = f"leave `context {node.context}` out"
-        state.problems.add("wrong-context", f"`{what}` does not take a context", at, hint)
+        state.report("wrong-context", f"`{what}` does not take a context", at, f"leave `context {node.context}` out")
 
 
 _STATEMENTS: dict[type[ast.Statement], StatementRule] = {
@@ -222,8 +221,5 @@ _TRIGGERED: dict[
 
 # What is parsed and does not run, and what there is instead
 _UNSUPPORTED: dict[type[ast.Statement], tuple[str, str | None]] = {
-    ast.CreateDataflow: (
-        "data flows",
-        "statements that insert into streams do it, with sources and sinks in Python",
-    ),
+    ast.CreateDataflow: ("data flows", "statements that insert into streams do it, with sources and sinks in Python")
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from cepbook.errors import NO_SPAN, Span
 from cepbook.errors import did_you_mean as did_you_mean  # for all of bind
@@ -66,6 +66,15 @@ class ModuleScope:
     declared: dict[str, DeclaredExpression] = field(default_factory=dict)
     expanding: list[DeclaredExpression] = field(default_factory=list)
     subquery: Callable[[ast.Select, SubqueryForm, x.BoundExpr | None, str, Span, Scope], x.BoundExpr] | None = None
+
+    def report(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        self.problems.add(code, message, span, hint)
+
+    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        self.problems.fail(code, message, span, hint)
+
+    def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
+        self.problems.unsupported(what, span, hint)
 
     def need(self, kind: str, name: str) -> None:
         if (kind, name) not in self.provides:
@@ -183,6 +192,15 @@ class Scope:
     def problems(self) -> DiagnosticCollector:
         return self.module.problems
 
+    def report(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        self.module.report(code, message, span, hint)
+
+    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        self.module.fail(code, message, span, hint)
+
+    def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
+        self.module.unsupported(what, span, hint)
+
     def without_aggregates(self, where: str) -> Scope:
         return replace(self, no_aggregates=where, calls={}, aliases={})
 
@@ -212,7 +230,7 @@ def bind_whole_event(scope: Scope, name: str | None, span: Span) -> x.BoundExpr:
             if stream.event_type is None:
                 return error_expression(span)
             return x.EventOf(t.event_of(stream.event_type.name), position, span=span)
-    scope.problems.fail("unknown-property", f"no stream `{name}`", span)
+    scope.fail("unknown-property", f"no stream `{name}`", span)
 
 
 def parameter_count_text(least: int, most: int | None) -> str:

@@ -48,7 +48,7 @@ def resolve_type(name: str, module: ModuleScope, span: Span, *, events: bool = T
     hint = nearest_or_known_names(name, known)
     if of and builtin_type(of) is not None:
         hint = "name and type stand the other way round"
-    module.problems.add("unknown-type", f"no type `{name}`", module.word(name, span), hint)
+    module.report("unknown-type", f"no type `{name}`", module.word(name, span), hint)
     return ERROR
 
 

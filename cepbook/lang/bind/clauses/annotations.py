@@ -44,7 +44,7 @@ def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> St
             close = nearest_name(word, KNOWN_ANNOTATIONS.values(), cutoff=0.75)
             if close is not None:
                 hint = f"did you mean `@{close}`?"
-                module.problems.add("unknown-annotation", f"no annotation `@{node.name}`", node.span, hint)
+                module.report("unknown-annotation", f"no annotation `@{node.name}`", node.span, hint)
         value = node.values if node.values else node.value
         if word == "name":
             name = _name(node, module)
@@ -59,7 +59,7 @@ def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> St
 def _name(node: ast.Annotation, module: ModuleScope) -> str | None:
     value = node.value if node.value is not None else dict(node.values).get("value")
     if not isinstance(value, str) or not value:
-        module.problems.add("wrong-parameter", "`@Name` takes a string", node.span, "such as @Name('out')")
+        module.report("wrong-parameter", "`@Name` takes a string", node.span, "such as @Name('out')")
         return None
     return value
 
@@ -67,7 +67,7 @@ def _name(node: ast.Annotation, module: ModuleScope) -> str | None:
 def _priority(node: ast.Annotation, module: ModuleScope) -> int:
     value = node.value if node.value is not None else dict(node.values).get("value")
     if isinstance(value, bool) or not isinstance(value, int):
-        module.problems.add("wrong-parameter", "`@Priority` takes an int", node.span, "such as @Priority(10)")
+        module.report("wrong-parameter", "`@Priority` takes an int", node.span, "such as @Priority(10)")
         return 0
     return value
 
@@ -101,9 +101,9 @@ def check_hints(node: ast.Select, levels: bool, module: ModuleScope) -> None:
     for name, _, annotation in statement_hints(node.annotations):
         if name == _KEPT and levels:
             fact = f"`{name}` does not go with rollup, cube and grouping sets"
-            module.problems.add("wrong-parameter", fact, annotation.span)
+            module.report("wrong-parameter", fact, annotation.span)
         elif name == _OPTIMIZED and node.output is not None and node.order_by:
-            module.problems.add("wrong-parameter", f"`{name}` does not go with order by", annotation.span)
+            module.report("wrong-parameter", f"`{name}` does not go with order by", annotation.span)
 
 
 def window_reclaim(annotations: Iterable[ast.Annotation], module: ModuleScope) -> tuple[int, int] | None:
@@ -136,7 +136,7 @@ def _of_variable(name: str, variable: VariableType, node: ast.Annotation, module
     module.need("variable", variable.name)
     if not t.is_numeric(variable.type):
         fact = f"`{name}` must be a number of seconds, `{variable.name}` is of type {variable.type}"
-        module.problems.add("wrong-parameter", fact, node.span)
+        module.report("wrong-parameter", fact, node.span)
     if variable.known:
         return x.Const(t.LONG, _clock_units(name, str(variable.value), node, module), span=node.span)
     value = x.VariableRead(variable.type, variable.name, span=node.span)
@@ -150,7 +150,7 @@ def _clock_units(name: str, value: str, node: ast.Annotation, module: ModuleScop
     except ValueError:
         amount = 0.0
     if not (math.isfinite(amount) and amount > 0):
-        module.problems.add("wrong-parameter", f"`{name}` must be a number of seconds above 0", node.span)
+        module.report("wrong-parameter", f"`{name}` must be a number of seconds above 0", node.span)
         return 0
     return round(amount * _second(module))
 

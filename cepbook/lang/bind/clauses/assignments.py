@@ -48,9 +48,9 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.VariableAssignment:
             raise AlreadyReported(step.name)
         known = [v.name for v in scope.module.catalog.variables.values() if not v.constant]
         hint = nearest_or_known_names(step.name, known) or f"declare it: create variable int {step.name} = 0"
-        scope.problems.fail("unknown-variable", f"no variable `{step.name}`", step.span, hint)
+        scope.fail("unknown-variable", f"no variable `{step.name}`", step.span, hint)
     if variable.constant:
-        scope.problems.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
+        scope.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
     check_variable_context(variable, step, scope)
     scope.module.need("variable", step.name)
     path, type_, shown = bind_assignment_path(step, rest, variable.type, scope)
@@ -63,16 +63,16 @@ def _assigned_variable(node: ast.Assignment, scope: Scope) -> tuple[ast.NameStep
         refuse_expression_as_assignment(node, scope)
     if isinstance(node.target, ast.Chain):
         return node.target.steps[0], node.target.steps[1:]
-    scope.problems.fail("wrong-parameter", "only a variable can be assigned", node.target.span)
+    scope.fail("wrong-parameter", "only a variable can be assigned", node.target.span)
 
 
 def refuse_expression_as_assignment(node: ast.Assignment, scope: Scope) -> NoReturn:
     """Report an expression that stands in place of an assignment."""
     called = isinstance(node.value, ast.Chain) and node.value.steps[-1].args is not None
     if called:
-        scope.problems.fail("not-supported-yet", "not supported yet: a call in place of an assignment", node.span)
+        scope.fail("not-supported-yet", "not supported yet: a call in place of an assignment", node.span)
     shown = scope.module.text(node.span) if node.span is not None else ""
-    scope.problems.fail("wrong-parameter", "here must be an assignment", node.span, f"write {shown} = and a value")
+    scope.fail("wrong-parameter", "here must be an assignment", node.span, f"write {shown} = and a value")
 
 
 def fit_value(value: x.BoundExpr, name: str, type_: Type, scope: Scope, what: str = "variable") -> x.BoundExpr:
@@ -114,7 +114,7 @@ def _refuse(value: x.BoundExpr, name: str, type_: Type, scope: Scope, what: str)
     if type_ == t.FLOAT and isinstance(value, x.Const) and value.type == t.DOUBLE:
         hint = f"write an f behind it: {value.value}f"
     message = f"{what} `{name}` is {describe_type(type_)}, the value is {describe_type(value.type)}"
-    scope.problems.fail("type-mismatch", message, value.span, hint)
+    scope.fail("type-mismatch", message, value.span, hint)
 
 
 def bind_change(node: ast.Assignment, stream: ScopeStream, scope: Scope) -> nodes.PropertyAssignment:
@@ -127,7 +127,7 @@ def bind_change(node: ast.Assignment, stream: ScopeStream, scope: Scope) -> node
     if type_ is None:
         hint = nearest_or_known_names(step.name, stream.event_type.properties)
         fact = f"no property `{step.name}` in `{stream.event_type.name}`"
-        scope.problems.fail("unknown-property", fact, step.span, hint)
+        scope.fail("unknown-property", fact, step.span, hint)
     path, type_, shown = bind_assignment_path(step, rest, type_, scope)
     return nodes.PropertyAssignment(step.name, fit_value(value, shown, type_, scope, "property"), path, span=node.span)
 
@@ -139,7 +139,7 @@ def _assigned_property(
     if node.target is None:
         refuse_expression_as_assignment(node, scope)
     if not isinstance(node.target, ast.Chain):
-        scope.problems.fail("wrong-parameter", "only a property can be assigned", node.target.span)
+        scope.fail("wrong-parameter", "only a property can be assigned", node.target.span)
     first, *rest = node.target.steps
     if rest and first.index is None and first.args is None and stream.is_called(first.name):
         first, *rest = rest
@@ -178,30 +178,28 @@ def _property(step: ast.NameStep, type_: Type, shown: str, before: ast.NameStep,
     if event is None and type_.fields is None:
         fact = f"`{shown}` is {describe_type(type_)}: it has no properties to be assigned"
         hint = "assign all of it" if type_ != t.MAP else f"write {shown}('{step.name}')"
-        scope.problems.fail("type-mismatch", fact, before.span, hint)
+        scope.fail("type-mismatch", fact, before.span, hint)
     known: Mapping[str, Type] = event.properties if event is not None else dict(type_.fields or ())
     if step.name not in known:
         fact = f"no property `{step.name}` in {f'`{event.name}`' if event is not None else describe_type(type_)}"
-        scope.problems.fail("unknown-property", fact, step.span, nearest_or_known_names(step.name, known))
+        scope.fail("unknown-property", fact, step.span, nearest_or_known_names(step.name, known))
     return known[step.name]
 
 
 def _map_key(step: ast.NameStep, type_: Type, shown: str, scope: Scope) -> x.BoundExpr:
     if type_ != t.MAP or step.args is None or len(step.args) != 1:
-        fact = f"`{shown}` is {describe_type(type_)}, not a map"
-        scope.problems.fail("type-mismatch", fact, step.span)
+        scope.fail("type-mismatch", f"`{shown}` is {describe_type(type_)}, not a map", step.span)
     key = bind_expr(step.args[0], scope)
     if key.type not in (t.STRING, ERROR):
         fact = f"the key of a map must be a string, found {describe_type(key.type)}"
-        scope.problems.fail("type-mismatch", fact, step.args[0].span)
+        scope.fail("type-mismatch", fact, step.args[0].span)
     return key
 
 
 def _index(node: ast.Expr, type_: Type, shown: str, step: ast.NameStep, scope: Scope) -> x.BoundExpr:
     if type_.of is None:
-        scope.problems.fail("type-mismatch", f"`{shown}` is {describe_type(type_)}, not an array", step.span)
+        scope.fail("type-mismatch", f"`{shown}` is {describe_type(type_)}, not an array", step.span)
     index = bind_expr(node, scope)
     if index.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
-        fact = f"an array index must be an int, found {describe_type(index.type)}"
-        scope.problems.fail("type-mismatch", fact, node.span)
+        scope.fail("type-mismatch", f"an array index must be an int, found {describe_type(index.type)}", node.span)
     return index

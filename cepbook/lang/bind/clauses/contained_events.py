@@ -91,7 +91,7 @@ def _check_names(columns: Sequence[plan.OutputColumn], item: EventType | None, s
     seen = set[str]() if item is None else set(item.properties)
     for column in columns:
         if column.name in seen:
-            scope.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span)
+            scope.report("duplicate-name", f"column `{column.name}` occurs twice", column.span)
         seen.add(column.name)
 
 
@@ -111,7 +111,7 @@ def _item(node: ast.ContainedStep, path: x.BoundExpr, scope: Scope) -> tuple[Eve
     if element.event is None:
         hint = "name the type of the events: [tags@type(Tag)]" if path.type.of is not None else None
         fact = f"{_HERE} takes events, `{unparse(node.path)}` is {describe_type(path.type)}"
-        scope.problems.fail("type-mismatch", fact, at, hint)
+        scope.fail("type-mismatch", fact, at, hint)
     known = [s.event_type for s in scope.streams if s.event_type is not None and s.event_type.name == element.event]
     found = scope.module.catalog.event_types.get(element.event) or (known[0] if known else None)
     if found is None:
@@ -123,9 +123,9 @@ def _holder(found: EventType, element: t.Type, node: ast.ContainedStep, scope: S
     """The one property of `found`, which takes values of type `element`."""
     if len(found.properties) != 1:
         fact = f"`{found.name}` has {len(found.properties)} properties; plain values go into one"
-        scope.problems.fail("wrong-parameter", fact, node.span)
+        scope.fail("wrong-parameter", fact, node.span)
     ((name, type_),) = found.properties.items()
     if not assignable(element, type_):
         fact = f"property `{name}` of `{found.name}` is {describe_type(type_)}, the values are {describe_type(element)}"
-        scope.problems.fail("type-mismatch", fact, node.span)
+        scope.fail("type-mismatch", fact, node.span)
     return name

@@ -46,7 +46,7 @@ def bind_crontab(
     """
     given = value if value is not None else partial(_without_events, scope=scope)
     if not 5 <= len(fields) <= 9:
-        scope.problems.add(
+        scope.report(
             "wrong-parameter",
             f"a crontab has 5 to 9 fields, found {len(fields)}",
             span,
@@ -54,8 +54,7 @@ def bind_crontab(
         )
         return None
     if len(fields) == 9 and not scope.module.options.microseconds:
-        message = "microseconds in a crontab need a clock that counts them"
-        scope.problems.add("wrong-parameter", message, fields[8].span)
+        scope.report("wrong-parameter", "microseconds in a crontab need a clock that counts them", fields[8].span)
     try:
         numbers = [*fields[:ZONE], *fields[ZONE + 1 :]]
         found = [_field(node, position, given, scope) for position, node in enumerate(numbers)]
@@ -65,7 +64,7 @@ def bind_crontab(
     if len(found) == SECONDS:
         found.append(CronField("value", (x.Const(t.INT, 0),)))
     if found[DAYS].kind != "star" and found[WEEKDAYS].kind != "star":
-        scope.problems.add(
+        scope.report(
             "wrong-parameter",
             "a crontab cannot restrict both the days of the month and the days of the week",
             found[DAYS].span.to(found[WEEKDAYS].span),
@@ -84,7 +83,7 @@ def _field(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronFi
     if allowed is not None and position not in allowed:
         where = " and ".join(CRON_FIELDS[p][0] for p in allowed)
         message = f"`{_SHOWN[kind]}` cannot be among the {CRON_FIELDS[position][0]}, only among the {where}"
-        scope.problems.fail("wrong-parameter", message, node.span)
+        scope.fail("wrong-parameter", message, node.span)
     if kind == "list":
         parts = tuple(_part(part, position, value, scope) for part in node.operands)
         return CronField(kind, parts=parts, span=node.span)
@@ -92,13 +91,13 @@ def _field(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronFi
     if kind == "range":
         low, high = (e.value if isinstance(e, x.Const) else None for e in operands)
         if isinstance(low, int) and isinstance(high, int) and low > high:
-            scope.problems.fail("wrong-parameter", f"the range {low}:{high} runs backwards", node.span)
+            scope.fail("wrong-parameter", f"the range {low}:{high} runs backwards", node.span)
     return CronField(kind, operands, span=node.span)
 
 
 def _part(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronField:
     if isinstance(node, ast.CronStep) and node.kind not in ("range", "step"):
-        scope.problems.fail(
+        scope.fail(
             "wrong-parameter",
             "a list in a crontab holds numbers, ranges and frequencies",
             node.span,
@@ -111,7 +110,7 @@ def _without_events(node: ast.Expr, scope: Scope) -> x.BoundExpr:
     bound = fold_expr(bind_expr(node, scope.without_aggregates("a crontab")))
     for part in x.walk(bound):
         if isinstance(part, (x.Prop, x.EventOf)):
-            scope.problems.fail("wrong-parameter", "a crontab cannot depend on an event", part.span)
+            scope.fail("wrong-parameter", "a crontab cannot depend on an event", part.span)
     return bound
 
 
@@ -121,14 +120,14 @@ def _number(node: ast.Expr, position: int, value: _Value, scope: Scope, *, step:
     if bound.type == ERROR:
         raise AlreadyReported(name)
     if bound.type not in (t.INT, t.SHORT, t.BYTE):
-        scope.problems.fail(
+        scope.fail(
             "wrong-parameter", f"the {name} of a crontab must be ints, found {describe_type(bound.type)}", node.span
         )
     if isinstance(bound, x.Const) and isinstance(bound.value, int):
         if step and bound.value <= 0:
-            scope.problems.fail("wrong-parameter", f"a frequency must be above 0, found {bound.value}", node.span)
+            scope.fail("wrong-parameter", f"a frequency must be above 0, found {bound.value}", node.span)
         if not step and not low <= bound.value <= high:
-            scope.problems.fail(
+            scope.fail(
                 "wrong-parameter", f"the {name} of a crontab are {low} to {high}, found {bound.value}", node.span
             )
     return bound
@@ -144,13 +143,9 @@ def _zone(node: ast.Expr, scope: Scope) -> str | None:
         return None
     if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
         shown = describe_type(bound.type) if isinstance(bound, x.Const) else "an expression"
-        scope.problems.fail(
-            "wrong-parameter", f"the time zone of a crontab must be a constant string, found {shown}", node.span
-        )
+        scope.fail("wrong-parameter", f"the time zone of a crontab must be a constant string, found {shown}", node.span)
     if not _is_zone(bound.value):
-        scope.problems.fail(
-            "wrong-parameter", f"no time zone `{bound.value}`", node.span, "such as 'Europe/Berlin' or 'GMT+5'"
-        )
+        scope.fail("wrong-parameter", f"no time zone `{bound.value}`", node.span, "such as 'Europe/Berlin' or 'GMT+5'")
     return bound.value
 
 

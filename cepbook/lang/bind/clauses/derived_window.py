@@ -50,7 +50,7 @@ def bind_derived(
             properties[column.name] = column.value.type
             extra.append(column)
         elif chosen and column.name in fields:
-            scope.problems.add("duplicate-name", f"`{name}` has a field `{column.name}` of its own", column.span)
+            scope.report("duplicate-name", f"`{name}` has a field `{column.name}` of its own", column.span)
     return BoundDerivedWindow(
         name, tuple(given.args), tuple(extra), tuple(keys), EventType(f"<{name}>", properties), span
     )

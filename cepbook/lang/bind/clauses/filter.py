@@ -50,7 +50,7 @@ def _check(looked_up: x.BoundExpr, values: tuple[x.BoundExpr, ...], scope: Scope
         if (known or other) and _wider(type_, looked_up.type):
             fact = f"{describe_type(type_)} is wider than `{looked_up.name}`, which is {describe_type(looked_up.type)}"
             hint = f"cast(…, {looked_up.type}), or a column of the wider type"
-            scope.problems.add("type-mismatch", fact, value.span, hint)
+            scope.report("type-mismatch", fact, value.span, hint)
 
 
 def _wider(found: Type, expected: Type) -> bool:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cepbook.errors import Span
-from cepbook.lang.bind.clauses.annotations import (
-    window_reclaim,
-)
+from cepbook.lang.bind.clauses.annotations import window_reclaim
 from cepbook.lang.bind.clauses.contained_events import bind_contained_stream
 from cepbook.lang.bind.clauses.filter import bind_filter, conjunction
 from cepbook.lang.bind.clauses.join import bind_join
@@ -53,14 +51,14 @@ def _check_sourceless(node: ast.Select, module: ModuleScope) -> None:
     for item in node.items:
         if item.expr is None:
             hint = "write from and an event type behind the select list"
-            module.problems.add("wrong-parameter", "`*` without a from-clause selects nothing", item.span, hint)
+            module.report("wrong-parameter", "`*` without a from-clause selects nothing", item.span, hint)
     last = node.items[-1]
     if last.alias in module.catalog.event_types and isinstance(last.expr, ast.Chain):
         hint = f"write from before the event type: from {last.alias}"
         end = Span(node.span.end, node.span.end)
-        module.problems.add("syntax", "the statement has no from", end, hint)
+        module.report("syntax", "the statement has no from", end, hint)
     if node.group_by is not None:
-        module.problems.add("invalid-group-by", "group by without a from-clause", node.group_by.span)
+        module.report("invalid-group-by", "group by without a from-clause", node.group_by.span)
 
 
 def from_scope(node: ast.Select, module: ModuleScope) -> tuple[Scope, tuple[Pattern | None, ...]]:
@@ -148,7 +146,7 @@ def check_table_contexts(node: ast.Select, module: ModuleScope) -> None:
         store = module.catalog.stores.get(name)
         if store is not None and store.kind == "table" and store.context not in (None, node.context):
             fact, hint = f"table `{name}` is in context `{store.context}`", f"begin with `context {store.context}`"
-            module.problems.add("wrong-context", fact, module.word(name, source.stream.span), hint)
+            module.report("wrong-context", fact, module.word(name, source.stream.span), hint)
 
 
 def resolve_store(source: ast.StreamSource, module: ModuleScope) -> StoreType | None:
@@ -161,8 +159,8 @@ def resolve_store(source: ast.StreamSource, module: ModuleScope) -> StoreType | 
         fact = f"{kind} `{found.name}` keeps its rows itself and takes no data window"
         hint = "insert what it gets into a stream of its own, and put the data window on that"
         at = source.windows[0].span.to(source.windows[-1].span)
-        module.problems.add("wrong-parameter", fact, at, hint if found.kind == "window" else None)
+        module.report("wrong-parameter", fact, at, hint if found.kind == "window" else None)
     if found is not None and found.kind == "table" and source.stream.contained:
         hint = "select them from the stream that fills it, or keep them in a named window"
-        module.problems.add("wrong-parameter", "contained events of a table", source.stream.span, hint)
+        module.report("wrong-parameter", "contained events of a table", source.stream.span, hint)
     return found

@@ -47,7 +47,7 @@ def bind_group_by(node: ast.GroupBy | None, scope: Scope) -> BoundGroupBy:
     if all(not isinstance(item, (ast.Rollup, ast.GroupingSets)) for item in node.items):
         return BoundGroupBy(tuple(keys))
     if not keys:
-        scope.problems.add("invalid-group-by", "grouping sets without a group by key", node.span)
+        scope.report("invalid-group-by", "grouping sets without a group by key", node.span)
     scope.grouping_keys = tuple(keys)
     return BoundGroupBy(tuple(keys), tuple(dict.fromkeys(sets)))
 
@@ -72,7 +72,7 @@ def _sets(item: _Item, keys: list[x.BoundExpr], scope: Scope) -> _Sets:
 def _refuse_doubles(parts: Sequence[tuple[int, ...]], where: str, span: Span, scope: Scope) -> None:
     """The same keys twice, in any order."""
     if len({frozenset(part) for part in parts}) < len(parts):
-        scope.problems.add("invalid-group-by", f"the same key twice in {where}", span)
+        scope.report("invalid-group-by", f"the same key twice in {where}", span)
 
 
 def _keys(item: ast.Expr, keys: list[x.BoundExpr], scope: Scope) -> tuple[int, ...]:
@@ -81,7 +81,7 @@ def _keys(item: ast.Expr, keys: list[x.BoundExpr], scope: Scope) -> tuple[int, .
         return _joined([_keys(element, keys, scope) for element in item.elements])
     key = bind_expr(item, scope)
     if isinstance(key, x.Const) and key.type != ERROR:
-        scope.problems.add("invalid-group-by", "a constant is no group by key", item.span)
+        scope.report("invalid-group-by", "a constant is no group by key", item.span)
     if key not in keys:
         keys.append(key)
     return (keys.index(key),)
@@ -148,10 +148,10 @@ def _selects_aggregates(lean: QueryShape) -> bool:
 def _leveled(lean: QueryShape, scope: Scope, span: Span) -> QueryShape:
     """Rows of grouping sets stand for groups only."""
     if lean.wildcard:
-        scope.problems.add("invalid-group-by", "`*` selects events, grouping sets make rows per group", span)
+        scope.report("invalid-group-by", "`*` selects events, grouping sets make rows per group", span)
     for call in scope.calls:
         if call.group_by is not None:
-            scope.problems.add("invalid-group-by", "group_by in an aggregate does not go with grouping sets", call.span)
+            scope.report("invalid-group-by", "group_by in an aggregate does not go with grouping sets", call.span)
     for column in lean.columns:
         _check_clause("the select-clause", column.value, scope)
     _check_grouped(lean, scope)
@@ -164,7 +164,7 @@ def _refuse_other_events(scope: Scope) -> None:
         values = [*call.args, *(e for e, _ in call.criteria), *(e for e in (call.filter, call.index) if e is not None)]
         for part in (part for value in values for part in x.walk(value)):
             if isinstance(part, (x.Prev, x.Prior, x.InsertStream)):
-                scope.problems.unsupported("prev, prior and istream in an aggregate", part.span)
+                scope.unsupported("prev, prior and istream in an aggregate", part.span)
 
 
 def _group_keys(keys: tuple[x.BoundExpr, ...]) -> dict[x.BoundExpr, x.BoundExpr]:
@@ -231,4 +231,4 @@ def _check_clause(clause: str, e: x.BoundExpr, scope: Scope) -> None:
         return
     shown = f"`{e.name}`" if isinstance(e, x.Prop) else "the event" if isinstance(e, x.EventOf) else "another event"
     fact = f"{shown} in {clause} is neither aggregated nor a group by key"
-    scope.problems.add("invalid-group-by", fact, e.span, "add it to group by, or take an aggregate of it")
+    scope.report("invalid-group-by", fact, e.span, "add it to group by, or take an aggregate of it")

@@ -39,7 +39,7 @@ def check_distinct_columns(columns: Sequence[str], span: Span, module: ModuleSco
     """Report a name that a list of columns has twice: one of its values would be lost."""
     twice = next((name for n, name in enumerate(columns) if name in columns[:n]), None)
     if twice is not None:
-        module.problems.add("duplicate-name", f"column `{twice}` is set twice", module.word(twice, span))
+        module.report("duplicate-name", f"column `{twice}` is set twice", module.word(twice, span))
 
 
 def check_target_context(target: str, context: str | None, span: Span, module: ModuleScope) -> None:
@@ -47,7 +47,7 @@ def check_target_context(target: str, context: str | None, span: Span, module: M
     store = module.catalog.stores.get(target)
     if store is not None and store.kind == "table" and store.context not in (None, context):
         fact, hint = f"table `{target}` is in context `{store.context}`", f"begin with `context {store.context}`"
-        module.problems.add("wrong-context", fact, module.word(target, span), hint)
+        module.report("wrong-context", fact, module.word(target, span), hint)
 
 
 def _check_precedence(node: ast.Expr, target: EventType, module: ModuleScope) -> None:
@@ -57,8 +57,7 @@ def _check_precedence(node: ast.Expr, target: EventType, module: ModuleScope) ->
     scope = Scope(module, (ScopeStream(None, target, target.name),), no_aggregates="event-precedence")
     bound = bind_expr(node, scope)
     if bound.type not in (t.INT, t.SHORT, t.BYTE, t.NULL, ERROR):
-        fact = f"event-precedence must be an int, found {describe_type(bound.type)}"
-        module.problems.add("type-mismatch", fact, node.span)
+        module.report("type-mismatch", f"event-precedence must be an int, found {describe_type(bound.type)}", node.span)
 
 
 def _inserted(
@@ -116,16 +115,16 @@ def _renamed(
     node: ast.InsertInto, columns: Sequence[OutputColumn], wildcard: bool, module: ModuleScope
 ) -> tuple[OutputColumn, ...] | None:
     if wildcard:
-        module.problems.add("wrong-parameter", "a column list does not go with a wildcard", node.span)
+        module.report("wrong-parameter", "a column list does not go with a wildcard", node.span)
         return None
     if len(node.columns) != len(columns):
-        module.problems.add(
+        module.report(
             "wrong-parameter", f"number of columns: {len(node.columns)} listed, {len(columns)} selected", node.span
         )
         return None
     for name in dict.fromkeys(node.columns):
         if node.columns.count(name) > 1:
-            module.problems.add("duplicate-name", f"column `{name}` occurs twice", node.span)
+            module.report("duplicate-name", f"column `{name}` occurs twice", node.span)
     return tuple(OutputColumn(name, c.value, span=c.span) for name, c in zip(node.columns, columns, strict=True))
 
 
@@ -144,18 +143,18 @@ def _fit(
     selected = {column.name for column in columns}
     extra = [f"`{name}`" for name in given if name not in target.properties and name not in selected]
     if extra and not columns:  # beside columns a wildcard gives what the target has
-        module.problems.add("unknown-property", f"no {_properties_text(extra)} in `{target.name}`", span)
+        module.report("unknown-property", f"no {_properties_text(extra)} in `{target.name}`", span)
     for name, column in given.items():
         type_ = target.properties.get(name)
         if type_ is None and name not in selected:
             continue
         if store is not None and name in store.calls and name in selected:
             fact = f"column `{name}` of `{target.name}` is an aggregate, nothing can be inserted into it"
-            module.problems.add("wrong-parameter", fact, column.span, "into table feeds it")
+            module.report("wrong-parameter", fact, column.span, "into table feeds it")
             continue
         if type_ is None:
             hint = nearest_or_known_names(name, target.properties)
-            module.problems.add("unknown-property", f"no property `{name}` in `{target.name}`", column.span, hint)
+            module.report("unknown-property", f"no property `{name}` in `{target.name}`", column.span, hint)
         elif column.value.type.fields is not None and _struct_problem(column, type_, module):
             continue
         elif isinstance(column.value, x.StructOf) and type_.of is not None and type_.of.event is not None:
@@ -163,7 +162,7 @@ def _fit(
         elif not _fits(column.value.type, type_, target, module):
             has = column.value.type
             fact = f"property `{name}` of `{target.name}` is {describe_type(type_)}, selected is {describe_type(has)}"
-            module.problems.add("type-mismatch", fact, column.span, cast_hint(has, type_))
+            module.report("type-mismatch", fact, column.span, cast_hint(has, type_))
         else:
             found[name] = OutputColumn(name, coerce(column.value, type_), span=column.span)
     if source is not None and not columns and dict(source.properties) == dict(target.properties):
@@ -201,13 +200,13 @@ def _struct_problem(column: OutputColumn, type_: Type, module: ModuleScope) -> b
     wanted = {} if found is None else found.properties
     for name, given in (column.value.type.fields or ()) if found is not None else ():
         if name not in wanted:
-            module.problems.add("unknown-property", f"no property `{name}` in `{event}`", column.span)
+            module.report("unknown-property", f"no property `{name}` in `{event}`", column.span)
             return True
         if not assignable(given, wanted[name]) and not is_event_assignable(given, wanted[name], module):
             fact = (
                 f"property `{name}` of `{event}` is {describe_type(wanted[name])}, selected is {describe_type(given)}"
             )
-            module.problems.add("type-mismatch", fact, column.span, cast_hint(given, wanted[name]))
+            module.report("type-mismatch", fact, column.span, cast_hint(given, wanted[name]))
             return True
     return False
 

@@ -20,7 +20,7 @@ def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scop
     if marked.count(True) > 1 and not (all(marked) and set(kinds) == {"full"}):
         fact = "several unidirectional streams"
         hint = "mark one stream, or all streams of full outer joins"
-        scope.problems.add("wrong-parameter", fact, node.sources[0].span.to(node.sources[-1].span), hint)
+        scope.report("wrong-parameter", fact, node.sources[0].span.to(node.sources[-1].span), hint)
     tables = [_is_table(stream) for stream in streams]
     inputs: list[nodes.JoinInput] = []
     for position, (source, stream) in enumerate(zip(node.sources, streams, strict=True)):
@@ -47,13 +47,13 @@ def _check_window(source: ast.StreamSource, stream: nodes.StreamNode, directed: 
     windowed = not isinstance(stream, nodes.SourceNode) or stream.store is not None
     if source.unidirectional and not isinstance(stream, nodes.SourceNode):
         fact = "a unidirectional stream keeps no events, so it takes no data window"
-        scope.problems.add("wrong-parameter", fact, source.span, "leave out the data window, or `unidirectional`")
+        scope.report("wrong-parameter", fact, source.span, "leave out the data window, or `unidirectional`")
     if not source.unidirectional and not windowed:
         fact = "a stream of a join needs a data window: without one nothing is there to be joined"
         hint = "add one, such as #lastevent, #keepall or #time(1 min)"
         if not directed:
             hint += ", or mark it unidirectional"
-        scope.problems.add("wrong-parameter", fact, source.span, hint)
+        scope.report("wrong-parameter", fact, source.span, hint)
 
 
 def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
@@ -66,17 +66,17 @@ def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
         between = _streams_of(part)
         if between is None:
             fact = "the on-clause takes equalities of properties of two streams, joined by `and`"
-            scope.problems.add("wrong-parameter", fact, part.span, "other conditions belong into the where-clause")
+            scope.report("wrong-parameter", fact, part.span, "other conditions belong into the where-clause")
             return None
         late = max(between)
         if late > position:
             shown = _name(scope.streams[late])
-            scope.problems.add("wrong-parameter", f"the stream {shown} is joined later than this on-clause", part.span)
+            scope.report("wrong-parameter", f"the stream {shown} is joined later than this on-clause", part.span)
             return None
         pairs.add(between)
     if len(pairs) > 1:
         fact = "an on-clause ties one pair of streams, here are several"
-        scope.problems.add("wrong-parameter", fact, node.span, "put further equalities into the where-clause")
+        scope.report("wrong-parameter", fact, node.span, "put further equalities into the where-clause")
     return on
 
 

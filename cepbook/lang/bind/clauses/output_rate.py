@@ -61,21 +61,21 @@ def bind_output_rate(node: ast.Output, scope: Scope) -> plan.OutputClause | None
 
 def _check_form(node: ast.Output, scope: Scope) -> None:
     if node.kind is None and node.which is not None:
-        scope.problems.add(
+        scope.report(
             "wrong-parameter",
             f"`output {node.which}` without a rate",
             node.span,
             f"say when: output {node.which} every 10 events, every 5 sec, at (…), when …",
         )
     elif node.kind is None and node.and_terminated:
-        scope.problems.add(
+        scope.report(
             "wrong-parameter",
             "`and when terminated` without an output rate before it",
             node.span,
             "output when terminated, or output every 2 events and when terminated",
         )
     if (node.and_terminated or node.kind == "terminated") and scope.context is None and not scope.unknown_context:
-        scope.problems.add(
+        scope.report(
             "wrong-context",
             "`when terminated` outside of a context",
             node.span,
@@ -99,15 +99,15 @@ def _amount(node: ast.Expr, what: str, least: int, scope: Scope) -> x.BoundExpr:
         amounts = [e.value for e in parts if isinstance(e, x.Const) and isinstance(e.value, int | float)]
         if any(a < 0 for a in amounts) or (len(amounts) == len(parts) and sum(amounts) < least):
             fact = "must be above 0" if least else "must not be negative"
-            scope.problems.fail("wrong-parameter", f"{what} {fact}", node.span)
+            scope.fail("wrong-parameter", f"{what} {fact}", node.span)
         return bound
     if not t.is_integral(bound.type) or bound.type == t.BIGINTEGER:
-        scope.problems.fail(
+        scope.fail(
             "wrong-parameter", f"{what} must be a whole number of events, found {describe_type(bound.type)}", node.span
         )
     if isinstance(bound, x.Const) and isinstance(bound.value, int) and bound.value < least:
         fact = "must be above 0" if least else "must not be negative"
-        scope.problems.fail("wrong-parameter", f"{what} {fact}, found {bound.value}", node.span)
+        scope.fail("wrong-parameter", f"{what} {fact}, found {bound.value}", node.span)
     return bound
 
 
@@ -139,7 +139,7 @@ def _without_events(bound: x.BoundExpr, scope: Scope) -> x.BoundExpr:
     also = f", and {', '.join(scope.aliases)}" if scope.aliases else ""
     for part in x.walk(bound):
         if isinstance(part, (x.Prop, x.EventOf, x.Prev, x.Prior)):
-            scope.problems.fail(
+            scope.fail(
                 "wrong-parameter",
                 "the output clause cannot depend on an event",
                 part.span,

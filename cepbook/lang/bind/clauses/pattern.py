@@ -59,7 +59,7 @@ def bind_pattern(node: ast.PatternNode, annotations: Sequence[ast.Annotation], s
 def _known_annotation(node: ast.Annotation, known: Sequence[str], scope: Scope) -> None:
     if node.name.lower() not in [name.lower() for name in known]:
         hint = did_you_mean(node.name, known) or f"here there is {' and '.join(f'@{name}' for name in known)}"
-        scope.problems.add("unknown-annotation", f"`@{node.name}` has no meaning in a pattern", node.span, hint)
+        scope.report("unknown-annotation", f"`@{node.name}` has no meaning in a pattern", node.span, hint)
 
 
 def _number(e: x.BoundExpr | None) -> int | None:
@@ -109,9 +109,7 @@ class _Binder:
         for chain in walk(node):
             if isinstance(chain, ast.Chain) and chain.steps[0].name in hidden and chain.steps[0].args is None:
                 first = chain.steps[0]
-                self.scope.problems.add(
-                    "unknown-property", f"the tag `{first.name}` is not known here", first.span, hint
-                )
+                self.scope.report("unknown-property", f"the tag `{first.name}` is not known here", first.span, hint)
         correlated = {**self.unqualified(tags), **self.scope.correlated, **dict.fromkeys(hidden, error_expression())}
         streams = (arriving, ScopeStream(None, EventType(PATTERN_MATCH_TYPE, tags), behind=True))
         own = replace(self.scope.without_aggregates("a pattern"), streams=streams, unwindowed=False)
@@ -135,7 +133,7 @@ class _Binder:
         bound = fold_expr(bind_expr(node, self.seeing(node, tags, hint=hint)))
         for part in x.walk(bound):
             if isinstance(part, (x.Prop, x.EventOf)) and part.stream == p.EVENT_STREAM:
-                self.scope.problems.add("wrong-parameter", "only filters of a pattern read events", part.span)
+                self.scope.report("wrong-parameter", "only filters of a pattern read events", part.span)
         return bound
 
     def duration(self, node: ast.Expr, what: str, tags: Tags) -> x.BoundExpr:
@@ -152,7 +150,7 @@ class _Binder:
         return bound
 
     def wrong(self, fact: str, span: Span, hint: str | None = None) -> None:
-        self.scope.problems.add("wrong-parameter", fact, span, hint)
+        self.scope.report("wrong-parameter", fact, span, hint)
 
     # ------------------------------------------------------------ atoms
     def atom(self, node: ast.PatternFilter, prior: Tags) -> tuple[p.PatternExpr, Tags]:
@@ -192,7 +190,7 @@ class _Binder:
         again = used is not type_
         if again and (used != type_ or type_.of is not None) and ERROR not in (used, type_):
             fact = f"the tag `{tag}` is {describe_type(used)} already"
-            self.scope.problems.add("duplicate-name", fact, span, "use another tag")
+            self.scope.report("duplicate-name", fact, span, "use another tag")
 
     def consumption(self, node: ast.PatternFilter) -> int:
         level = 0
@@ -213,7 +211,7 @@ class _Binder:
         if node.namespace.lower() != "timer" or name not in PATTERN_OBSERVERS:
             shown = f"{node.namespace}:{node.name}"
             hint = nearest_or_known_names(shown, [f"timer:{known}" for known in PATTERN_OBSERVERS])
-            self.scope.problems.add("unknown-function", f"no observer `{shown}`", node.span, hint)
+            self.scope.report("unknown-function", f"no observer `{shown}`", node.span, hint)
         elif name == "schedule":
             return bind_schedule(node, lambda value: self.value(value, prior), self.scope)
         elif node.named:
@@ -318,7 +316,7 @@ class _Binder:
         if node.namespace.lower() != "timer" or name not in PATTERN_GUARDS:
             shown = f"{node.namespace}:{node.name}"
             hint = nearest_or_known_names(shown, [f"timer:{known}" for known in PATTERN_GUARDS])
-            self.scope.problems.add("unknown-function", f"no guard `{shown}`", node.span, hint)
+            self.scope.report("unknown-function", f"no guard `{shown}`", node.span, hint)
             return operand, tags
         wanted = 1 if name == "within" else 2
         if len(node.args) != wanted:

@@ -130,7 +130,7 @@ class _Binder:
         )
 
     def wrong(self, fact: str, span: Span, hint: str | None = None) -> None:
-        self.scope.problems.add("wrong-parameter", fact, span, hint)
+        self.scope.report("wrong-parameter", fact, span, hint)
 
     def outside(self, what: str) -> Scope:
         """The scope of what reads no rows."""
@@ -225,7 +225,7 @@ class _Binder:
             found = r.compile_automaton(pattern)
         except r.RowPatternTooLarge:
             fact = f"the pattern is too large: it has more than {r.MAX_POSITIONS:,} places, or steps between them"
-            self.scope.problems.add("pattern-too-large", fact, span, "make repetitions and permutations smaller")
+            self.scope.report("pattern-too-large", fact, span, "make repetitions and permutations smaller")
             return False
         if not found.start:
             self.wrong("the pattern takes no row", span)
@@ -254,9 +254,9 @@ class _Binder:
             at = condition.span
             if name not in self.names:
                 hint = nearest_or_known_names(name, self.names)
-                self.scope.problems.add("unknown-property", f"no variable `{name}` in the pattern", at, hint)
+                self.scope.report("unknown-property", f"no variable `{name}` in the pattern", at, hint)
             elif name in found:
-                self.scope.problems.add("duplicate-name", f"variable `{name}` is defined twice", at)
+                self.scope.report("duplicate-name", f"variable `{name}` is defined twice", at)
             else:
                 found[name] = self.condition(name, condition)
         return found
@@ -273,7 +273,7 @@ class _Binder:
                 first = chain.steps[0]
                 hint = "a condition sees the rows of variables that stand before its own in the pattern"
                 fact = f"variable `{first.name}` is not known here"
-                self.scope.problems.add("unknown-property", fact, first.span, hint)
+                self.scope.report("unknown-property", fact, first.span, hint)
         what = f"the condition of `{name}`"
         streams = (ScopeStream(name, self.row), ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, tags), behind=True))
         correlated = {**self.scope.correlated, **dict.fromkeys(later, error_expression())}
@@ -335,11 +335,11 @@ class _Defining:
     def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
         """``prev(A.price)``, ``prev(A.price, 2)``: a row of the partition that came before the tested one."""
         if name != "prev":
-            scope.problems.fail("wrong-parameter", f"`{name}` is not allowed in define", step.span, "use prev")
+            scope.fail("wrong-parameter", f"`{name}` is not allowed in define", step.span, "use prev")
         given = step.args or ()
         if not 1 <= len(given) <= 2 or step.wildcard:
             fact = f"`prev` takes a property and a number of rows, found {len(given)}"
-            scope.problems.fail("wrong-parameter", fact, step.span, f"such as prev({self.name}.price, 2)")
+            scope.fail("wrong-parameter", fact, step.span, f"such as prev({self.name}.price, 2)")
         value = bind(given[0], replace(scope, rows=_Within("prev")))
         index: x.BoundExpr = x.Const(t.INT, 1, span=step.span)
         if len(given) == 2:
@@ -349,16 +349,16 @@ class _Defining:
         back = index.value if isinstance(index, x.Const) and t.is_integral(index.type) else None
         if not isinstance(back, int) or back < 0:
             fact = "the second parameter of `prev` must be a constant whole number, 0 or above"
-            scope.problems.fail("wrong-parameter", fact, given[1].span)
+            scope.fail("wrong-parameter", fact, given[1].span)
         read = [part for part in x.walk(value) if isinstance(part, (x.Prop, x.EventOf))]
         if not read or any(part.stream != CURRENT_ROW for part in read):
             hint = f"name the variable that is defined: prev({self.name}.…)"
-            scope.problems.fail("wrong-parameter", "`prev` looks back from the row that is tested", step.span, hint)
+            scope.fail("wrong-parameter", "`prev` looks back from the row that is tested", step.span, hint)
         return x.Prior(value.type, back, value, span=step.span)
 
     def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
         hint = "use methods of the rows so far, such as A.sumOf(r => r.price)"
-        scope.problems.fail("aggregate-not-allowed", f"aggregate `{row.name}` in define", step.span, hint)
+        scope.fail("aggregate-not-allowed", f"aggregate `{row.name}` in define", step.span, hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,11 +368,10 @@ class _Within:
     what: str
 
     def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
-        scope.problems.fail("wrong-parameter", f"`{name}` inside of `{self.what}`", step.span)
+        scope.fail("wrong-parameter", f"`{name}` inside of `{self.what}`", step.span)
 
     def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
-        fact = f"aggregate `{row.name}` inside of `{self.what}`"
-        scope.problems.fail("aggregate-not-allowed", fact, step.span)
+        scope.fail("aggregate-not-allowed", f"aggregate `{row.name}` inside of `{self.what}`", step.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +384,7 @@ class _Measuring:
 
     def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
         hint = "prev is for the conditions of define" if name == "prev" else None
-        scope.problems.fail("wrong-parameter", f"`{name}` is not allowed in measures", step.span, hint)
+        scope.fail("wrong-parameter", f"`{name}` is not allowed in measures", step.span, hint)
 
     def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
         problems, name = scope.problems, row.name
@@ -419,11 +418,9 @@ class _Measuring:
         if len(filters) + len(index) < len(rest) or len(filters) > 1:
             problems.fail("wrong-parameter", f"too many parameters for `{name}`", step.span)
         if row.values == "numbers" and not t.is_numeric(value.type):
-            fact = f"`{name}` needs numbers, found {describe_type(value.type)}"
-            problems.fail("type-mismatch", fact, value.span)
+            problems.fail("type-mismatch", f"`{name}` needs numbers, found {describe_type(value.type)}", value.span)
         if row.values == "ordered" and not t.is_ordered(value.type):
-            fact = f"`{name}` cannot order values of {describe_type(value.type)}"
-            problems.fail("type-mismatch", fact, value.span)
+            problems.fail("type-mismatch", f"`{name}` cannot order values of {describe_type(value.type)}", value.span)
         rows = x.Prop(tags.properties[variable], MATCHED_ROWS, variable, span=step.span)
         type_ = row.result(value.type)
         value = coerce(value, t.DOUBLE) if row.computes else value
@@ -438,15 +435,14 @@ class _Measuring:
             return next(iter(found))
         if found:
             shown = " and ".join(f"`{each}`" for each in found)
-            scope.problems.fail("wrong-parameter", f"`{name}` over the rows of several variables: {shown}", step.span)
+            scope.fail("wrong-parameter", f"`{name}` over the rows of several variables: {shown}", step.span)
         single = next((each for each in read if each in self.names), None)
         if single is not None:
             fact = f"`{single}` is one row: there is nothing for `{name}` to be over"
-            scope.problems.fail("wrong-parameter", fact, step.span, "write its property alone")
+            scope.fail("wrong-parameter", fact, step.span, "write its property alone")
         known = len(scope.problems.found)
         for arg in given:
             bind_expr(arg, replace(scope, rows=_Within(name)))  # which reports unknown names
         if len(scope.problems.found) == known:
-            fact = f"`{name}` names no variable whose rows it is over"
-            scope.problems.add("wrong-parameter", fact, step.span)
+            scope.report("wrong-parameter", f"`{name}` names no variable whose rows it is over", step.span)
         raise AlreadyReported(name)

@@ -43,7 +43,7 @@ def bind_select_list(
             value = bind_expr(item.expr, scope)
             if item.eventbean and not _of_events(value.type):
                 fact = f"@eventbean is for events, `{unparse(item.expr)}` is {describe_type(value.type)}"
-                scope.problems.add("type-mismatch", fact, item.span, "leave it out")
+                scope.report("type-mismatch", fact, item.span, "leave it out")
             plain.append(nodes.OutputColumn(item.alias or _unnamed(item.expr, value, functions), value, span=item.span))
         elif item.stream is not None and (tag := _tag(item.stream, scope)) is not None:
             if item.alias is None:
@@ -114,7 +114,7 @@ def _properties_of(tag: x.Prop, span: Span, scope: Scope) -> list[nodes.OutputCo
     if event_type is None:
         if tag.type != ERROR:
             fact = f"`{tag.name}.*` has no columns: it is {describe_type(tag.type)}, not an event"
-            scope.problems.add("wrong-parameter", fact, span, f"select {tag.name} itself, or parts of it")
+            scope.report("wrong-parameter", fact, span, f"select {tag.name} itself, or parts of it")
         return []
     target = replace(tag, span=span)
     return [
@@ -140,8 +140,7 @@ def _stream_position(name: str, span: Span, scope: Scope) -> int | None:
         if stream.is_called(name):
             return position
     if not scope.open_:
-        hint = nearest_or_known_names(name, scope.event_names())
-        scope.problems.add("unknown-property", f"no stream `{name}`", span, hint)
+        scope.report("unknown-property", f"no stream `{name}`", span, nearest_or_known_names(name, scope.event_names()))
     return None
 
 
@@ -154,5 +153,5 @@ def _check_names(columns: Sequence[nodes.OutputColumn], wildcard: bool, scope: S
         if column.name in seen:
             twice = column.name in [c.name for c in columns if c is not column]
             hint = "name one of them otherwise, behind as" if twice else "the wildcard selects it"
-            scope.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span, hint)
+            scope.report("duplicate-name", f"column `{column.name}` occurs twice", column.span, hint)
         seen.add(column.name)

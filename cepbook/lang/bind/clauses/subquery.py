@@ -39,7 +39,7 @@ def bind_subquery(
     module = scope.module
     if scope.no_subqueries is not None:
         hint = "put its value into a variable: on … set v = (select …)" if scope.no_subqueries == DATA_WINDOW else None
-        module.problems.fail("wrong-parameter", f"a subquery in {scope.no_subqueries}", span, hint)
+        module.fail("wrong-parameter", f"a subquery in {scope.no_subqueries}", span, hint)
     outside = OuterScope(scope)
     if left is not None:
         outside.parameter(left)
@@ -79,14 +79,14 @@ def _from(node: ast.Select, around: Scope, outside: OuterScope) -> tuple[nodes.S
     module = around.module
     source = node.sources[0]
     if len(node.sources) > 1 or not isinstance(source.stream, ast.FilterStream):
-        module.problems.fail("wrong-parameter", "a subquery of this form", source.span, _FORM)
+        module.fail("wrong-parameter", "a subquery of this form", source.span, _FORM)
     event_type = module.event_type(source.stream.type_name, source.stream.span)
     store = resolve_store(source, module)
     own_context = None if around.context is None else around.context.name
     if store is not None and store.context not in (None, own_context):
         kind = "named window" if store.kind == "window" else "table"
         fact, hint = f"{kind} `{store.name}` is in context `{store.context}`", f"begin with `context {store.context}`"
-        module.problems.fail("wrong-context", fact, source.stream.span, hint)
+        module.fail("wrong-context", fact, source.stream.span, hint)
     arriving = ScopeStream(source.alias, event_type, source.stream.type_name)
     scope = Scope(
         module,
@@ -152,7 +152,7 @@ def _refuse_parameters(e: x.BoundExpr, where: str, scope: Scope) -> None:
         if isinstance(part, x.SubqueryParameter):
             fact = f"{where} cannot read the streams around it"
             hint = "it can stand beside the aggregate" if "aggregate" in where else None
-            scope.problems.fail("wrong-parameter", fact, part.span, hint)
+            scope.fail("wrong-parameter", fact, part.span, hint)
 
 
 def _check_window(node: ast.Select, found: QueryShape, where: x.BoundExpr | None, scope: Scope) -> None:
@@ -164,7 +164,7 @@ def _check_window(node: ast.Select, found: QueryShape, where: x.BoundExpr | None
     if (whole or found.kind != "unaggregated") and not correlated:
         return
     name = scope.streams[0].name
-    scope.problems.fail(
+    scope.fail(
         "wrong-parameter",
         f"the subquery needs a data window over `{name}`",
         node.sources[0].span,

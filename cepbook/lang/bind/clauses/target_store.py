@@ -45,11 +45,11 @@ def bind_target(
     if store is None:
         if name in module.catalog.event_types:
             fact = f"`{name}` is an event type, and events are not kept"
-            module.problems.add("unknown-store", fact, at, "name a named window or a table")
+            module.report("unknown-store", fact, at, "name a named window or a table")
         elif name not in module.dropped:
             hint = nearest_or_known_names(name, module.catalog.stores)
             hint = hint or f"declare it: create window {name}#keepall as …, or create table {name} (…)"
-            module.problems.add("unknown-store", f"no named window or table `{name}`", at, hint)
+            module.report("unknown-store", f"no named window or table `{name}`", at, hint)
         return None
     module.need("event type", name)
     if not anywhere or node.context is not None:
@@ -65,7 +65,7 @@ def check_same_context(store: StoreType, node: ast.Statement, at: Span, module: 
         fact, hint = f"`{store.name}` is in context `{store.context}`", f"begin with `context {store.context}`"
     else:
         fact, hint = f"`{store.name}` is in no context, this statement is in `{node.context}`", "leave out the context"
-    module.problems.add("wrong-context", fact, at, hint)
+    module.report("wrong-context", fact, at, hint)
 
 
 def bind_changes(
@@ -93,16 +93,15 @@ def _reset(node: ast.Assignment, target: TargetStore, scope: Scope) -> tuple[pla
         names = names[1:]
     calls, at = target.store.calls, node.span
     if steps[-1].args or len(names) > 1 or any(step.args is not None or step.index for step in steps[:-1]):
-        scope.problems.fail("wrong-parameter", "write `column.reset()`, or the name of the table and `.reset()`", at)
+        scope.fail("wrong-parameter", "write `column.reset()`, or the name of the table and `.reset()`", at)
     if not names and len(steps) == 1:
         name = target.alias or target.store.name
-        scope.problems.fail("wrong-parameter", "`reset()` of what", at, f"write {name}.reset()")
+        scope.fail("wrong-parameter", "`reset()` of what", at, f"write {name}.reset()")
     if not calls:
-        fact = f"`{target.store.name}` has no aggregation columns to be reset"
-        scope.problems.fail("wrong-parameter", fact, at)
+        scope.fail("wrong-parameter", f"`{target.store.name}` has no aggregation columns to be reset", at)
     if names and names[0] not in calls:
         fact = f"no aggregation column `{names[0]}` in `{target.store.name}`"
-        scope.problems.fail("unknown-property", fact, at, nearest_or_known_names(names[0], calls))
+        scope.fail("unknown-property", fact, at, nearest_or_known_names(names[0], calls))
     types = target.event_type.properties
     wanted = names or calls
     return tuple(plan.PropertyAssignment(n, x.Const(types[n], None, span=at), reset=True, span=at) for n in wanted)
@@ -112,4 +111,4 @@ def _check_plain(change: plan.PropertyAssignment, target: TargetStore, scope: Sc
     if change.name in target.store.calls and not change.reset:
         fact = f"column `{change.name}` of `{target.store.name}` is an aggregate, it cannot be assigned"
         hint = f"into table feeds it; {target.alias or target.store.name}.{change.name}.reset() begins anew"
-        scope.problems.fail("wrong-parameter", fact, change.span, hint)
+        scope.fail("wrong-parameter", fact, change.span, hint)

@@ -62,8 +62,8 @@ def _properties(value: x.BoundExpr, target: str, scope: Scope) -> Mapping[str, T
         found = catalog.event_types.get(target)
         if found is None:
             hint = f"declare its properties: create schema {target}(…)"
-            scope.problems.fail("wrong-parameter", f"what `{target}` has is not known", value.span, hint)
+            scope.fail("wrong-parameter", f"what `{target}` has is not known", value.span, hint)
     if found is None:
         fact = f"`transpose` takes an event, a row or a map, found {describe_type(type_)}"
-        scope.problems.fail("type-mismatch", fact, value.span)
+        scope.fail("type-mismatch", fact, value.span)
     return found.properties

@@ -55,7 +55,7 @@ def bind_trigger(node: ast.OnTrigger, what: str, module: ModuleScope) -> Trigger
     store = module.catalog.stores.get(name) if pattern is None else None
     if store is not None and store.kind == "table":
         hint = "name an event type or a named window: a table tells nobody of its rows"
-        module.problems.add("wrong-parameter", f"`{store.name}` is a table, it sets nothing off", at, hint)
+        module.report("wrong-parameter", f"`{store.name}` is a table, it sets nothing off", at, hint)
         return scope
     alias = node.trigger.alias
     source = nodes.SourceNode(name, conjunction(filters), alias, pattern, store, contained, span=at)
@@ -64,10 +64,10 @@ def bind_trigger(node: ast.OnTrigger, what: str, module: ModuleScope) -> Trigger
 
 def _event_type(trigger: ast.StreamSource, pattern: Pattern | None, what: str, module: ModuleScope) -> EventType | None:
     for window in trigger.windows:
-        module.problems.add("wrong-parameter", f"the stream of `{what}` takes no data window", window.span)
+        module.report("wrong-parameter", f"the stream of `{what}` takes no data window", window.span)
     if pattern is not None:
         return pattern.match_type
     if not isinstance(trigger.stream, ast.FilterStream):
-        module.problems.unsupported("this kind of stream", trigger.stream.span)
+        module.unsupported("this kind of stream", trigger.stream.span)
         return None
     return module.event_type(trigger.stream.type_name, trigger.stream.span)

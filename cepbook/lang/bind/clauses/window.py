@@ -106,7 +106,7 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
     names = [node.name for node in source.windows]
     if source.retain is not None and not names:
         hint = f"such as #length(5)#time(10 sec) retain-{source.retain}"
-        scope.problems.add("wrong-parameter", f"`retain-{source.retain}` without a data window", source.span, hint)
+        scope.report("wrong-parameter", f"`retain-{source.retain}` without a data window", source.span, hint)
     for position, node in enumerate(source.windows):
         before, behind = names[:position], names[position + 1 :]
         says = partial(_row_says, node.name)
@@ -114,9 +114,9 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
         if says("grouping") and position > 0:
             fact = f"a stream has one `{node.name}`" if grouped else f"`{node.name}` must be the first window"
             hint = f"it takes several keys: #{node.name}(a, b)" if grouped else f"such as #{node.name}(key)#length(5)"
-            scope.problems.add("wrong-parameter", fact, node.span, hint)
+            scope.report("wrong-parameter", fact, node.span, hint)
         elif says("grouping") and (not behind or _row_says(behind[0], "merging")):
-            scope.problems.add(
+            scope.report(
                 "wrong-parameter",
                 f"`{node.name}` needs a data window behind it",
                 node.span,
@@ -125,9 +125,9 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
         elif says("batch") and source.retain != "union" and _any_says(_together(before), "batch"):
             fact = f"`{node.name}` behind another batch window: only one can say when events are released"
             hint = "insert the events of one into a stream for the other"
-            scope.problems.add("wrong-parameter", fact, node.span, hint)
+            scope.report("wrong-parameter", fact, node.span, hint)
         elif says("hides") and not _in_order(before, behind, source.retain):
-            scope.problems.add(
+            scope.report(
                 "wrong-parameter",
                 f"`{node.name}` stands last, behind windows that drop the oldest event first",
                 node.span,
@@ -135,15 +135,15 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
             )
         elif says("gates") and _beside(before, behind):
             fact = f"`{node.name}` beside other windows, which do not wait for its gates"
-            scope.problems.add("wrong-parameter", fact, node.span)
+            scope.report("wrong-parameter", fact, node.span)
         elif says("chooses") and _beside(before, behind):
             fact = f"`{node.name}` beside other windows, which take all events"
             hint = "derive a stream from it: insert into Chosen select * from …"
-            scope.problems.add("wrong-parameter", fact, node.span, hint)
+            scope.report("wrong-parameter", fact, node.span, hint)
         elif says("passing") and (before or behind):
-            scope.problems.add("wrong-parameter", f"`{node.name}` beside other windows", node.span)
+            scope.report("wrong-parameter", f"`{node.name}` beside other windows", node.span)
         elif says("merging") and (not grouped or merged):
-            scope.problems.add(
+            scope.report(
                 "wrong-parameter",
                 "`merge` needs a `groupwin` before it",
                 node.span,
@@ -151,7 +151,7 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
             )
         elif merged and node.name in WINDOWS and not says("derived") and not _any_says(before, "derived"):
             hint = "derived values may follow merge; leave it out, or insert the events into a stream of their own"
-            scope.problems.add("wrong-parameter", f"`{node.name}` behind `merge`", node.span, hint)
+            scope.report("wrong-parameter", f"`{node.name}` behind `merge`", node.span, hint)
 
 
 def _row_says(name: str, fact: str) -> bool:
@@ -190,7 +190,7 @@ def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
     shown = node.name if node.namespace is None else f"{node.namespace}:{node.name}"
     known = WINDOWS if node.namespace is None else [f"{r.namespace}:{r.name}" for r in WINDOWS.values()]
     meant = f"{row.namespace}:{row.name}" if row is not None else shown
-    scope.problems.add(
+    scope.report(
         "unknown-window",
         f"no data window `{shown}`",
         scope.module.word(node.name, node.span),
@@ -215,7 +215,7 @@ def _bind_window(
         found.add(bind_user_window(node, supplied, given.args, scope))
         return
     if not row.supported:
-        scope.problems.unsupported(f"the data window {row.name}", node.span)
+        scope.unsupported(f"the data window {row.name}", node.span)
         raise AlreadyReported(row.name)
     if row.derived:
         _add_derived(bind_derived(row.name, given, found.groups, scope, node.span), found, reclaim, scope)
@@ -224,7 +224,7 @@ def _bind_window(
         if groups is not None and set(groups.args) != set(given.args):
             fact = f"`{row.name}` names other keys than its `{groups.name}`"
             hint = "merge joins the groups of all keys: repeat these, or leave it out"
-            scope.problems.fail("wrong-parameter", fact, node.span, hint)
+            scope.fail("wrong-parameter", fact, node.span, hint)
         found.groups = ()
         if found.derived is None:
             found.add(WindowSpec(row.name, (), span=node.span))
@@ -245,10 +245,10 @@ def _add_derived(
     derived: BoundDerivedWindow, found: BoundWindows, reclaim: tuple[int, int] | None, scope: Scope
 ) -> None:
     if found.derived is not None:
-        scope.problems.unsupported("a derived-value window behind another one", derived.span)
+        scope.unsupported("a derived-value window behind another one", derived.span)
         return
     if [spec.row.grouping for spec in found.below] == [True]:  # its keys are those of the derived values
         found.below = ()
         if reclaim is not None:
-            scope.problems.unsupported("reclaim_group hints with a derived-value window alone", derived.span)
+            scope.unsupported("reclaim_group hints with a derived-value window alone", derived.span)
     found.derived = derived

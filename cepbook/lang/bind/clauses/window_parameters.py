@@ -48,7 +48,7 @@ def bind_window_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> Wi
 
 def _bound(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
     if node.named:
-        scope.problems.fail("wrong-parameter", f"`{row.name}` has no parameter `{node.named[0][0]}:`", node.span)
+        scope.fail("wrong-parameter", f"`{row.name}` has no parameter `{node.named[0][0]}:`", node.span)
     if any(parameter.repeated for parameter in row.parameters[:-1]):
         return _ranked(row, node, scope)
     found = WindowArguments()
@@ -71,7 +71,7 @@ def _bound(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
         if found.options and all(map(_is_text, given)):
             fact = f"the flow control of `{row.name}` is one string, found {len(given) + 1}"
             both = ", ".join([*found.options, *(str(text.value) for text in given if isinstance(text, ast.Literal))])
-            scope.problems.fail("wrong-parameter", fact, given[0].span, f"write '{both}'")
+            scope.fail("wrong-parameter", fact, given[0].span, f"write '{both}'")
         _wrong_count(row, node, scope)
     return found
 
@@ -90,9 +90,7 @@ def _wrong_count(row: WindowRow, node: ast.Window, scope: Scope) -> None:
     names = ", ".join(f"[{p.name}]" if p.optional else p.name for p in row.parameters)
     expected = f"({names})" if names else "no parameters"
     found = f"found {len(node.args)} parameter{'' if len(node.args) == 1 else 's'}"
-    scope.problems.fail(
-        "wrong-parameter", f"`{row.name}` takes {expected}, {found}", node.span, f"such as {row.example}"
-    )
+    scope.fail("wrong-parameter", f"`{row.name}` takes {expected}, {found}", node.span, f"such as {row.example}")
 
 
 def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
@@ -105,7 +103,7 @@ def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
     at = next((i for i, value in enumerate(bound) if i and value is not None and _is_int(fold_expr(value))), None)
     if at is None or at == len(bound) - 1:
         missing = "a constant int size behind the keys" if at is None else "sort criteria behind the size"
-        scope.problems.fail("wrong-parameter", f"`{row.name}` needs {missing}", node.span, f"such as {row.example}")
+        scope.fail("wrong-parameter", f"`{row.name}` needs {missing}", node.span, f"such as {row.example}")
     found = WindowArguments()
     _bind_parameter(row, size, node.args[at], found, scope)
     for arg in node.args[:at]:
@@ -113,7 +111,7 @@ def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
     for arg in node.args[at + 1 :]:
         _bind_parameter(row, criteria, arg, found, scope)
         if isinstance(fold_expr(found.criteria[-1][0]), x.Const):
-            scope.problems.fail("wrong-parameter", "a constant orders nothing", arg.span, f"such as {row.example}")
+            scope.fail("wrong-parameter", "a constant orders nothing", arg.span, f"such as {row.example}")
     return found
 
 
@@ -146,9 +144,9 @@ def refuse_order_and_star(node: ast.Expr, what: str, scope: Scope) -> None:
     """Refuses what is a parameter of other windows only."""
     if isinstance(node, ast.SortKey):
         hint = f"leave {'desc' if node.descending else 'asc'} out"
-        scope.problems.fail("wrong-parameter", f"{what} cannot have a sort order", node.span, hint)
+        scope.fail("wrong-parameter", f"{what} cannot have a sort order", node.span, hint)
     if isinstance(node, ast.Star):
-        scope.problems.fail("wrong-parameter", f"{what} cannot be `*`", node.span, "name properties of the event")
+        scope.fail("wrong-parameter", f"{what} cannot be `*`", node.span, "name properties of the event")
 
 
 def _value(node: ast.Expr, what: str, scope: Scope) -> x.BoundExpr:
@@ -176,9 +174,7 @@ def _checked(kind: ParameterKind, bound: x.BoundExpr, what: str, scope: Scope) -
 
 def _need(met: bool, wanted: str, bound: x.BoundExpr, what: str, scope: Scope, hint: str | None = None) -> None:
     if not met:
-        scope.problems.fail(
-            "wrong-parameter", f"{what} must be {wanted}, found {describe_type(bound.type)}", bound.span, hint
-        )
+        scope.fail("wrong-parameter", f"{what} must be {wanted}, found {describe_type(bound.type)}", bound.span, hint)
 
 
 # ---------------------------------------------------------------- read once
@@ -187,7 +183,7 @@ def _constant(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
     for part in x.walk(bound):
         if isinstance(part, (x.Prop, x.EventOf)):
             hint = "it is read once, when the statement or its partition starts: write a constant or a variable"
-            scope.problems.fail("wrong-parameter", f"{what} cannot depend on an event", part.span, hint)
+            scope.fail("wrong-parameter", f"{what} cannot depend on an event", part.span, hint)
     return fold_expr(bound)
 
 
@@ -195,7 +191,7 @@ def _size(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
     _need(bound.type == t.INT, "an int", bound, what, scope, _int_hint(bound))
     constant = _constant(bound, what, scope)
     if isinstance(constant, x.Const) and (not isinstance(constant.value, int) or constant.value <= 0):
-        scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {_shown(constant)}", bound.span)
+        scope.fail("wrong-parameter", f"{what} must be above 0, found {_shown(constant)}", bound.span)
     return constant
 
 
@@ -216,14 +212,14 @@ def _duration(bound: x.BoundExpr, what: str, batch: bool, scope: Scope) -> x.Bou
         period = _constant(bound, what, scope)
         amounts = _amounts(period)
         if any(amount < 0 for amount in amounts):
-            scope.problems.fail("wrong-parameter", f"{what} must not be negative", bound.span)
+            scope.fail("wrong-parameter", f"{what} must not be negative", bound.span)
         if batch and amounts and amounts == [0] * len(amounts) and _is_constant(period):
-            scope.problems.fail("wrong-parameter", f"{what} must be above 0", bound.span)
+            scope.fail("wrong-parameter", f"{what} must be above 0", bound.span)
         return period
     _need(t.is_numeric(bound.type), "a time period or a number of seconds", bound, what, scope, "such as 10 sec")
     constant = _constant(bound, what, scope)
     if isinstance(constant, x.Const) and (not isinstance(constant.value, (int, float)) or constant.value <= 0):
-        scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {_shown(constant)}", bound.span)
+        scope.fail("wrong-parameter", f"{what} must be above 0, found {_shown(constant)}", bound.span)
     return seconds_period(constant, scope)
 
 
@@ -246,7 +242,7 @@ def _reference(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
 def _flow_control(node: ast.Expr, row: WindowRow, scope: Scope) -> tuple[str, ...]:
     value = node.value if isinstance(node, ast.Literal) else None
     if not isinstance(value, str):
-        scope.problems.fail(
+        scope.fail(
             "wrong-parameter",
             f"the flow control of `{row.name}` must be a string",
             node.span,
@@ -258,7 +254,7 @@ def _flow_control(node: ast.Expr, row: WindowRow, scope: Scope) -> tuple[str, ..
 def _keyword(word: str, window: str, span: Span, scope: Scope) -> str:
     if word.upper() not in FLOW_CONTROL:
         hint = did_you_mean(word.upper(), FLOW_CONTROL) or f"there are {' and '.join(FLOW_CONTROL)}"
-        scope.problems.fail("wrong-parameter", f"`{window}` has no flow control `{word}`", span, hint)
+        scope.fail("wrong-parameter", f"`{window}` has no flow control `{word}`", span, hint)
     return word.upper()
 
 
@@ -298,7 +294,7 @@ def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.BoundExpr, tu
     folded = fold_expr(bound)
     wrong = any(part.type == ERROR for part in x.walk(bound))  # which is reported, and no null
     if isinstance(folded, x.Const) and folded.value is None and not wrong:
-        scope.problems.fail("wrong-parameter", f"{what} is always null", node.span)
+        scope.fail("wrong-parameter", f"{what} is always null", node.span)
     untyped = isinstance(bound, x.UserCall) and bound.type == t.OBJECT
     _need(bound.type == t.BOOLEAN or untyped, "boolean", bound, what, scope, "compare it with something")
     return bound, tuple(own.calls)

@@ -69,13 +69,12 @@ def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Ex
             hint = "write the condition in having: it is tested after aggregation"
         elif scope.no_subqueries == DATA_WINDOW:
             hint = "conditions of #expr and #expr_batch have aggregates"
-        fact = f"aggregate `{row.name}` in {scope.no_aggregates}"
-        scope.problems.fail("aggregate-not-allowed", fact, step.span, hint)
+        scope.fail("aggregate-not-allowed", f"aggregate `{row.name}` in {scope.no_aggregates}", step.span, hint)
     parts = _arguments(row, step, scope, bind)
     refuse_lambda_parameters(parts.all(), f"`{row.name}`", scope)
     _check_window(row, parts, step, scope)
     if not row.supported:
-        scope.problems.unsupported(f"the aggregate {row.name}", step.span)
+        scope.unsupported(f"the aggregate {row.name}", step.span)
         raise AlreadyReported(row.name)
     if any(part.type == ERROR for part in parts.all()):
         return None
@@ -109,20 +108,20 @@ def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Expres
     parts = _Parts([])
     given = _without_star(row, step, parts, scope)
     if step.distinct and not (row.distinct or parts.star):
-        scope.problems.fail("wrong-parameter", f"`{row.name}` takes no `distinct`", step.span)
+        scope.fail("wrong-parameter", f"`{row.name}` takes no `distinct`", step.span)
     _named(row, step, parts, scope, bind)
     if row.sorts:
         _criteria(row, given, step, parts, scope, bind)
         return parts
     for arg in given:
         if isinstance(arg, ast.SortKey):
-            scope.problems.fail("wrong-parameter", f"`{row.name}` takes no sort order", arg.span)
+            scope.fail("wrong-parameter", f"`{row.name}` takes no sort order", arg.span)
     values = [bind(arg, scope) for arg in given]
     wanted = 0 if parts.star else row.arity
     named = parts.filter is not None
     required = wanted + (row.second == "index" or (row.second == "filter" and not named))
     if len(values) < required:
-        scope.problems.fail(
+        scope.fail(
             "wrong-parameter",
             f"`{row.name}` takes {parameter_count_text(required, required)}, found {len(values)}",
             step.span,
@@ -147,7 +146,7 @@ def _without_star(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: S
     if star:
         if not row.wildcard or step.distinct:
             word = "distinct *" if step.distinct else "*"
-            scope.problems.fail("wrong-parameter", f"`{row.name}({word})` has no meaning", step.span)
+            scope.fail("wrong-parameter", f"`{row.name}({word})` has no meaning", step.span)
         parts.star = True
         parts.args.append(bind_whole_event(scope, stream, step.span) if scope.streams else error_expression(step.span))
     return given
@@ -161,16 +160,14 @@ def _named(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope, b
             inner = scope.without_aggregates("the group_by of an aggregate")
             parts.group_by = tuple(bind(value, inner) for value in values)
         elif name in NAMED_PARAMETERS:
-            scope.problems.fail("wrong-parameter", f"`{row.name}` takes no such `{name}:`", step.span)
+            scope.fail("wrong-parameter", f"`{row.name}` takes no such `{name}:`", step.span)
         else:
-            scope.problems.fail(
-                "wrong-parameter", f"no parameter `{name}:`", step.span, did_you_mean(name, NAMED_PARAMETERS)
-            )
+            scope.fail("wrong-parameter", f"no parameter `{name}:`", step.span, did_you_mean(name, NAMED_PARAMETERS))
 
 
 def _filter(bound: x.BoundExpr, scope: Scope) -> x.BoundExpr:
     if bound.type not in (t.BOOLEAN, ERROR):
-        scope.problems.fail(
+        scope.fail(
             "type-mismatch",
             f"the filter of an aggregate must be boolean, found {describe_type(bound.type)}",
             bound.span,
@@ -187,9 +184,7 @@ def _criteria(
     bind: ExpressionBinder,
 ) -> None:
     if not given:
-        scope.problems.fail(
-            "wrong-parameter", f"`{row.name}` takes {parameter_count_text(1, None)}, found 0", step.span
-        )
+        scope.fail("wrong-parameter", f"`{row.name}` takes {parameter_count_text(1, None)}, found 0", step.span)
     criteria: list[tuple[x.BoundExpr, bool]] = []
     for node in given:
         operand, descending = (node.operand, node.descending) if isinstance(node, ast.SortKey) else (node, False)
@@ -211,7 +206,7 @@ def _extras(row: AggregateRow, values: list[x.BoundExpr], parts: _Parts, step: a
         if position == 0 and row.second in ("index", "index?") and value.type in (*_INDEXES, ERROR):
             parts.index = _index(row, value, scope)
         elif position == 0 and row.second == "index":
-            scope.problems.fail(
+            scope.fail(
                 "type-mismatch",
                 f"the index of `{row.name}` must be an int, found {describe_type(value.type)}",
                 value.span,
@@ -221,7 +216,7 @@ def _extras(row: AggregateRow, values: list[x.BoundExpr], parts: _Parts, step: a
         elif parts.filter is None and row.arity and len(values) <= 1 + (row.second in ("index", "index?", "amount?")):
             parts.filter = _filter(value, scope)
         else:
-            scope.problems.fail("wrong-parameter", f"too many parameters for `{row.name}`", step.span)
+            scope.fail("wrong-parameter", f"too many parameters for `{row.name}`", step.span)
 
 
 _INDEXES = (t.BYTE, t.SHORT, t.INT)
@@ -231,11 +226,11 @@ def _index(row: AggregateRow, value: x.BoundExpr, scope: Scope) -> x.BoundExpr:
     """The index of first, last and nth, which belongs to no event; that of nth is a constant and not negative."""
     value = fold_expr(value)
     if row.second == "index" and not (isinstance(value, x.Const) and isinstance(value.value, int)):
-        scope.problems.fail("wrong-parameter", f"the index of `{row.name}` must be a constant", value.span)
+        scope.fail("wrong-parameter", f"the index of `{row.name}` must be a constant", value.span)
     if row.second == "index" and isinstance(value, x.Const) and isinstance(value.value, int) and value.value < 0:
-        scope.problems.fail("wrong-parameter", f"the index of `{row.name}` is negative", value.span)
+        scope.fail("wrong-parameter", f"the index of `{row.name}` is negative", value.span)
     if any(isinstance(part, (x.Prop, x.EventOf, x.AggregateRef)) for part in x.walk(value)):
-        scope.problems.fail(
+        scope.fail(
             "wrong-parameter", f"the index of `{row.name}` must not depend on events", value.span, "use a variable"
         )
     return value
@@ -253,7 +248,7 @@ def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
     if period is None and isinstance(fold_expr(first), x.Const):
         if not t.is_numeric(first.type):
             found = describe_type(first.type)
-            scope.problems.fail("type-mismatch", f"`rate` needs a number of seconds, found {found}", first.span)
+            scope.fail("type-mismatch", f"`rate` needs a number of seconds, found {found}", first.span)
         period = seconds_period(fold_expr(first), scope)
     if period is not None:
         _check_interval(period, rest, scope)
@@ -261,19 +256,19 @@ def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
         parts.filter = parts.filter if named else None
         return
     if not any(isinstance(part, (x.Prop, x.EventOf)) for part in x.walk(first)):
-        scope.problems.fail("wrong-parameter", "the interval of `rate` must be a constant", first.span)
+        scope.fail("wrong-parameter", "the interval of `rate` must be a constant", first.span)
     if not t.is_integral(first.type):
         found = describe_type(first.type)
-        scope.problems.fail("type-mismatch", f"`rate` needs a timestamp in milliseconds, found {found}", first.span)
+        scope.fail("type-mismatch", f"`rate` needs a timestamp in milliseconds, found {found}", first.span)
     for amount in rest:
         if not t.is_numeric(amount.type):
-            scope.problems.fail(
+            scope.fail(
                 "type-mismatch",
                 f"the amount of `rate` must be a number, found {describe_type(amount.type)}",
                 amount.span,
             )
     if scope.unwindowed:
-        scope.problems.fail(
+        scope.fail(
             "wrong-parameter",
             "`rate` by timestamps needs a data window",
             first.span,
@@ -283,12 +278,12 @@ def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
 
 def _check_interval(period: x.Period, rest: Sequence[x.BoundExpr], scope: Scope) -> None:
     if rest:
-        scope.problems.fail("wrong-parameter", "`rate` of some seconds takes no amount", rest[0].span)
+        scope.fail("wrong-parameter", "`rate` of some seconds takes no amount", rest[0].span)
     length = period.millis
     if period.months is not None or not isinstance(length, x.Const) or not isinstance(length.value, int):
-        scope.problems.fail("wrong-parameter", "the interval of `rate` must be a constant", period.span)
+        scope.fail("wrong-parameter", "the interval of `rate` must be a constant", period.span)
     if length.value <= 0:
-        scope.problems.fail("wrong-parameter", "the interval of `rate` must be above 0", period.span)
+        scope.fail("wrong-parameter", "the interval of `rate` must be above 0", period.span)
 
 
 def _check_value(row: AggregateRow, found: Sequence[x.BoundExpr], scope: Scope) -> None:
@@ -296,15 +291,15 @@ def _check_value(row: AggregateRow, found: Sequence[x.BoundExpr], scope: Scope) 
         if row.values == "numbers" and value.type != ERROR and not t.is_numeric(value.type):
             fact = f"`{row.name}` needs numbers, found {describe_type(value.type)}"
             hint = None if scope.module.only_functions else cast_hint(value.type, t.DOUBLE)
-            scope.problems.fail("type-mismatch", fact, value.span, hint)
+            scope.fail("type-mismatch", fact, value.span, hint)
         known = value.type in (*UNTYPED, *TEXT_TYPES, t.BOOLEAN, *t.DATES) or t.is_numeric(value.type)
         if row.values in ("ordered", "plain") and not known:
             fact = "cannot order values of" if row.values == "ordered" else "takes plain values, found"
-            scope.problems.fail("type-mismatch", f"`{row.name}` {fact} {describe_type(value.type)}", value.span)
+            scope.fail("type-mismatch", f"`{row.name}` {fact} {describe_type(value.type)}", value.span)
 
 
 def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
     indexed = parts.index is not None
     if scope.unwindowed and (row.needs_window == "always" or (row.needs_window == "index" and indexed)):
         shown = f"{row.name}(*)" if parts.star else f"{row.name} with an index" if indexed else row.name
-        scope.problems.fail("wrong-parameter", f"`{shown}` needs a data window", step.span, "add one, such as #keepall")
+        scope.fail("wrong-parameter", f"`{shown}` needs a data window", step.span, "add one, such as #keepall")

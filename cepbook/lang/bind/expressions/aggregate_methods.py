@@ -75,7 +75,7 @@ def bind_column_method(
 def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> None:
     needs = aggregate_row(call.name).needs_window == "index"
     if step.name and scope.unwindowed and needs and isinstance(call.args[0], x.EventOf):
-        scope.problems.fail(
+        scope.fail(
             "wrong-parameter",
             f"a property of `{call.name}(*)` needs a data window",
             step.span,
@@ -104,7 +104,7 @@ def _check_count(step: ast.NameStep, wanted: int, scope: Scope) -> None:
     given = len(step.args or ())
     if given != wanted or step.wildcard or step.named or step.distinct:
         fact = f"`{step.name}` takes {parameter_count_text(wanted, wanted)}, found {given}"
-        scope.problems.fail("wrong-parameter", fact, step.span)
+        scope.fail("wrong-parameter", fact, step.span)
 
 
 def _check_arguments(
@@ -116,7 +116,7 @@ def _check_arguments(
         wanted = t.BOOLEAN if kind == "boolean" else _key_type(call)
         fits = arg.type.of is not None if wanted.of is not None else comparable(wanted, arg.type)
         if not fits or (kind == "boolean" and arg.type != wanted):
-            scope.problems.fail(
+            scope.fail(
                 "type-mismatch",
                 f"parameter {number} of `{step.name}` must be {describe_type(wanted)}, found {describe_type(arg.type)}",
                 arg.span,

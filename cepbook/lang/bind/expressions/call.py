@@ -76,7 +76,7 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.Bou
         return bind_function(FUNCTIONS[lower], step, scope, bind)
     if lower == "transpose":
         fact = "`transpose` stands alone in the select-clause of insert into"
-        scope.problems.fail("wrong-parameter", fact, step.span, "insert into T select transpose(value) …")
+        scope.fail("wrong-parameter", fact, step.span, "insert into T select transpose(value) …")
     function = scope.module.catalog.functions.get(step.name)
     if function is not None:
         return bind_user_function(step, function, scope, bind)
@@ -86,7 +86,7 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.Bou
     hint = SQL_ALTERNATIVES.get(lower, hint)
     if step.name in scope.module.catalog.variables:
         hint = f"it is a variable: write {step.name}"
-    scope.problems.fail("unknown-function", f"no function `{step.name}`", step.span, hint)
+    scope.fail("unknown-function", f"no function `{step.name}`", step.span, hint)
 
 
 def _hint(name: str, module: ModuleScope) -> str | None:
@@ -112,11 +112,11 @@ def bind_function(
     """A call of a registered function; methods get their `receiver` as first argument."""
     given = ([] if receiver is None else [receiver]) + [bind(arg, scope) for arg in step.args or ()]
     if step.wildcard or step.distinct or step.named:
-        scope.problems.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
+        scope.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
     extra = 0 if receiver is None else 1
     most = None if row.repeats else len(row.parameters)
     if len(given) < row.minimum or (most is not None and len(given) > most):
-        scope.problems.fail(
+        scope.fail(
             "wrong-parameter",
             f"`{step.name}` takes {parameter_count_text(row.minimum - extra, None if most is None else most - extra)},"
             f" found {len(given) - extra}",
@@ -127,7 +127,7 @@ def bind_function(
     for position, arg in enumerate(given):
         kind = row.parameters[min(position, len(row.parameters) - 1)]
         if not _fits(kind, arg.type):
-            scope.problems.fail(
+            scope.fail(
                 "type-mismatch",
                 f"parameter {position + 1 - extra} of `{step.name}` must be a {kind}, found {describe_type(arg.type)}",
                 arg.span,
@@ -141,7 +141,7 @@ def _typed(row: FunctionRow, given: Sequence[x.BoundExpr], step: ast.NameStep, s
         type_ = common_type([arg.type for arg in args])
         if type_ is None:
             names = ", ".join(dict.fromkeys(describe_type(arg.type) for arg in args))
-            scope.problems.fail("type-mismatch", f"the values of `{row.name}` have no common type: {names}", step.span)
+            scope.fail("type-mismatch", f"the values of `{row.name}` have no common type: {names}", step.span)
         return x.FunctionCall(type_, row.name, tuple(coerce(arg, type_) for arg in args), span=step.span)
     type_ = row.result(tuple(arg.type for arg in args))
     if row.result is promoted:
@@ -165,7 +165,7 @@ def _fits(kind: str, type_: Type) -> bool:
 
 def _one_argument(step: ast.NameStep, scope: Scope) -> ast.Expr:
     if step.args is None or len(step.args) != 1 or step.wildcard or step.named:
-        scope.problems.fail("wrong-parameter", f"`{step.name}` takes 1 parameter", step.span)
+        scope.fail("wrong-parameter", f"`{step.name}` takes 1 parameter", step.span)
     return step.args[0]
 
 
@@ -195,16 +195,14 @@ def _same_event(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.B
     for arg in found.args if isinstance(found, x.FunctionCall) else ():
         if arg.type.event is None:
             fact = f"`{step.name}` compares events, found {describe_type(arg.type)}"
-            scope.problems.fail(
-                "type-mismatch", fact, arg.span, "name the streams, such as event_identity_equals(a, b)"
-            )
+            scope.fail("type-mismatch", fact, arg.span, "name the streams, such as event_identity_equals(a, b)")
     return found
 
 
 def _exists(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
     path = _one_argument(step, scope)
     if not isinstance(path, ast.Chain):
-        scope.problems.fail("wrong-parameter", "`exists` takes a property", step.span)
+        scope.fail("wrong-parameter", "`exists` takes a property", step.span)
     bound = bind(path, scope)
     if bound.type == ERROR:
         return bound

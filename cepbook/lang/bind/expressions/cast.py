@@ -34,9 +34,9 @@ def bind_cast(node: ast.Cast, scope: Scope, bind: ExpressionBinder) -> x.BoundEx
     for name, values in node.named:
         if name.lower() != "dateformat":
             hint = did_you_mean(name.lower(), ["dateformat"]) or "there is only dateformat"
-            scope.problems.fail("wrong-parameter", f"`cast` has no parameter `{name}`", node.span, hint)
+            scope.fail("wrong-parameter", f"`cast` has no parameter `{name}`", node.span, hint)
         if len(values) != 1 or form is not None:
-            scope.problems.fail("wrong-parameter", "`cast` takes one dateformat", node.span)
+            scope.fail("wrong-parameter", "`cast` takes one dateformat", node.span)
         form = bind(values[0], scope)
     if operand.type == ERROR or (form is not None and form.type == ERROR):
         return x.Const(target, None, span=node.span)
@@ -44,7 +44,7 @@ def bind_cast(node: ast.Cast, scope: Scope, bind: ExpressionBinder) -> x.BoundEx
         return _read(operand, form, target, node.span, scope)
     if not _castable(operand.type, target):
         fact = f"{describe_type(operand.type)} cannot be cast to {describe_type(target)}"
-        scope.problems.fail("type-mismatch", fact, node.span, _hint(operand.type, target))
+        scope.fail("type-mismatch", fact, node.span, _hint(operand.type, target))
     return fold_expr_node(x.Convert(target, operand, span=node.span))
 
 
@@ -70,11 +70,10 @@ def _hint(source: Type, target: Type) -> str | None:
 def _read(operand: x.BoundExpr, form: x.BoundExpr, target: Type, span: Span, scope: Scope) -> x.BoundExpr:
     """A text as a date of the given form."""
     if target not in (t.LONG, *t.DATES):
-        fact = f"a dateformat is for dates and long, not for {describe_type(target)}"
-        scope.problems.fail("wrong-parameter", fact, span)
+        scope.fail("wrong-parameter", f"a dateformat is for dates and long, not for {describe_type(target)}", span)
     if operand.type not in (t.STRING, t.NULL, t.OBJECT):
         fact = f"with a dateformat a string is cast, found {describe_type(operand.type)}"
-        scope.problems.fail("type-mismatch", fact, operand.span)
+        scope.fail("type-mismatch", fact, operand.span)
     if not (isinstance(form, x.Const) and isinstance(form.value, str) and form.value.lower() == ISO_FORMAT):
         check_date_pattern(form, "the dateformat", target in _LOCAL, scope)
     options = scope.module.options
@@ -89,4 +88,4 @@ def _read(operand: x.BoundExpr, form: x.BoundExpr, target: Type, span: Span, sco
     try:
         return x.Const(target, reader.read(str(operand.value), str(form.value)), span=span)
     except DateParseError as error:
-        scope.problems.fail("wrong-parameter", str(error), operand.span)
+        scope.fail("wrong-parameter", str(error), operand.span)

@@ -136,7 +136,7 @@ def _refuse_java_call(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: 
     elif hint is None:
         hint = f"of Java's classes there are {', '.join(sorted(JAVA_CLASSES))}; for others register a Python function"
     shown = ".".join(names)
-    scope.problems.fail("unknown-function", f"no function `{shown}`", first.span.to(steps[at].span), hint)
+    scope.fail("unknown-function", f"no function `{shown}`", first.span.to(steps[at].span), hint)
 
 
 def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr | None:
@@ -149,7 +149,7 @@ def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: 
     names = [name for name in FUNCTIONS if name.startswith(f"{first.name}.")]
     shown = f"{first.name}.{method.name}"
     hint = JAVA_ALTERNATIVES.get(shown) or did_you_mean(shown, names)
-    scope.problems.fail("unknown-function", f"no function `{shown}`", first.span.to(method.span), hint)
+    scope.fail("unknown-function", f"no function `{shown}`", first.span.to(method.span), hint)
 
 
 def _stream_named(name: str, scope: Scope) -> int | None:
@@ -167,7 +167,7 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         return x.IndexAccess(t.OBJECT, dynamic, bind(step.args[0], scope), span=step.span) if step.args else dynamic
     if step.name.lower() == "current_timestamp":
         if step.args:
-            scope.problems.fail("wrong-parameter", "`current_timestamp` takes no parameters", step.span)
+            scope.fail("wrong-parameter", "`current_timestamp` takes no parameters", step.span)
         return x.CurrentTimestamp(t.LONG, span=step.span)
     variable = scope.module.catalog.variables.get(step.name)
     called = step.name.lower() in call.BUILT_IN_FUNCTIONS or step.name in scope.module.catalog.functions
@@ -179,7 +179,7 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
 def _map_entry(target: x.BoundExpr, key: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
     bound = bind(key, scope)
     if bound.type not in (t.STRING, t.CHAR, ERROR):
-        scope.problems.fail("type-mismatch", f"the key must be a string, found {describe_type(bound.type)}", key.span)
+        scope.fail("type-mismatch", f"the key must be a string, found {describe_type(bound.type)}", key.span)
     return x.IndexAccess(t.OBJECT, target, bound, span=target.span.to(key.span))
 
 
@@ -192,7 +192,7 @@ def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
         if type_ is None or (stream.behind and found is not None):
             continue
         if found is not None:
-            scope.problems.fail(
+            scope.fail(
                 "ambiguous-property", f"`{step.name}` is a property of several streams", step.span, "prefix the stream"
             )
         found = x.Prop(type_, position, step.name, span=step.span)
@@ -237,7 +237,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     ]
     if scope.params is not None:
         others = did_you_mean(step.name, scope.params) or "a declared expression sees its parameters and variables only"
-        scope.problems.fail("unknown-property", f"no parameter `{step.name}`", step.span, others)
+        scope.fail("unknown-property", f"no parameter `{step.name}`", step.span, others)
     names += scope.module.catalog.variables
     what = "property or stream" if more else "property"
     hint = _inside(step.name, scope) or _qualified(step.name, scope) or did_you_mean(step.name, names)
@@ -251,7 +251,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         hint = "name one of its properties, such as context.id"
     if hint is None:
         hint = nearest_or_known_names(step.name, _names_in(scope, streams=more))
-    scope.problems.fail("unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, hint)
+    scope.fail("unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, hint)
 
 
 def _names_in(scope: Scope, *, streams: bool) -> list[str]:
@@ -296,7 +296,7 @@ def check_variable_context(variable: VariableType, step: ast.NameStep, scope: Sc
     if variable.context not in (None, own) and not scope.unknown_context:
         hint = f"it is seen in statements that begin with `context {variable.context}`"
         fact = f"`{step.name}` is a variable of context `{variable.context}`"
-        scope.problems.fail("wrong-context", fact, step.span, hint)
+        scope.fail("wrong-context", fact, step.span, hint)
 
 
 def _variable(variable: VariableType, step: ast.NameStep, scope: Scope) -> x.BoundExpr:
@@ -339,7 +339,7 @@ def _of_stream(position: int, node: ast.Chain, scope: Scope, bind: Binder) -> x.
     found: x.BoundExpr = x.Prop(type_, position, step.name, span=span)
     if step.args is not None:
         if type_ != t.MAP or len(step.args) != 1:
-            scope.problems.fail("unknown-function", f"`{step.name}` is a property, not a method", step.span)
+            scope.fail("unknown-function", f"`{step.name}` is a property, not a method", step.span)
         found = _map_entry(found, step.args[0], scope, bind)
     else:
         found = _indexed(found, step, scope, bind)
@@ -355,11 +355,11 @@ def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExp
         if scope.no_aggregates == CONTEXT_DECLARATION:
             fact = f"{name} in a declaration: it sees what belongs to its own level only"
             hint = "compare in the filters of statements"
-        scope.problems.fail("unknown-property", fact, node.span, hint)
+        scope.fail("unknown-property", fact, node.span, hint)
     step = node.steps[1]
     type_ = scope.context.properties.get(step.name)
     if type_ is None or step.args is not None:
-        scope.problems.fail(
+        scope.fail(
             "unknown-property",
             f"no property `{step.name}` in context `{scope.context.name}`",
             step.span,
@@ -386,7 +386,7 @@ def _of_evaluation(
     if scope.context is not None:
         found["contextPartitionId"] = x.ContextProp(t.INT, "id", span=span)
     if first.args:
-        scope.problems.fail("wrong-parameter", f"`{first.name}` takes no parameters", first.span)
+        scope.fail("wrong-parameter", f"`{first.name}` takes no parameters", first.span)
     if not rest:
         type_ = t.struct_of(tuple((name, value.type) for name, value in found.items()))
         return x.StructOf(type_, tuple(found.items()), span=span), ()
@@ -394,9 +394,9 @@ def _of_evaluation(
     value = found.get(step.name) if step.args is None else getters.get(step.name)
     if value is None:
         hint = did_you_mean(step.name, getters) or f"it has {', '.join(getters)}"
-        scope.problems.fail("unknown-function", f"no method `{step.name}` of the evaluation context", step.span, hint)
+        scope.fail("unknown-function", f"no method `{step.name}` of the evaluation context", step.span, hint)
     if step.args:
-        scope.problems.fail("wrong-parameter", f"`{step.name}` takes no parameters", step.span)
+        scope.fail("wrong-parameter", f"`{step.name}` takes no parameters", step.span)
     return value, rest[1:]
 
 
@@ -449,7 +449,7 @@ def _member(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> x.BoundExp
     owner = _shown(target.type)
     if isinstance(target, x.ContextProp) and target.type.event is None:
         owner = f"`context.{target.name}`"
-    scope.problems.fail("unknown-property", f"no property `{step.name}` in {owner}", step.span, hint)
+    scope.fail("unknown-property", f"no property `{step.name}` in {owner}", step.span, hint)
 
 
 def _shown(type_: Type) -> str:
@@ -460,7 +460,7 @@ def _indexed(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder
     if step.index is None or target.type == ERROR:
         return target
     if isinstance(step.index, ast.Tuple_):
-        scope.problems.fail("not-supported-yet", "not supported yet: several indexes", step.index.span)
+        scope.fail("not-supported-yet", "not supported yet: several indexes", step.index.span)
     index = bind(step.index, scope)
     if index.type == ERROR:
         return index
@@ -468,9 +468,9 @@ def _indexed(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder
     if (target.type == t.MAP and index.type == t.STRING) or (step.optional and target.type == t.OBJECT):
         return x.IndexAccess(t.OBJECT, target, index, span=span)
     if target.type.of is None:
-        scope.problems.fail("type-mismatch", f"`{step.name}` is {describe_type(target.type)}, not an array", step.span)
+        scope.fail("type-mismatch", f"`{step.name}` is {describe_type(target.type)}, not an array", step.span)
     if index.type not in (t.INT, t.SHORT, t.BYTE):
-        scope.problems.fail(
+        scope.fail(
             "type-mismatch", f"an array index must be an int, found {describe_type(index.type)}", step.index.span
         )
     return x.IndexAccess(target.type.of, target, index, span=span)
@@ -488,6 +488,4 @@ def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder)
         return _indexed(found, step, scope, bind)
     texts = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
     hint = did_you_mean(step.name, texts) if target.type == t.STRING else method_hint(target, step)
-    scope.problems.fail(
-        "unknown-function", f"no method `{step.name}` for {describe_type(target.type)}", step.span, hint
-    )
+    scope.fail("unknown-function", f"no method `{step.name}` for {describe_type(target.type)}", step.span, hint)

@@ -50,7 +50,7 @@ def bind_date_method(
     if event is not None:
         target, length = _interval(target, event, scope)
     if step.wildcard or step.distinct or step.named:
-        scope.problems.fail("wrong-parameter", f"`{row.short}` takes plain values only", step.span)
+        scope.fail("wrong-parameter", f"`{row.short}` takes plain values only", step.span)
     form = resolve_method_form(row, row.forms, step, scope)
     relation = row.name in INTERVAL_RELATIONS
     args: list[x.BoundExpr] = []
@@ -106,12 +106,12 @@ def _interval(e: x.BoundExpr, type_: EventType, scope: Scope) -> tuple[x.BoundEx
     """Start and length of the interval that an event is. Raises Refused (reported) for one without timestamps."""
     if type_.time_property is None:
         hint = f"create schema {type_.name}(…) starttimestamp NAME"
-        scope.problems.fail("wrong-parameter", f"`{type_.name}` has no start timestamp", e.span, hint)
+        scope.fail("wrong-parameter", f"`{type_.name}` has no start timestamp", e.span, hint)
     for name in (type_.time_property, type_.end_time_property or type_.time_property):
         of = type_.properties[name]
         if of not in (t.LONG, *t.DATETIMES):  # of types from Python
             fact = f"the timestamp `{name}` of `{type_.name}` is {describe_type(of)}, not a long or a date-time"
-            scope.problems.fail("type-mismatch", fact, e.span)
+            scope.fail("type-mismatch", fact, e.span)
     start = _member(e, type_, type_.time_property)
     if type_.end_time_property is None:
         return start, _POINT
@@ -160,19 +160,19 @@ class _Reader:
     def _typed(self, bound: x.BoundExpr, fits: bool, parameter: MethodParameter, wanted: str) -> x.BoundExpr:
         if not fits and bound.type != t.NULL:
             fact = f"the {parameter.name} of `{self.row.short}` must be {wanted}, found {describe_type(bound.type)}"
-            self.scope.problems.fail("type-mismatch", fact, bound.span)
+            self.scope.fail("type-mismatch", fact, bound.span)
         return bound
 
     def _field(self, bound: x.BoundExpr) -> x.BoundExpr:
         known = "one of 'msec', 'sec', 'min', 'hour', 'day', 'week', 'month', 'year'"
         if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
             fact = f"the field of `{self.row.short}` must be a constant text"
-            self.scope.problems.fail("wrong-parameter", fact, bound.span, known)
+            self.scope.fail("wrong-parameter", fact, bound.span, known)
         found = FIELDS.get(bound.value.strip().lower())
         if found is None:
-            self.scope.problems.fail("wrong-parameter", f"no field '{bound.value}' of dates", bound.span, known)
+            self.scope.fail("wrong-parameter", f"no field '{bound.value}' of dates", bound.span, known)
         if found == "week" and self.row.short in _ROUNDING:
-            self.scope.problems.fail("wrong-parameter", f"`{self.row.short}` does not round to weeks", bound.span)
+            self.scope.fail("wrong-parameter", f"`{self.row.short}` does not round to weeks", bound.span)
         return x.Const(t.STRING, found, span=bound.span)
 
     def _moment(self, bound: x.BoundExpr, whole: bool) -> Sequence[x.BoundExpr]:
@@ -185,7 +185,7 @@ class _Reader:
             return (found, _POINT) if whole else (found,)
         advice = "write 5L, or cast it: cast(…, long)" if bound.type in (t.INT, t.SHORT, t.BYTE) else None
         fact = f"`{self.row.short}` needs a date-time or a long, found {describe_type(bound.type)}"
-        self.scope.problems.fail("type-mismatch", fact, bound.span, advice)
+        self.scope.fail("type-mismatch", fact, bound.span, advice)
 
     def _span(self, bound: x.BoundExpr) -> x.BoundExpr:
         """A threshold in units of the clock; months are those after the start."""
@@ -194,7 +194,7 @@ class _Reader:
                 f"the threshold of `{self.row.short}` must be a time period or a number, found "
                 f"{describe_type(bound.type)}"
             )
-            self.scope.problems.fail("type-mismatch", fact, bound.span, "such as 10 sec")
+            self.scope.fail("type-mismatch", fact, bound.span, "such as 10 sec")
         if not isinstance(bound, x.Period):
             found = fold_expr(bound)
         elif bound.months is None:
@@ -210,8 +210,7 @@ class _Reader:
                 found = x.Arith(t.LONG, "+", found, bound.millis, span=bound.span)
         negative = isinstance(found, x.Const) and isinstance(found.value, (int, float)) and found.value < 0
         if negative and self.row.short in DISTANCE_RELATIONS:
-            fact = f"the threshold of `{self.row.short}` must not be negative"
-            self.scope.problems.fail("wrong-parameter", fact, bound.span)
+            self.scope.fail("wrong-parameter", f"the threshold of `{self.row.short}` must not be negative", bound.span)
         return found
 
     def _period(self, node: ast.TimePeriod) -> Sequence[x.BoundExpr]:
@@ -219,18 +218,15 @@ class _Reader:
         units = tuple(unit for _, unit in node.parts)
         positions = [ORDER.index(unit) for unit in units]
         if positions != sorted(set(positions)):
-            fact = "units of a time period go from large to small, each once"
-            self.scope.problems.fail("wrong-parameter", fact, node.span)
+            self.scope.fail("wrong-parameter", "units of a time period go from large to small, each once", node.span)
         amounts = [self.bind(amount, self.scope) for amount, _ in node.parts]
         for amount, unit in zip(amounts, units, strict=True):
             if amount.type == ERROR:
                 return (amount,)
             if not t.is_numeric(amount.type) and amount.type != t.NULL:
-                fact = f"the number of {unit}s is {describe_type(amount.type)}"
-                self.scope.problems.fail("type-mismatch", fact, amount.span)
+                self.scope.fail("type-mismatch", f"the number of {unit}s is {describe_type(amount.type)}", amount.span)
             if unit in MONTHS and not t.is_integral(amount.type) and amount.type != t.NULL:
-                fact = "the number of years and months must be whole"
-                self.scope.problems.fail("type-mismatch", fact, amount.span)
+                self.scope.fail("type-mismatch", "the number of years and months must be whole", amount.span)
         return x.Const(t.CHRONOLOGY, units), *amounts
 
 
@@ -240,7 +236,7 @@ _ISO = (t.LOCALDATETIME, t.ZONEDDATETIME, t.LOCALDATE, t.LOCALTIME)
 def check_date_pattern(bound: x.BoundExpr, what: str, iso: bool, scope: Scope) -> None:
     """Reports a pattern of dates that is none."""
     if bound.type not in (t.STRING, t.NULL):
-        scope.problems.fail("type-mismatch", f"{what} must be a string, found {describe_type(bound.type)}", bound.span)
+        scope.fail("type-mismatch", f"{what} must be a string, found {describe_type(bound.type)}", bound.span)
     if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
         return
     try:
@@ -249,4 +245,4 @@ def check_date_pattern(bound: x.BoundExpr, what: str, iso: bool, scope: Scope) -
         span = bound.span
         if span.end - span.start == len(bound.value) + 2:  # a text without escapes: show the very letter
             span = Span(span.start + 1 + error.at, span.start + 2 + error.at)
-        scope.problems.fail("wrong-parameter", f"{what} is no pattern of dates: {error}", span, LETTERS_EXPLAINED)
+        scope.fail("wrong-parameter", f"{what} is no pattern of dates: {error}", span, LETTERS_EXPLAINED)

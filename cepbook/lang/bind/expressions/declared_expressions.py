@@ -36,12 +36,11 @@ def declare_expressions(nodes: Sequence[ast.ExpressionDecl], module: ModuleScope
 
 def bind_declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredExpression | None:
     if node.language is not None or isinstance(node.body, str):
-        hint = "register a Python function: @cep.function"
-        module.problems.unsupported("scripts", node.span, hint)
+        module.unsupported("scripts", node.span, "register a Python function: @cep.function")
         return None
     for number, name in enumerate(node.params):
         if name in node.params[:number]:
-            module.problems.add("duplicate-name", f"parameter `{name}` occurs twice", module.word(name, node.span))
+            module.report("duplicate-name", f"parameter `{name}` occurs twice", module.word(name, node.span))
     return DeclaredExpression(node.name, node.params, node.body, node.alias, module.source)
 
 
@@ -67,17 +66,17 @@ def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Sco
         return _expanded(found, (), step, rest, scope, bind) if found.alias or not found.params else None
     if found.alias:
         hint = f"write `{step.name}`, without brackets"
-        module.problems.fail("wrong-parameter", f"the alias `{step.name}` takes no parameters", step.span, hint)
+        module.fail("wrong-parameter", f"the alias `{step.name}` takes no parameters", step.span, hint)
     return _expanded(found, _arguments(step, scope, bind), step, rest, scope, bind)
 
 
 def _arguments(step: ast.NameStep, scope: Scope, bind: Binder) -> tuple[x.BoundExpr, ...]:
     if step.distinct or step.named:
-        scope.problems.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
+        scope.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
     found = [bind(arg, scope) for arg in step.args or ()]
     if step.wildcard:
         if len(scope.streams) != 1:
-            scope.problems.fail("wrong-parameter", "`*` stands for the one stream of a statement", step.span)
+            scope.fail("wrong-parameter", "`*` stands for the one stream of a statement", step.span)
         event_type = scope.streams[0].event_type
         found.insert(0, x.EventOf(ERROR if event_type is None else t.event_of(event_type.name), 0, span=step.span))
     return tuple(found)
@@ -96,11 +95,11 @@ def _expanded(
     if len(args) != len(found.params):
         plural = "s" if len(found.params) != 1 else ""
         fact = f"expression `{found.name}` takes {len(found.params)} parameter{plural}, found {len(args)}"
-        module.problems.fail("wrong-parameter", fact, step.span)
+        module.fail("wrong-parameter", fact, step.span)
     if any(arg.type == ERROR for arg in args):
         return error_expression(step.span)
     if found in module.expanding:
-        module.problems.fail("wrong-parameter", f"expression `{found.name}` uses itself", step.span)
+        module.fail("wrong-parameter", f"expression `{found.name}` uses itself", step.span)
     module.expanding.append(found)
     try:
         params = dict(zip(found.params, args, strict=True))

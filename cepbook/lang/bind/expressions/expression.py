@@ -41,7 +41,7 @@ def bind_expr(node: ast.Expr, scope: Scope) -> x.BoundExpr:
     rule = _RULES.get(type(node))
     try:
         if rule is None:
-            scope.problems.fail("wrong-parameter", f"{type(node).__name__.lower()} has no meaning here", node.span)
+            scope.fail("wrong-parameter", f"{type(node).__name__.lower()} has no meaning here", node.span)
         return rule(node, scope)
     except AlreadyReported:
         return error_expression(node.span)
@@ -52,7 +52,7 @@ def bind_condition(node: ast.Expr, scope: Scope, where: str) -> x.BoundExpr:
     bound = bind_expr(node, scope)
     if bound.type not in (t.BOOLEAN, ERROR) and not _untyped_call(bound):
         fact = f"{where} must be boolean, found {describe_type(bound.type)}"
-        scope.problems.add("type-mismatch", fact, node.span, "write a comparison, such as x > 0")
+        scope.report("type-mismatch", fact, node.span, "write a comparison, such as x > 0")
         return error_expression(node.span)
     return bound
 
@@ -67,7 +67,7 @@ def _literal(node: ast.Literal, scope: Scope) -> x.BoundExpr:
 
 def _parameter(node: ast.Parameter, scope: Scope) -> x.BoundExpr:
     shown = f"`:{node.name}`" if isinstance(node.name, str) else "the parameter `?`"
-    scope.problems.fail("unknown-parameter", f"{shown} has no value", node.span, "give it one: parameters={…}")
+    scope.fail("unknown-parameter", f"{shown} has no value", node.span, "give it one: parameters={…}")
 
 
 def _unary(node: ast.Unary, scope: Scope) -> x.BoundExpr:
@@ -76,9 +76,7 @@ def _unary(node: ast.Unary, scope: Scope) -> x.BoundExpr:
         _need(operand, t.BOOLEAN, "`not`", scope)
         return x.LogicalNot(t.BOOLEAN, operand, span=node.span)
     if not _numeric(operand):
-        scope.problems.fail(
-            "type-mismatch", f"unary `{node.op}` is not defined for {describe_type(operand.type)}", node.span
-        )
+        scope.fail("type-mismatch", f"unary `{node.op}` is not defined for {describe_type(operand.type)}", node.span)
     if node.op == "+" or operand.type == ERROR:
         return operand
     type_ = t.INT if operand.type in (t.BYTE, t.SHORT) else operand.type
@@ -87,9 +85,7 @@ def _unary(node: ast.Unary, scope: Scope) -> x.BoundExpr:
 
 def _need(operand: x.BoundExpr, type_: Type, what: str, scope: Scope) -> None:
     if operand.type not in (type_, ERROR) and not _untyped_call(operand):
-        scope.problems.fail(
-            "type-mismatch", f"{what} needs {type_} operands, found {describe_type(operand.type)}", operand.span
-        )
+        scope.fail("type-mismatch", f"{what} needs {type_} operands, found {describe_type(operand.type)}", operand.span)
 
 
 def _numeric(e: x.BoundExpr) -> bool:
@@ -121,7 +117,7 @@ def _operation(node: ast.Binary, left: x.BoundExpr, right: x.BoundExpr, scope: S
         if node.op in "&|^" and t.is_integral(left.type) and t.is_integral(right.type):
             hint = "both sides need the same type: cast one of them (a literal is long with an L behind it)"
         hint = None if scope.module.only_functions else hint
-        scope.problems.fail(
+        scope.fail(
             "type-mismatch",
             f"`{node.op}` is not defined for {describe_type(left.type)} and {describe_type(right.type)}",
             node.span,
@@ -150,7 +146,7 @@ def _arithmetic_type(op: str, left: Type, right: Type, scope: Scope) -> Type | N
 def _concat(node: ast.Binary, left: x.BoundExpr, right: x.BoundExpr, scope: Scope) -> x.BoundExpr:
     for operand in (left, right):
         if operand.type not in (*TEXT_TYPES, ERROR) and not _untyped_call(operand):
-            scope.problems.fail(
+            scope.fail(
                 "type-mismatch",
                 f"`||` needs string operands, found {describe_type(operand.type)}",
                 operand.span,
@@ -183,7 +179,7 @@ def _check_comparison(op: str, left: x.BoundExpr, right: x.BoundExpr, span: Span
     if not (comparable(left.type, right.type) and (not relational or orderable(left.type, right.type))):
         fact = f"`{op}` does not compare {describe_type(left.type)} with {describe_type(right.type)}"
         hint = None if scope.module.only_functions else _of_dates(left, right) or _of_dates(right, left)
-        scope.problems.fail("type-mismatch", fact, span, hint or _alike_hint(left.type, right.type, scope))
+        scope.fail("type-mismatch", fact, span, hint or _alike_hint(left.type, right.type, scope))
 
 
 def _of_dates(time: x.BoundExpr, text: x.BoundExpr) -> str | None:
@@ -231,13 +227,13 @@ def _between(node: ast.Between, scope: Scope) -> x.BoundExpr:
 def _check_range(operand: x.BoundExpr, bounds: Sequence[x.BoundExpr], span: Span, scope: Scope) -> None:
     for bound in bounds:
         if not orderable(operand.type, bound.type):
-            scope.problems.fail(
+            scope.fail(
                 "type-mismatch",
                 f"a range of {describe_type(bound.type)} does not apply to {describe_type(operand.type)}",
                 span,
             )
     if not orderable(bounds[0].type, bounds[1].type):
-        scope.problems.fail(
+        scope.fail(
             "type-mismatch",
             f"a range cannot go from {describe_type(bounds[0].type)} to {describe_type(bounds[1].type)}",
             span,
@@ -258,7 +254,7 @@ def _in(node: ast.In, scope: Scope) -> x.BoundExpr:
         type_ = option.type.of if option.type.of is not None and operand.type.of is None else option.type
         if not comparable(operand.type, type_):
             fact = f"`in` does not compare {describe_type(operand.type)} with {describe_type(type_)}"
-            scope.problems.add("type-mismatch", fact, option.span, _alike_hint(operand.type, type_, scope))
+            scope.report("type-mismatch", fact, option.span, _alike_hint(operand.type, type_, scope))
     return x.InList(t.BOOLEAN, operand, options, node.negated, span=node.span)
 
 
@@ -267,14 +263,14 @@ def _like(node: ast.Like, scope: Scope) -> x.BoundExpr:
     operand, pattern = bind_expr(node.operand, scope), bind_expr(node.pattern, scope)
     escape = bind_expr(node.escape, scope) if node.escape is not None else None
     if operand.type not in (*TEXT_TYPES, *UNTYPED) and not t.is_numeric(operand.type):
-        scope.problems.fail(
+        scope.fail(
             "type-mismatch", f"`{word}` needs a string or a number, found {describe_type(operand.type)}", operand.span
         )
     for text in (pattern, escape):
         if text is escape and isinstance(text, x.Const) and text.value is None:
-            scope.problems.fail("wrong-parameter", f"the escape character of `{word}` is null", text.span)
+            scope.fail("wrong-parameter", f"the escape character of `{word}` is null", text.span)
         if text is not None and text.type not in (*TEXT_TYPES, *UNTYPED):
-            scope.problems.fail(
+            scope.fail(
                 "type-mismatch",
                 f"the pattern of `{word}` must be a string, found {describe_type(text.type)}",
                 text.span,
@@ -291,9 +287,9 @@ def _check_regexp(pattern: str, span: Span, scope: Scope) -> None:
     try:
         re.compile(to_python_pattern(pattern))
     except UnknownCharacterClass as unknown:
-        scope.problems.unsupported(str(unknown), span)
+        scope.unsupported(str(unknown), span)
     except re.error as error:
-        scope.problems.add("wrong-parameter", f"`{pattern}` is not a regular expression: {error}", span)
+        scope.report("wrong-parameter", f"`{pattern}` is not a regular expression: {error}", span)
 
 
 def _case(node: ast.Case, scope: Scope) -> x.BoundExpr:
@@ -312,7 +308,7 @@ def _case(node: ast.Case, scope: Scope) -> x.BoundExpr:
     type_ = common_type([r.type for r in results])
     if type_ is None:
         names = ", ".join(dict.fromkeys(describe_type(r.type) for r in results))
-        scope.problems.fail("type-mismatch", f"the results of `case` have no common type: {names}", node.span)
+        scope.fail("type-mismatch", f"the results of `case` have no common type: {names}", node.span)
     return x.CaseWhen(
         type_,
         tuple((condition, coerce(value, type_)) for condition, value in branches),
@@ -341,7 +337,7 @@ def _struct(node: ast.NewStruct, scope: Scope) -> x.BoundExpr:
     columns: dict[str, x.BoundExpr] = {}
     for name, value in node.columns:
         if name in columns:
-            scope.problems.fail("duplicate-name", f"column `{name}` occurs twice", node.span)
+            scope.fail("duplicate-name", f"column `{name}` occurs twice", node.span)
         source = value if value is not None else ast.Chain((ast.NameStep(name, span=node.span),), span=node.span)
         columns[name] = bind_expr(source, scope)
     type_ = t.struct_of(tuple((name, value.type) for name, value in columns.items()))
@@ -421,19 +417,19 @@ def _asked(
 
 def _unsupported(what: str) -> Callable[[Any, Scope], x.BoundExpr]:
     def refuse(node: ast.Expr, scope: Scope) -> x.BoundExpr:
-        scope.problems.unsupported(what, node.span)
+        scope.unsupported(what, node.span)
         raise AlreadyReported(what)
 
     return refuse
 
 
 def _star(node: ast.Star, scope: Scope) -> x.BoundExpr:
-    scope.problems.fail("wrong-parameter", "`*` is not an expression", node.span)
+    scope.fail("wrong-parameter", "`*` is not an expression", node.span)
 
 
 def _lambda(node: ast.Lambda, scope: Scope) -> x.BoundExpr:
     hint = "methods of arrays take one, such as where(x => x.price > 10)"
-    scope.problems.fail("wrong-parameter", "a lambda stands here where a value is needed", node.span, hint)
+    scope.fail("wrong-parameter", "a lambda stands here where a value is needed", node.span, hint)
 
 
 _RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.BoundExpr]] = {

@@ -32,14 +32,14 @@ def bind_lambda(
         takes = parameter_count_text(REQUIRED_ROLES[parameter.shape], len(roles))
         hint = f"they are ({', '.join(roles)})"
         fact = f"the lambda of `{method}` has {takes}, found {len(node.params)}"
-        scope.problems.fail("wrong-parameter", fact, node.span, hint)
+        scope.fail("wrong-parameter", fact, node.span, hint)
     roles = roles[: len(node.params)]
     types = {"element": element, "index": t.INT, "size": t.INT, "result": before[-1].type if before else t.NULL}
     found: dict[str, x.BoundExpr] = {}
     for name, role in zip(node.params, roles, strict=True):
         at = scope.module.word(name, node.span)
         if name in found:
-            scope.problems.fail("duplicate-name", f"parameter `{name}` of the lambda occurs twice", at)
+            scope.fail("duplicate-name", f"parameter `{name}` of the lambda occurs twice", at)
         if element.event is None and element.fields is None:
             _check_ambiguous(name, node, scope)
         found[name] = x.LambdaParameter(types[role], scope.depth, role, span=at)
@@ -53,7 +53,7 @@ def _check_ambiguous(name: str, node: ast.Lambda, scope: Scope) -> None:
     streams = scope.streams if scope.params is None else ()
     for stream in streams:
         if stream.event_type is not None and name in stream.event_type.properties:
-            scope.problems.fail(
+            scope.fail(
                 "ambiguous-property",
                 f"`{name}` is a parameter of the lambda and a property of `{stream.event_type.name}`",
                 scope.module.word(name, node.span),
@@ -66,4 +66,4 @@ def refuse_lambda_parameters(values: Sequence[x.BoundExpr], what: str, scope: Sc
     for part in (part for value in values for part in x.walk(value)):
         if isinstance(part, x.LambdaParameter) and part.level < scope.depth:
             fact = f"{what} cannot read a parameter of the lambda that it stands in"
-            scope.problems.fail("wrong-parameter", fact, part.span, "methods such as sumOf take a lambda, too")
+            scope.fail("wrong-parameter", fact, part.span, "methods such as sumOf take a lambda, too")

@@ -80,7 +80,7 @@ def _bound(
     bind: ExpressionBinder,
 ) -> x.BoundExpr:
     if step.wildcard or step.distinct or step.named:
-        scope.problems.fail("wrong-parameter", f"`{row.short}` takes plain values only", step.span)
+        scope.fail("wrong-parameter", f"`{row.short}` takes plain values only", step.span)
     element = target.type.of or t.OBJECT
     form = resolve_method_form(row, forms, step, scope)
     args: list[x.BoundExpr] = []
@@ -96,7 +96,7 @@ def _bound(
         wanted = "numbers" if form.elements == "number" else "values with an order"
         hint = f"give it a lambda, such as {_shape(row)}"
         fact = f"`{row.short}` without a lambda needs {wanted}, found {describe_type(element)}"
-        scope.problems.fail("type-mismatch", fact, step.span, hint)
+        scope.fail("type-mismatch", fact, step.span, hint)
     type_ = row.result(CallTypes(target.type, element, tuple(arg.type for arg in args)))
     return x.MethodCall(type_, row.name, target, tuple(args), span=target.span.to(step.span))
 
@@ -117,14 +117,14 @@ def resolve_method_form(
         if gaps:
             takes = f"{', '.join(map(str, counts[:-1]))} or {counts[-1]} parameters"
         fact = f"`{row.short}` takes {takes}, found {len(given)}"
-        scope.problems.fail("wrong-parameter", fact, step.span, f"such as {_shape(row)}")
+        scope.fail("wrong-parameter", fact, step.span, f"such as {_shape(row)}")
     form = next(form for form in forms if len(form.parameters) == len(given))
     at, node = next(
         (i, arg) for i, (p, arg) in enumerate(zip(form.parameters, given, strict=True), 1) if not _in_shape(p, arg)
     )
     wanted = "a value" if isinstance(node, ast.Lambda) else "a lambda"
     fact = f"parameter {at} of `{row.short}` must be {wanted}"
-    scope.problems.fail("wrong-parameter", fact, node.span, f"such as {_shape(row)}")
+    scope.fail("wrong-parameter", fact, node.span, f"such as {_shape(row)}")
 
 
 def _in_shape(parameter: MethodParameter, node: ast.Expr) -> bool:
@@ -154,12 +154,12 @@ def _checked(
         of_ = bound.type.of
         if bound.type not in UNTYPED and (of_ is None or not comparable(of_, element)):
             wanted = f"an array of {describe_type(element)}"
-            scope.problems.fail("type-mismatch", f"{what} must be {wanted}, found {describe_type(bound.type)}", span)
+            scope.fail("type-mismatch", f"{what} must be {wanted}, found {describe_type(bound.type)}", span)
         return bound
     untyped = isinstance(bound, x.LambdaExpr) and isinstance(bound.body, x.UserCall) and bound.type == t.OBJECT
     if not _fits(parameter.kind, bound.type) and not untyped:
         wanted = _NAMES[parameter.kind]
-        scope.problems.fail("type-mismatch", f"{what} must be {wanted}, found {describe_type(bound.type)}", span)
+        scope.fail("type-mismatch", f"{what} must be {wanted}, found {describe_type(bound.type)}", span)
     return bound
 
 
@@ -168,13 +168,13 @@ def _next_result(bound: x.BoundExpr, start_value: x.BoundExpr, what: str, scope:
     assert isinstance(bound, x.LambdaExpr)
     start = start_value.type
     if start == t.NULL:
-        scope.problems.fail(
+        scope.fail(
             "type-mismatch", "the start value of `aggregate` has no type", start_value.span, "such as cast(null, int)"
         )
     if not assignable(bound.type, start):
         hint = "begin with 0.0" if t.is_numeric(start) and t.is_numeric(bound.type) else None
         fact = f"{what} must be {describe_type(start)}, as the start value is, found {describe_type(bound.type)}"
-        scope.problems.fail("type-mismatch", fact, bound.body.span, hint)
+        scope.fail("type-mismatch", fact, bound.body.span, hint)
     return replace(bound, type=start, body=coerce(bound.body, start))
 
 

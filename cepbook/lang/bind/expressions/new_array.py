@@ -25,7 +25,7 @@ def bind_new_array(node: ast.NewInstance, scope: Scope, bind: ExpressionBinder) 
     """An array. Raises Refused (reported) for objects of Java's classes."""
     if not node.array:
         hint = "register a Python function that makes what you need"
-        scope.problems.unsupported(f"`new {node.type_name}(…)`", node.span, hint)
+        scope.unsupported(f"`new {node.type_name}(…)`", node.span, hint)
         raise AlreadyReported(node.type_name)
     of = resolve_type(node.type_name, scope.module, node.span)
     if of == ERROR:
@@ -43,7 +43,7 @@ def bind_new_array(node: ast.NewInstance, scope: Scope, bind: ExpressionBinder) 
         bound = bind(size, scope)
         if bound.type not in (t.BYTE, t.SHORT, t.INT, ERROR):
             fact = f"the size of an array must be an int, found {describe_type(bound.type)}"
-            scope.problems.fail("type-mismatch", fact, size.span)
+            scope.fail("type-mismatch", fact, size.span)
         args.append(bound)
     if any(arg.type == ERROR for arg in args):
         return error_expression(node.span)
@@ -67,6 +67,6 @@ def _filled(
                 f"an element of {describe_type(made)} must be {describe_type(made.of)}, found "
                 f"{describe_type(bound.type)}"
             )
-            scope.problems.fail("type-mismatch", fact, element.span)
+            scope.fail("type-mismatch", fact, element.span)
         found.append(coerce(bound, made.of))
     return x.ArrayOf(made, tuple(found), span=node.span)

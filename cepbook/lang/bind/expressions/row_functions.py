@@ -28,7 +28,7 @@ ROW_FUNCTIONS = frozenset((*PREV_KINDS, "prior", "istream", "grouping", "groupin
 def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     """The call of one of `ROW_FUNCTIONS`; `name` is in lower case."""
     if step.distinct or step.named:
-        scope.problems.fail("wrong-parameter", f"`{name}` takes plain values only", step.span)
+        scope.fail("wrong-parameter", f"`{name}` takes plain values only", step.span)
     if scope.rows is not None:
         return scope.rows.previous(name, step, scope, bind)
     if name in ("grouping", "grouping_id"):
@@ -36,10 +36,10 @@ def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder)
     if scope.no_row_functions is not None and not _unknown(scope):
         inside = scope.no_subqueries == DATA_WINDOW and name != "istream"
         hint = "conditions of #expr and #expr_batch have newest_event and oldest_event" if inside else None
-        scope.problems.fail("wrong-parameter", f"`{name}` is not allowed in {scope.no_row_functions}", step.span, hint)
+        scope.fail("wrong-parameter", f"`{name}` is not allowed in {scope.no_row_functions}", step.span, hint)
     if name == "istream":
         if step.args or step.wildcard:
-            scope.problems.fail("wrong-parameter", "`istream` takes no parameters", step.span)
+            scope.fail("wrong-parameter", "`istream` takes no parameters", step.span)
         return x.InsertStream(t.BOOLEAN, span=step.span)
     return _prior(step, scope, bind) if name == "prior" else _prev(name, step, scope, bind)
 
@@ -56,10 +56,10 @@ def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundE
     given = list(step.args or ())
     if step.wildcard or any(isinstance(node, ast.Star) and node.stream is None for node in given):
         hint = f"name the stream, as in `from … as e`, and write {name}({'1, ' if name == 'prev' else ''}e)"
-        scope.problems.fail("wrong-parameter", f"`{name}` does not take `*`", step.span, hint)
+        scope.fail("wrong-parameter", f"`{name}` does not take `*`", step.span, hint)
     if not 1 <= len(given) <= 1 + indexed:
         wanted = "an index and a property" if indexed else "a property"
-        scope.problems.fail("wrong-parameter", f"`{name}` takes {wanted}, found {len(given)}", step.span)
+        scope.fail("wrong-parameter", f"`{name}` takes {wanted}, found {len(given)}", step.span)
     index: x.BoundExpr | None = None
     if len(given) == 2:
         given, index = _with_index(name, given, scope, bind)
@@ -80,13 +80,13 @@ def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
     if not windows:
         stored = any(stream.name in scope.module.catalog.stores for stream in scope.streams)
         hint = "it is not for rows of named windows and tables" if stored else "add one, such as #keepall"
-        scope.problems.fail("wrong-parameter", f"`{name}` needs a data window", step.span, hint)
+        scope.fail("wrong-parameter", f"`{name}` needs a data window", step.span, hint)
     if len(windows) > 1:
         shown = " and ".join(f"`{window}`" for window in windows)
-        scope.problems.fail("wrong-parameter", f"`{name}` needs a single data window, found {shown}", step.span)
+        scope.fail("wrong-parameter", f"`{name}` needs a single data window, found {shown}", step.span)
     row = WINDOWS.get(windows[0])
     if row is not None and row.unordered:  # recorded: prev_window_kinds
-        scope.problems.fail(
+        scope.fail(
             "wrong-parameter",
             f"`{name}` does not go with the data window `{windows[0]}`, which has no order",
             step.span,
@@ -102,12 +102,12 @@ def _with_index(name: str, given: Sequence[ast.Expr], scope: Scope, bind: Binder
         if isinstance(last, x.Const) and last.type != ERROR:
             first, second = second, first
     if isinstance(first, ast.Star):
-        scope.problems.fail("wrong-parameter", f"the index of `{name}` cannot be `*`", first.span)
+        scope.fail("wrong-parameter", f"the index of `{name}` cannot be `*`", first.span)
     index = fold_expr(
         bind(first, replace(scope, no_row_functions=f"`{name}`"))
     )  # it may count: prev(count(*) - 1, price)
     if index.type != ERROR and not t.is_integral(index.type):
-        scope.problems.fail(
+        scope.fail(
             "wrong-parameter",
             f"the index of `{name}` must be a whole number, found {describe_type(index.type)}",
             first.span,
@@ -122,7 +122,7 @@ def _of_event(name: str, node: ast.Expr, scope: Scope, bind: Binder) -> x.BoundE
     value = bind(node, _plain(name, scope))
     refuse_lambda_parameters([value], f"`{name}`", scope)
     if value.type != ERROR and not any(isinstance(part, (x.Prop, x.EventOf)) for part in x.walk(value)):
-        scope.problems.fail("wrong-parameter", f"`{name}` needs a property of the event", node.span)
+        scope.fail("wrong-parameter", f"`{name}` needs a property of the event", node.span)
     return value
 
 
@@ -139,7 +139,7 @@ def _plain(name: str, scope: Scope) -> Scope:
 def _prior(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     given = step.args or ()
     if len(given) != 2 or step.wildcard:
-        scope.problems.fail(
+        scope.fail(
             "wrong-parameter",
             f"`prior` takes an index and a property, found {len(given)}",
             step.span,
@@ -151,29 +151,26 @@ def _prior(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         return error_expression(step.span)
     constant = index.value if isinstance(index, x.Const) and t.is_integral(index.type) else None
     if not isinstance(constant, int) or constant < 0:
-        fact = "the index of `prior` must be a constant whole number, 0 or above"
-        scope.problems.fail("wrong-parameter", fact, given[0].span)
+        scope.fail("wrong-parameter", "the index of `prior` must be a constant whole number, 0 or above", given[0].span)
     return x.Prior(value.type, constant, value, span=step.span)
 
 
 # ---------------------------------------------------------------- grouping sets
 def _grouping(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     if scope.grouping_keys is None:
-        scope.problems.fail(
-            "wrong-parameter", f"`{name}` needs a group by clause with rollup, cube or grouping sets", step.span
-        )
+        scope.fail("wrong-parameter", f"`{name}` needs a group by clause with rollup, cube or grouping sets", step.span)
     given = step.args or ()
     if step.wildcard or not given or (name == "grouping" and len(given) > 1):
         wanted = "a group by key" if name == "grouping" else "group by keys"
-        scope.problems.fail("wrong-parameter", f"`{name}` takes {wanted}", step.span)
+        scope.fail("wrong-parameter", f"`{name}` takes {wanted}", step.span)
     keys: list[int] = []
     for arg in given:
         key = bind(arg, _plain(name, scope))
         if key.type == ERROR:
             return key
         if key not in scope.grouping_keys:
-            scope.problems.fail("wrong-parameter", f"the parameter of `{name}` is no group by key", arg.span)
+            scope.fail("wrong-parameter", f"the parameter of `{name}` is no group by key", arg.span)
         keys.append(scope.grouping_keys.index(key))
     if len(set(keys)) < len(keys):
-        scope.problems.fail("wrong-parameter", f"the same key twice in `{name}`", step.span)
+        scope.fail("wrong-parameter", f"the same key twice in `{name}`", step.span)
     return x.Grouping(t.INT, tuple(keys), span=step.span)

@@ -28,7 +28,7 @@ def bind_table_access(
     context = None if scope.context is None else scope.context.name
     if store.context is not None and store.context != context:
         fact, hint = f"table `{store.name}` is in context `{store.context}`", f"begin with `context {store.context}`"
-        scope.problems.fail("wrong-context", fact, first.span, hint)
+        scope.fail("wrong-context", fact, first.span, hint)
     span = first.span.to(rest[0].span) if rest else first.span
     inside = store.context is not None
     if first.index is None and rest and rest[0].name == "keys" and rest[0].args == () and store.keys:
@@ -40,7 +40,7 @@ def bind_table_access(
     column = rest[0]
     if column.name not in properties or column.args is not None:
         near = nearest_or_known_names(column.name, properties)
-        scope.problems.fail("unknown-property", f"no column `{column.name}` in `{store.name}`", column.span, near)
+        scope.fail("unknown-property", f"no column `{column.name}` in `{store.name}`", column.span, near)
     type_: Type = properties[column.name]
     found: x.BoundExpr = x.TableRead(type_, store.name, keys, column.name, False, inside, span=span)
     if column.index is not None:
@@ -62,9 +62,7 @@ def _property(read: x.TableRead, step: ast.NameStep, scope: Scope) -> Type:
     known = scope.module.catalog.event_types.get(read.type.event or "")
     if known is None or step.name not in known.properties:
         near = None if known is None else nearest_or_known_names(step.name, known.properties)
-        scope.problems.fail(
-            "unknown-property", f"no property `{step.name}` in {describe_type(read.type)}", step.span, near
-        )
+        scope.fail("unknown-property", f"no property `{step.name}` in {describe_type(read.type)}", step.span, near)
     return known.properties[step.name]
 
 
@@ -84,7 +82,7 @@ def _keys(
         wanted = f"takes {_number(len(store.keys))}: {', '.join(store.keys)}" if store.keys else "has no key"
         fact = f"table `{store.name}` {wanted}; here are {len(nodes) or 'none'}"
         shown = f"such as {store.name}[{', '.join(store.keys)}]" if store.keys else f"such as {store.name}.column"
-        scope.problems.fail("wrong-key", fact, at, shown)
+        scope.fail("wrong-key", fact, at, shown)
     found = tuple(bind(node, scope) for node in nodes)
     for key, name in zip(found, store.keys, strict=True):
         if key.type not in (properties[name], ERROR, t.NULL):
@@ -92,7 +90,7 @@ def _keys(
                 f"key `{name}` of table `{store.name}` is {describe_type(properties[name])}, "
                 f"found {describe_type(key.type)}"
             )
-            scope.problems.fail("wrong-key", fact, key.span)
+            scope.fail("wrong-key", fact, key.span)
     return found
 
 

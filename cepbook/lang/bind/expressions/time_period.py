@@ -21,10 +21,10 @@ def bind_period(parts: Sequence[tuple[x.BoundExpr, str]], span: Span, scope: Sco
     """The period of (amount, unit) pairs; constant parts become constants."""
     positions = [ORDER.index(unit) for _, unit in parts]
     if positions != sorted(set(positions)):
-        scope.problems.fail("wrong-parameter", "units of a time period go from large to small, each once", span)
+        scope.fail("wrong-parameter", "units of a time period go from large to small, each once", span)
     for amount, unit in parts:
         if amount.type != ERROR and not t.is_numeric(amount.type):
-            scope.problems.fail("type-mismatch", f"the number of {unit}s is {describe_type(amount.type)}", amount.span)
+            scope.fail("type-mismatch", f"the number of {unit}s is {describe_type(amount.type)}", amount.span)
     if any(amount.type == ERROR for amount, _ in parts):
         return error_expression(span)
     months = _months([(fold_expr(a), MONTHS[u]) for a, u in parts if u in MONTHS], span, scope)
@@ -44,12 +44,12 @@ def bind_duration(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
     if not isinstance(bound, x.Period):
         if not t.is_numeric(bound.type):
             fact = f"{what} must be a time period or a number of seconds, found {describe_type(bound.type)}"
-            scope.problems.add("wrong-parameter", fact, bound.span, "such as 10 sec")
+            scope.report("wrong-parameter", fact, bound.span, "such as 10 sec")
             return error_expression(bound.span)
         bound = seconds_period(bound, scope)
     for part in (bound.months, bound.millis):
         if isinstance(part, x.Const) and isinstance(part.value, int | float) and part.value < 0:
-            scope.problems.add("wrong-parameter", f"{what} must not be negative", bound.span)
+            scope.report("wrong-parameter", f"{what} must not be negative", bound.span)
     return bound
 
 
@@ -57,7 +57,7 @@ def _months(parts: Sequence[tuple[x.BoundExpr, int]], span: Span, scope: Scope) 
     found: x.BoundExpr | None = None
     for amount, factor in parts:
         if not t.is_integral(amount.type):
-            scope.problems.fail("type-mismatch", "the number of years and months must be whole", amount.span)
+            scope.fail("type-mismatch", "the number of years and months must be whole", amount.span)
         part = amount if factor == 1 else x.Arith(amount.type, "*", amount, x.Const(amount.type, factor), span=span)
         found = (
             part if found is None else x.Arith(t.arithmetic_type(found.type, part.type), "+", found, part, span=span)
@@ -80,7 +80,7 @@ def _clock_units(parts: Sequence[tuple[x.BoundExpr, int]], scope: Scope) -> x.Bo
             scaled = x.Arith(t.DOUBLE, "*", amount, x.Const(t.DOUBLE, micros / unit), span=amount.span)
             total = scaled if total is None else x.Arith(t.DOUBLE, "+", total, scaled, span=amount.span)
     if not math.isfinite(constant):
-        scope.problems.add("wrong-parameter", "the time period is beyond all numbers", parts[0][0].span)
+        scope.report("wrong-parameter", "the time period is beyond all numbers", parts[0][0].span)
         constant = 0.0
     rounded = whole // unit + math.floor((whole % unit + constant) / unit + 0.5)
     if total is None:

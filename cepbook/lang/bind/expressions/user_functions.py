@@ -30,11 +30,11 @@ def bind_user_function(step: ast.NameStep, function: FunctionType, scope: Scope,
     """A call of what is registered under the name of `step`. Raises Refused (reported)."""
     scope.module.need("function", step.name)
     if function.kind == "window":
-        scope.problems.fail("wrong-parameter", f"`{step.name}` is a data window", step.span, f"write #{step.name}(…)")
+        scope.fail("wrong-parameter", f"`{step.name}` is a data window", step.span, f"write #{step.name}(…)")
     if function.kind != "function":
         return _aggregate(step, function, scope, bind)
     if step.named or step.distinct:
-        scope.problems.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
+        scope.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
     args = [_value(arg, scope, bind) for arg in step.args or ()]
     if step.wildcard and scope.streams:
         args.insert(0, bind_whole_event(scope, None, step.span))
@@ -59,7 +59,7 @@ def _checked(
     least = most - function.optional
     if not least <= len(args) <= most:
         fact = f"`{step.name}` takes {parameter_count_text(least, most)}, found {len(args)}"
-        scope.problems.fail("wrong-parameter", fact, step.span)
+        scope.fail("wrong-parameter", fact, step.span)
     made: list[x.BoundExpr] = []
     for number, (arg, parameter) in enumerate(zip(args, parameters, strict=False), 1):
         wanted = (parameter.of or t.OBJECT) if arrays else parameter
@@ -67,7 +67,7 @@ def _checked(
             fact = (
                 f"parameter {number} of `{step.name}` must be {describe_type(wanted)}, found {describe_type(arg.type)}"
             )
-            scope.problems.fail("type-mismatch", fact, arg.span)
+            scope.fail("type-mismatch", fact, arg.span)
         made.append(coerce(arg, wanted))
     return tuple(made)
 

@@ -25,10 +25,10 @@ def bind_variant(node: ast.CreateSchema, module: ModuleScope) -> EventType:
     every = node.alias_of == ("*",)
     found = [] if every else [module.event_type(name, node.span) for name in node.alias_of if name != "*"]
     if not node.alias_of or (not every and "*" in node.alias_of):
-        module.problems.add("wrong-parameter", "a variant stream is of some event types, or of `*`", node.span)
+        module.report("wrong-parameter", "a variant stream is of some event types, or of `*`", node.span)
     for what, given in (("columns", node.columns), ("inherits", node.inherits), ("copyfrom", node.copyfrom)):
         if given:
-            module.problems.add("wrong-parameter", f"a variant stream has no {what} of its own", node.span)
+            module.report("wrong-parameter", f"a variant stream has no {what} of its own", node.span)
     types = [each for each in found if each is not None]
     properties: dict[str, Type] = {VARIANT_TYPE_NAME: t.STRING, VARIANT_EVENT: t.MAP}
     for name in types[0].shown if types else ():
@@ -53,11 +53,11 @@ def insert_variant(
     assert target.variant is not None
     if columns or source is None:
         fact = f"`{target.name}` is a variant stream: it takes whole events"
-        module.problems.add("wrong-parameter", fact, span, f"write insert into {target.name} select * from …")
+        module.report("wrong-parameter", fact, span, f"write insert into {target.name} select * from …")
         return ()
     if target.variant and not any(module.catalog.is_a(source.name, name) for name in target.variant):
         fact = f"the variant stream `{target.name}` takes {', '.join(target.variant)}, not {source.name}"
-        module.problems.add("type-mismatch", fact, span)
+        module.report("type-mismatch", fact, span)
         return ()
     whole = x.EventOf(t.event_of(source.name), 0, span=span)
     type_name = x.EventTypeName(t.STRING, whole, source.name, span=span)
@@ -112,7 +112,7 @@ def visible_columns(
     if wildcard and source is not None and source.variant is not None:
         if not source.shown:
             hint = "select the properties by their names"
-            scope.problems.add("wrong-parameter", f"`*` of `{source.name}`, whose events have no type", span, hint)
+            scope.report("wrong-parameter", f"`*` of `{source.name}`, whose events have no type", span, hint)
         own = {column.name for column in columns} if over else ()
         shown = ((name, type_) for name, type_ in source.shown.items() if name not in own)
         found += [OutputColumn(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in shown]

@@ -45,7 +45,7 @@ def bind_context(node: ast.CreateContext, module: ModuleScope) -> tuple[ContextT
     before = len(module.problems.found)
     if node.name in module.catalog.contexts:
         at = module.word(node.name, node.span)
-        module.problems.add("duplicate-name", f"context `{node.name}` exists already", at)
+        module.report("duplicate-name", f"context `{node.name}` exists already", at)
     context, spec = _bind(node.name, node.spec, module)
     if len(module.problems.found) > before:
         module.dropped.add(node.name)
@@ -96,7 +96,7 @@ class _Life:
         for name in names:
             if name in self.context.properties:
                 at = self.module.word(name, span)
-                self.module.problems.add("duplicate-name", f"`{name}` is a property of the context already", at)
+                self.module.report("duplicate-name", f"`{name}` is a property of the context already", at)
         self.context = replace(self.context, properties={**self.context.properties, **names})
 
     def begin(self, names: Mapping[str, Type], span: Span) -> None:
@@ -134,7 +134,7 @@ class _Life:
         store = self.module.catalog.stores.get(stream.type_name)
         if store is not None and store.kind == "table":
             fact = f"`{stream.type_name}` is a table: its rows are no events"
-            self.module.problems.add("wrong-parameter", fact, stream.span, "name what is inserted into it")
+            self.module.report("wrong-parameter", fact, stream.span, "name what is inserted into it")
         scope = self.scope(ScopeStream(node.alias, event_type, stream.type_name))
         filters = [bind_condition(condition, scope, "the filter") for condition in stream.filters]
         contained: tuple[ContainedSelection, ...] = ()
@@ -154,7 +154,7 @@ class _Life:
         found, names = self.condition(node)
         if isinstance(found, c.AtOnce):
             fact = f"a partition cannot be {word} `@now`"
-            self.module.problems.add("wrong-parameter", fact, node.span, "leave it out: then it lasts")
+            self.module.report("wrong-parameter", fact, node.span, "leave it out: then it lasts")
         self.add(names, node.span)
         return found
 
@@ -174,11 +174,11 @@ def _overlapping(name: str, node: ast.OverlappingContext, module: ModuleScope) -
     initiated, names = life.condition(node.initiated)
     if isinstance(initiated, c.AtOnce):
         fact, hint = "`initiated @now` alone begins one partition only", "write `start @now`, or `@now and …`"
-        module.problems.add("wrong-parameter", fact, node.initiated.span, hint)
+        module.report("wrong-parameter", fact, node.initiated.span, hint)
     if node.also_now and isinstance(initiated, c.OnEvent):
         fact = "`@now and` does not go with an event"
         hint = "it goes with a pattern, a crontab or a time period"
-        module.problems.add("wrong-parameter", fact, node.initiated.span, hint)
+        module.report("wrong-parameter", fact, node.initiated.span, hint)
     distinct = _distinct(node, initiated, names, module)
     life.begin(names, node.initiated.span)
     terminated = life.end(node.terminated, "terminated")
@@ -195,7 +195,7 @@ def _distinct(
     if not isinstance(initiated, c.OnEvent) or initiated.alias is None:
         fact = "`distinct` needs an initiating event with a name"
         hint = "such as initiated by distinct(o.id) Order as o"
-        module.problems.add("wrong-parameter", fact, span, hint)
+        module.report("wrong-parameter", fact, span, hint)
         return ()
     type_ = names[initiated.alias]
     event_type = module.catalog.event_types.get(type_.event or "")
@@ -210,7 +210,7 @@ def _distinct(
     for key in keys:
         if any(isinstance(part, x.SubqueryRef) for part in x.walk(key)):
             hint = "insert what is looked up into a stream of its own"
-            module.problems.add("wrong-parameter", "`distinct` takes no subquery", key.span, hint)
+            module.report("wrong-parameter", "`distinct` takes no subquery", key.span, hint)
     return tuple(substitute_expr(key, mapping) for key in keys)
 
 
@@ -227,11 +227,11 @@ def _keyed(name: str, node: ast.KeyedContext, module: ModuleScope) -> tuple[Cont
     named = [item for item in node.items if item.alias is not None]
     if named and any(on.alias is not None for on in node.initiated_by):
         fact = "names of events stand either in `partition by` or in `initiated by`"
-        module.problems.add("wrong-parameter", fact, named[0].span, "leave out those in `partition by`")
+        module.report("wrong-parameter", fact, named[0].span, "leave out those in `partition by`")
     aliases = [item.alias for item in named]
     for item in named:
         if aliases.count(item.alias) > 1:
-            module.problems.add("duplicate-name", f"`{item.alias}` names two streams", item.span)
+            module.report("duplicate-name", f"`{item.alias}` names two streams", item.span)
             spec = KeyedStreams(streams, span=node.span)
             return life.context, c.KeyedSpec(spec, tuple(initiated), None, span=node.span)
     kind = None if node.terminated_by is None else node.terminated_by.kind
@@ -251,14 +251,14 @@ def _initiating(node: ast.ContextCondition, items: Sequence[ast.KeyedItem], life
     found, names = life.condition(node)
     life.begin(names, node.span)
     if not isinstance(found, c.OnEvent):
-        module.problems.add("wrong-parameter", "only events initiate the partitions of a keyed context", node.span)
+        module.report("wrong-parameter", "only events initiate the partitions of a keyed context", node.span)
         return c.OnEvent("", None, None, span=node.span)
     known = module.catalog.event_types
     listed = [item.stream.type_name for item in items]
     if found.event_type in known and not any(module.catalog.is_a(found.event_type, of) for of in listed):
         fact = f"`{found.event_type}` has no key: it is not listed in `partition by`"
         hint = f"listed is {', '.join(f'`{one}`' for one in listed)}"
-        module.problems.add("wrong-context", fact, node.span, hint)
+        module.report("wrong-context", fact, node.span, hint)
     return found
 
 
@@ -268,7 +268,7 @@ def _category(name: str, node: ast.CategoryContext, module: ModuleScope) -> tupl
     for predicate, label in node.groups:
         if label in categories:
             at = module.word(label, node.span)
-            module.problems.add("duplicate-name", f"the category `{label}` occurs twice", at)
+            module.report("duplicate-name", f"the category `{label}` occurs twice", at)
         categories[label] = bind_condition(predicate, scope, f"the condition of category `{label}`")
     listed = node.stream.type_name
     context = ContextType(name, "category", {**CONTEXT_PROPERTIES, "label": t.STRING}, (listed,))
@@ -277,7 +277,7 @@ def _category(name: str, node: ast.CategoryContext, module: ModuleScope) -> tupl
 
 def _nested(name: str, node: ast.NestedContext, module: ModuleScope) -> tuple[ContextType, c.NestedSpec]:
     if len(node.contexts) < 2:
-        module.problems.add(
+        module.report(
             "wrong-parameter",
             "a nested context has at least two levels",
             node.span,
@@ -290,10 +290,10 @@ def _nested(name: str, node: ast.NestedContext, module: ModuleScope) -> tuple[Co
         if level_name in properties:
             at = module.word(level_name, node.span)
             known = "name of a level" if level_name not in CONTEXT_PROPERTIES else "property of every context"
-            module.problems.add("duplicate-name", f"`{level_name}` is the {known} already", at)
+            module.report("duplicate-name", f"`{level_name}` is the {known} already", at)
         if isinstance(level, ast.NestedContext):
             fact, hint = "a level of a nested context cannot be nested itself", "list all levels, outermost first"
-            module.problems.add("wrong-parameter", fact, level.span, hint)
+            module.report("wrong-parameter", fact, level.span, hint)
             continue
         context, spec = _bind(level_name, level, module)
         own = dict(context.properties)

@@ -15,14 +15,14 @@ def bind_create_expression(
     """``create expression``, entered into the module's catalog; None when the report says why not."""
     if node.context is not None:
         hint = f"leave `context {node.context}` out"
-        module.problems.add("wrong-context", "`create expression` does not take a context", node.span, hint)
+        module.report("wrong-context", "`create expression` does not take a context", node.span, hint)
     found = bind_declaration(node.declaration, module)
     if found is None:
         module.dropped.add(node.declaration.name)
         return None
     if found.name in module.catalog.expressions:
         at = module.word(found.name, node.span)
-        module.problems.add("duplicate-name", f"expression `{found.name}` exists already", at)
+        module.report("duplicate-name", f"expression `{found.name}` exists already", at)
     module.catalog.expressions[found.name] = found
     module.provides["expression", found.name] = None
     text, given = module.text(node.span), heading.name is not None

@@ -22,7 +22,7 @@ def bind_create_index(
     index = IndexType(node.name, node.target, tuple(c for c in columns if c is not None), node.unique)
     if index.full_name in module.catalog.indexes:
         fact = f"an index `{node.name}` of `{node.target}` exists already"
-        module.problems.add("duplicate-name", fact, module.word(node.name, node.span))
+        module.report("duplicate-name", fact, module.word(node.name, node.span))
     if None in columns:
         return None
     module.catalog.indexes[index.full_name] = index
@@ -34,16 +34,16 @@ def bind_create_index(
 def _index_column(key: ast.Expr, kind: str, target: TargetStore, module: ModuleScope) -> tuple[str, str] | None:
     plain = isinstance(key, ast.Chain) and len(key.steps) == 1 and key.steps[0].args is None
     if kind not in ("hash", "btree"):
-        module.problems.unsupported(f"an index of kind `{kind}`", key.span, "there are hash, for equality, and btree")
+        module.unsupported(f"an index of kind `{kind}`", key.span, "there are hash, for equality, and btree")
         return None
     if not plain:
-        module.problems.add("wrong-parameter", "an index is on columns", key.span)
+        module.report("wrong-parameter", "an index is on columns", key.span)
         return None
     assert isinstance(key, ast.Chain)
     name = key.steps[0].name
     if name not in target.event_type.properties:
         hint = nearest_or_known_names(name, target.event_type.properties)
         fact = f"no column `{name}` in `{target.store.name}`"
-        module.problems.add("unknown-property", fact, key.span, hint)
+        module.report("unknown-property", fact, key.span, hint)
         return None
     return name, kind

@@ -17,9 +17,7 @@ from cepbook.lang.types import Type
 def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
     """The declared event type, entered into the module's catalog."""
     if node.name in module.catalog.event_types:
-        module.problems.add(
-            "duplicate-name", f"event type `{node.name}` exists already", module.word(node.name, node.span)
-        )
+        module.report("duplicate-name", f"event type `{node.name}` exists already", module.word(node.name, node.span))
     if node.representation == "variant":
         found_type = bind_variant(node, module)
         module.catalog.event_types[node.name] = found_type
@@ -27,9 +25,7 @@ def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
         return found_type
     if node.alias_of:
         module.dropped.add(node.name)
-        module.problems.unsupported(
-            "event types from classes", node.span, "list the properties: create schema X(a int)"
-        )
+        module.unsupported("event types from classes", node.span, "list the properties: create schema X(a int)")
     properties: dict[str, Type] = {}
     supertypes: list[str] = []
     times: list[str | None] = [None, None]
@@ -46,19 +42,19 @@ def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
             for former, own in zip(times, (found.time_property, found.end_time_property), strict=True):
                 if former is not None and own is not None and former != own:
                     fact = f"both `{former}` and `{own}` are inherited as the timestamp"
-                    module.problems.add("duplicate-name", fact, node.span)
+                    module.report("duplicate-name", fact, node.span)
             times = [times[0] or found.time_property, times[1] or found.end_time_property]
     bind_schema_columns(node.columns, properties, module)
     start = _time_property(node.start_timestamp, properties, node.span, module) or times[0]
     end = _time_property(node.end_timestamp, properties, node.span, module) or times[1]
     if end is not None and start is None and node.start_timestamp is None:
         hint = "write starttimestamp NAME, too"
-        module.problems.add("wrong-parameter", "an end timestamp without a start timestamp", node.span, hint)
+        module.report("wrong-parameter", "an end timestamp without a start timestamp", node.span, hint)
     elif end is not None and start is not None:
         kinds = [properties.get(name, ERROR) for name in (start, end)]
         if kinds[0] != kinds[1] and ERROR not in kinds:
             fact = f"the end timestamp `{end}` is {kinds[1]}, the start timestamp `{start}` {kinds[0]}"
-            module.problems.add("type-mismatch", fact, module.word(end, node.span))
+            module.report("type-mismatch", fact, module.word(end, node.span))
     found_type = EventType(node.name, properties, tuple(supertypes), start, end)
     if node.name not in module.dropped:
         module.catalog.event_types[node.name] = found_type
@@ -69,7 +65,7 @@ def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
 def _merge(properties: dict[str, Type], more: Mapping[str, Type], span: Span, module: ModuleScope) -> None:
     for name, type_ in more.items():
         if properties.get(name, type_) != type_:
-            module.problems.add("duplicate-name", f"property `{name}` is both {properties[name]} and {type_}", span)
+            module.report("duplicate-name", f"property `{name}` is both {properties[name]} and {type_}", span)
         properties[name] = type_
 
 
@@ -78,21 +74,19 @@ def bind_schema_columns(columns: Sequence[ast.ColumnDef], properties: dict[str, 
     own: set[str] = set()
     for column in columns:
         if column.aggregate is not None or column.primary_key:
-            module.problems.add(
-                "wrong-parameter", f"`{column.name}` is a column of a table, not a property", column.span
-            )
+            module.report("wrong-parameter", f"`{column.name}` is a column of a table, not a property", column.span)
             continue
         if column.annotations:
-            module.problems.unsupported("annotations of properties", column.span)
+            module.unsupported("annotations of properties", column.span)
         if column.type_args:
-            module.problems.unsupported("type parameters", column.span)
+            module.unsupported("type parameters", column.span)
         type_ = resolve_type(column.type_name, module, column.span, of=column.name)
         for _ in range(column.dimensions):
             type_ = type_ if type_ == ERROR else t.array_of(type_)
         inherited = properties.get(column.name)
         if column.name in own or (inherited is not None and ERROR not in (inherited, type_) and inherited != type_):
             was = f" (inherited as {inherited})" if column.name not in own else ""
-            module.problems.add("duplicate-name", f"property `{column.name}` occurs twice{was}", column.span)
+            module.report("duplicate-name", f"property `{column.name}` occurs twice{was}", column.span)
         own.add(column.name)
         properties[column.name] = type_
 
@@ -103,9 +97,9 @@ def _time_property(name: str | None, properties: dict[str, Type], span: Span, mo
     type_ = properties.get(name)
     if type_ is None:
         hint = nearest_or_known_names(name, properties)
-        module.problems.add("unknown-property", f"no property `{name}`", module.word(name, span), hint)
+        module.report("unknown-property", f"no property `{name}`", module.word(name, span), hint)
         return None
     elif type_ not in (t.LONG, *t.DATETIMES, ERROR):
         fact = f"the timestamp `{name}` must be a long or a date-time, found {type_}"
-        module.problems.add("type-mismatch", fact, module.word(name, span))
+        module.report("type-mismatch", fact, module.word(name, span))
     return name

@@ -35,7 +35,7 @@ def bind_create_table(
     properties: dict[str, Type] = {}
     for column in node.columns:
         if column.name in properties:
-            module.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span)
+            module.report("duplicate-name", f"column `{column.name}` occurs twice", column.span)
             continue
         if column.aggregate is None:
             bind_schema_columns((replace(column, primary_key=False),), properties, module)
@@ -78,7 +78,7 @@ def _declared(column: ast.ColumnDef, module: ModuleScope) -> plan.AggregateCall:
     if bound.type == ERROR:
         raise AlreadyReported(column.name)
     if not isinstance(bound, x.AggregateRef) or len(found) != 1:
-        module.problems.fail("wrong-parameter", "a column of a table is of a type or an aggregate", column.span)
+        module.fail("wrong-parameter", "a column of a table is of a type or an aggregate", column.span)
     return found[0]
 
 
@@ -111,12 +111,12 @@ def bind_sketch(column: ast.ColumnDef, module: ModuleScope) -> AggregateCall:
     (step,) = column.aggregate.steps
     if step.args or step.wildcard or step.distinct:
         fact, hint = "`countMinSketch` takes options", "such as countMinSketch({topk: 10})"
-        module.problems.fail("wrong-parameter", fact, step.span, hint)
+        module.fail("wrong-parameter", fact, step.span, hint)
     options: list[tuple[str, float | int]] = []
     for name, values in step.named:
         if name not in _OPTIONS:
             fact = f"`countMinSketch` has no option `{name}`"
-            module.problems.fail("wrong-parameter", fact, step.span, did_you_mean(name, _OPTIONS))
+            module.fail("wrong-parameter", fact, step.span, did_you_mean(name, _OPTIONS))
         parameter, is_part = _OPTIONS[name]
         bound = fold_expr(bind_expr(values[0], Scope(module, no_aggregates="an option")))
         value = bound.value if isinstance(bound, x.Const) else None
@@ -124,7 +124,7 @@ def bind_sketch(column: ast.ColumnDef, module: ModuleScope) -> AggregateCall:
         if not fits or value is True or (name == "topk" and isinstance(value, int) and value < 1):
             wanted = "a number between 0 and 1" if is_part else "a whole number above 0"
             wanted = "a whole number" if name == "seed" else wanted
-            module.problems.fail("wrong-parameter", f"`{name}` must be {wanted}", values[0].span)
+            module.fail("wrong-parameter", f"`{name}` must be {wanted}", values[0].span)
         assert isinstance(value, int | float)
         options.append((parameter, value))
     strings = (x.Const(t.STRING, None, span=step.span),)

@@ -26,7 +26,7 @@ def bind_create_window(
 ) -> nodes.CreateWindowStatement | None:
     """The statement, its named window entered into the module's catalog; None when the report says why not."""
     for declaration in node.expressions:
-        module.problems.unsupported("expression declarations", declaration.span)
+        module.unsupported("expression declarations", declaration.span)
     context, unknown_context = resolve_context(node.context, node.span, module)
     known = check_name_is_free(node.name, node, module)
     filled = _fill_source(node, module)
@@ -79,7 +79,7 @@ def check_name_is_free(name: str, node: ast.SyntaxNode, module: ModuleScope) -> 
     if name not in module.catalog.event_types:
         return True
     kind = kind_of_name(name, module)
-    module.problems.add("duplicate-name", f"{kind} `{name}` exists already", module.word(name, node.span))
+    module.report("duplicate-name", f"{kind} `{name}` exists already", module.word(name, node.span))
     return False
 
 
@@ -108,7 +108,7 @@ def _windows(node: ast.CreateWindow, scope: Scope) -> tuple[nodes.WindowSpec, ..
     if has_derived_window(node.windows) or not found.holding:
         at = node.windows[0].span if node.windows else scope.module.word(node.name, node.span)
         fact = f"named window `{node.name}` has no data window that keeps its rows"
-        scope.problems.add("wrong-parameter", fact, at, f"such as {node.name}#keepall")
+        scope.report("wrong-parameter", fact, at, f"such as {node.name}#keepall")
         return None
     return found.below
 
@@ -119,7 +119,7 @@ def _fill_source(node: ast.CreateWindow, module: ModuleScope) -> StoreType | Non
     if node.insert and (found is None or found.kind != "window"):
         if node.as_type not in module.dropped:
             fact = f"`insert` copies the rows of a named window, and `{node.as_type}` is none"
-            module.problems.add("wrong-parameter", fact, module.word("insert", node.span))
+            module.report("wrong-parameter", fact, module.word("insert", node.span))
         return None
     return found
 
@@ -161,7 +161,7 @@ def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[nodes.OutputC
             return None
         column = item.alias or unparse(item.expr, frozenset())
         if column in found:
-            module.problems.add("duplicate-name", f"column `{column}` occurs twice", item.span)
+            module.report("duplicate-name", f"column `{column}` occurs twice", item.span)
         value = replace(value, type=t.OBJECT) if value.type == t.NULL else value
         found[column] = nodes.OutputColumn(column, value, span=item.span)
     return tuple(found.values())

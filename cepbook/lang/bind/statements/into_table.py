@@ -33,7 +33,7 @@ def bind_into_table(
     if into is None or aggregation is None:
         return None
     if node.insert_into is not None:
-        module.problems.add("wrong-parameter", "into table and insert into in one statement", node.span)
+        module.report("wrong-parameter", "into table and insert into in one statement", node.span)
     fed = replace(aggregation, calls=as_stored_counts(aggregation.calls, into))
     below: plan.HavingNode = fed
     if isinstance(found.root.input, plan.Having):
@@ -54,7 +54,7 @@ def _into(
         if name not in module.dropped:
             known = [each.name for each in module.catalog.stores.values() if each.kind == "table"]
             how = nearest_or_known_names(name, known) or f"declare it: create table {name} (…)"
-            module.problems.add("unknown-store", f"no table `{name}`", at, how)
+            module.report("unknown-store", f"no table `{name}`", at, how)
         return None
     module.need("event type", name)
     if store.context is not None:
@@ -66,7 +66,7 @@ def _into(
         shown = ", ".join(f"`{key}` {properties[key]}" for key in store.keys) or "none"
         found = ", ".join(map(describe_type, given)) or "none"
         fact = f"the keys of table `{name}` are {shown}; group by has {found}"
-        module.problems.add("wrong-key", fact, at if node.group_by is None else node.group_by.span)
+        module.report("wrong-key", fact, at if node.group_by is None else node.group_by.span)
         return None
     fed: list[tuple[int, str]] = []
     for column in columns:
@@ -76,8 +76,7 @@ def _into(
         if column.value.type == ERROR:
             return None  # reported
         if not isinstance(column.value, x.AggregateRef):
-            fact = f"column `{column.name}` of `{name}` takes an aggregate"
-            module.problems.add("type-mismatch", fact, column.span)
+            module.report("type-mismatch", f"column `{column.name}` of `{name}` takes an aggregate", column.span)
             return None
         call = calls[column.value.index]
         if _signature(call) != _signature(declared):
@@ -86,12 +85,12 @@ def _into(
             if call.ever and _signature(replace(call, ever=False)) == _signature(declared):
                 fact += ", which is of a data window, and the stream has none"
                 hint = f"declare {_written(call)}ever, or give the stream a window such as #keepall"
-            module.problems.add("type-mismatch", fact, column.span, hint)
+            module.report("type-mismatch", fact, column.span, hint)
             return None
         fed.append((column.value.index, column.name))
     if not fed:
         fact = f"nothing of this goes into table `{name}`: name aggregates like its columns"
-        module.problems.add("wrong-parameter", fact, at)
+        module.report("wrong-parameter", fact, at)
         return None
     return plan.IntoTable(store, tuple(fed), span=at)
 

@@ -81,7 +81,7 @@ def _action(
 ) -> plan.MergeActionPlan | None:
     if node.kind != "insert" and matched is not True:
         fact = f"`{node.kind}` where no row matches: there is nothing to {node.kind}"
-        scope.problems.add("wrong-parameter", fact, node.span, "where none matches, rows can be inserted")
+        scope.report("wrong-parameter", fact, node.span, "where none matches, rows can be inserted")
         return None
     where = None if node.where is None else bind_condition(node.where, scope, "the where-clause")
     if node.kind == "delete":

@@ -35,7 +35,7 @@ def bind_on_select(
         return None
     if action.select.selector not in (None, "istream"):
         fact = f"`select {action.select.selector}` in `on … select`, which has an insert stream only"
-        module.problems.add("wrong-parameter", fact, action.span)
+        module.report("wrong-parameter", fact, action.span)
     select = replace(
         action.select,
         selector="istream",
@@ -61,4 +61,4 @@ def _refuse_rows_before(found: nodes.SelectStatement, module: ModuleScope) -> No
         for part in x.walk(top) if isinstance(top, x.BoundExpr) else ():
             if isinstance(part, (x.Prev, x.Prior)):
                 what = f"`{'prior' if isinstance(part, x.Prior) else 'prev'}` is not allowed in `on … select`"
-                module.problems.add("wrong-parameter", what, part.span, "it is for the rows of a data window")
+                module.report("wrong-parameter", what, part.span, "it is for the rows of a data window")

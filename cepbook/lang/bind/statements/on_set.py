@@ -19,7 +19,7 @@ def bind_on_set(
     trigger = bind_trigger(node, "on … set", module)
     assignments = bind_assignments(node.action.assignments, trigger if isinstance(trigger, Scope) else trigger.scope)
     if heading.drop:
-        module.problems.unsupported("@Drop with `on … set`", node.span)
+        module.unsupported("@Drop with `on … set`", node.span)
     if isinstance(trigger, Scope) or len(assignments) < len(node.action.assignments):
         return None
     columns = {a.variable: module.catalog.variables[a.variable].type for a in assignments}

@@ -58,7 +58,7 @@ def _branch(
     module = scope.module
     if into.selector not in (None, "istream"):
         fact = f"`insert {into.selector} into` in a split stream, which has an insert stream only"
-        module.problems.add("wrong-parameter", fact, into.span)
+        module.report("wrong-parameter", fact, into.span)
         into = replace(into, selector=None)
     within_: tuple[nodes.ContainedSelection, ...] = ()
     if contained and not scope.open_:

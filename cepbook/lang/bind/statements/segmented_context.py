@@ -32,11 +32,11 @@ def _listed(node: ast.FilterStream, module: ModuleScope) -> tuple[Scope, x.Bound
     event_type = module.event_type(node.type_name, node.span)
     if node.type_name in module.catalog.stores:
         fact, hint = f"`{node.type_name}` is a named window or table, a context divides events", "name its event type"
-        module.problems.add("wrong-context", fact, node.span, hint)
+        module.report("wrong-context", fact, node.span, hint)
     if node.contained:
         fact = "a context divides events, not what they contain"
         hint = "insert what they contain into a stream of its own"
-        module.problems.add("wrong-context", fact, node.span, hint)
+        module.report("wrong-context", fact, node.span, hint)
     scope = context_scope(module, (ScopeStream(None, event_type, node.type_name),))
     filters = [bind_condition(condition, scope, "the filter") for condition in node.filters]
     return scope, conjunction(filters)
@@ -54,13 +54,13 @@ def _check_unrelated(items: Sequence[ast.KeyedItem], module: ModuleScope) -> Non
         name = item.stream.type_name
         if name in seen:
             hint = "several keys of one event type stand together: a and b from Tick"
-            module.problems.add("duplicate-name", f"event type `{name}` is listed twice", item.stream.span, hint)
+            module.report("duplicate-name", f"event type `{name}` is listed twice", item.stream.span, hint)
         for other in seen:
             above, below = (other, name) if module.catalog.is_a(name, other) else (name, other)
             if name != other and module.catalog.is_a(below, above):
                 fact = f"`{below}` is a subtype of `{above}`, only one of them can be listed"
                 hint = f"leave `{below}` out: its events are events of `{above}`"
-                module.problems.add("wrong-context", fact, item.stream.span, hint)
+                module.report("wrong-context", fact, item.stream.span, hint)
         seen.append(name)
 
 
@@ -86,7 +86,7 @@ def _key(node: ast.Expr, scope: Scope) -> x.BoundExpr:
     bound = bind_expr(node, scope)
     if bound.type != ERROR and not isinstance(bound, (x.Prop, x.MemberAccess, x.IndexAccess)):
         hint = "insert what is calculated into a stream of its own"
-        scope.problems.add("wrong-parameter", "the key of a context must be a property", node.span, hint)
+        scope.report("wrong-parameter", "the key of a context must be a property", node.span, hint)
     return bound
 
 
@@ -94,13 +94,13 @@ def _check_keys(span: Span, stream: KeyedStream, model: KeyedStream, module: Mod
     name, other = stream.event_type, model.event_type
     if len(stream.keys) != len(model.keys):
         fact = f"number of keys: {len(stream.keys)} for `{name}`, {len(model.keys)} for `{other}`"
-        module.problems.add("type-mismatch", fact, span, "all event types have as many keys, joined by and")
+        module.report("type-mismatch", fact, span, "all event types have as many keys, joined by and")
         return
     for key, of in zip(stream.keys, model.keys, strict=True):
         if key.type != of.type and ERROR not in (key.type, of.type):
             fact = f"the key of `{name}` is {describe_type(key.type)}, that of `{other}` {describe_type(of.type)}"
             hint = "events of all types belong to one partition if their keys are equal, so these are of one type"
-            module.problems.add("type-mismatch", fact, key.span, hint)
+            module.report("type-mismatch", fact, key.span, hint)
 
 
 # ---------------------------------------------------------------- hashes
@@ -113,17 +113,17 @@ def bind_hash(node: ast.HashContext, module: ModuleScope) -> c.HashSpec:
     counts = isinstance(number, int) and not isinstance(number, bool) and 0 < number < 1 << 31
     if granularity.type != ERROR and not counts:
         fact = "the granularity must be a constant int above 0"
-        module.problems.add("wrong-parameter", fact, node.granularity.span, "it is the number of partitions")
+        module.report("wrong-parameter", fact, node.granularity.span, "it is the number of partitions")
     if counts and node.preallocate and isinstance(number, int) and number > _MOST_PREALLOCATED:
         fact = f"{number:,} partitions cannot all be allocated at once, at most {_MOST_PREALLOCATED:,}"
-        module.problems.add("wrong-parameter", fact, node.granularity.span, "leave out preallocate")
+        module.report("wrong-parameter", fact, node.granularity.span, "leave out preallocate")
     return c.HashSpec(streams, number if isinstance(number, int) else 1, node.preallocate, span=node.span)
 
 
 def _hashed_stream(item: ast.KeyedItem, module: ModuleScope) -> c.HashedStream:
     scope, condition = _listed(item.stream, module)
     if item.alias is not None:
-        module.problems.add("wrong-parameter", "a stream of a hash context takes no name", item.span)
+        module.report("wrong-parameter", "a stream of a hash context takes no name", item.span)
     try:
         function, args = _hash_call(item.keys[0], scope)
     except AlreadyReported:
@@ -135,24 +135,24 @@ def _hash_call(node: ast.Expr, scope: Scope) -> tuple[str, tuple[x.BoundExpr, ..
     step = node.steps[0] if isinstance(node, ast.Chain) and len(node.steps) == 1 else None
     if step is None or (step.args is None and not step.wildcard) or step.index is not None:
         fact, hint = "a hash context needs a hash function", "such as consistent_hash_crc32(id) or hash_code(id)"
-        scope.problems.fail("wrong-parameter", fact, node.span, hint)
+        scope.fail("wrong-parameter", fact, node.span, hint)
     name, functions = step.name, scope.module.catalog.functions
     if step.distinct or step.named:
-        scope.problems.fail("wrong-parameter", f"`{name}` takes plain values only", step.span)
+        scope.fail("wrong-parameter", f"`{name}` takes plain values only", step.span)
     args = tuple(bind_expr(arg, scope) for arg in step.args or ())
     if name.lower() in HASH_FUNCTIONS:
         if not args or step.wildcard:
-            scope.problems.fail("wrong-parameter", f"`{name}` needs properties", step.span, f"such as {name}(id)")
+            scope.fail("wrong-parameter", f"`{name}` needs properties", step.span, f"such as {name}(id)")
         return name.lower(), args
     if name not in functions:
         known = did_you_mean(name, [*HASH_FUNCTIONS, *functions])
         hint = known or f"there are {' and '.join(HASH_FUNCTIONS)}, and registered functions"
-        scope.problems.fail("unknown-function", f"no hash function `{name}`", step.span, hint)
+        scope.fail("unknown-function", f"no hash function `{name}`", step.span, hint)
     scope.module.need("function", name)
     returns = functions[name].returns
     if returns not in (t.INT, t.LONG, t.SHORT, t.BYTE, t.OBJECT):
         fact = f"a hash function must return an int, `{name}` returns {describe_type(returns)}"
-        scope.problems.fail("type-mismatch", fact, step.span)
+        scope.fail("type-mismatch", fact, step.span)
     if step.wildcard:
         args = (bind_whole_event(scope, None, step.span), *args)
     return name, args

@@ -10,12 +10,7 @@ from dataclasses import replace
 
 from cepbook.errors import NO_SPAN, did_you_mean
 from cepbook.lang import types as t
-from cepbook.lang.bind.clauses.annotations import (
-    StatementHeading,
-    buffers_every_row,
-    check_hints,
-    group_reclaim,
-)
+from cepbook.lang.bind.clauses.annotations import StatementHeading, buffers_every_row, check_hints, group_reclaim
 from cepbook.lang.bind.clauses.filter import check_index_types
 from cepbook.lang.bind.clauses.from_clause import bind_from, check_from_clause, from_scope
 from cepbook.lang.bind.clauses.group_by import QueryShape, bind_group_by, resolve_query_kind
@@ -114,12 +109,12 @@ def _parcels(node: ast.Delivery, output: EventType, module: ModuleScope) -> tupl
     kind = node.kind.lower()
     if kind not in ("grouped_delivery", "discrete_delivery"):
         hint = did_you_mean(kind, ("grouped_delivery", "discrete_delivery"))
-        module.problems.add("wrong-parameter", f"no delivery `{node.kind}`", node.span, hint)
+        module.report("wrong-parameter", f"no delivery `{node.kind}`", node.span, hint)
     elif kind == "discrete_delivery" and node.keys:
-        module.problems.add("wrong-parameter", "discrete_delivery takes no expressions", node.keys[0].span)
+        module.report("wrong-parameter", "discrete_delivery takes no expressions", node.keys[0].span)
     elif kind == "grouped_delivery" and not node.keys:
         hint = "name the columns by which it is grouped: grouped_delivery(symbol)"
-        module.problems.add("wrong-parameter", "grouped_delivery without expressions", node.span, hint)
+        module.report("wrong-parameter", "grouped_delivery without expressions", node.span, hint)
     place = "the for-clause"
     scope = Scope(module, (ScopeStream(None, output, output.name),), no_aggregates=place, no_row_functions=place)
     scope.no_subqueries = place
@@ -146,12 +141,11 @@ def _order_by(
     selected = _aggregates(column.value for column in columns)
     for item, (value, _) in zip(node.order_by, found, strict=True):
         if not _aggregates([value]) <= selected:
-            fact = "order by an aggregate that is not selected"
-            scope.problems.add("no-order", fact, item.expr.span, "select it, too")
+            scope.report("no-order", "order by an aggregate that is not selected", item.expr.span, "select it, too")
         if not t.is_ordered(value.type):
             hint = "name one of its properties" if value.type.of is None else None
             fact = f"rows cannot be ordered by a value of type {value.type}"
-            scope.problems.add("no-order", fact, item.expr.span, hint)
+            scope.report("no-order", fact, item.expr.span, hint)
     return found
 
 
@@ -175,7 +169,7 @@ def _row_count(node: ast.Expr | None, what: str, module: ModuleScope) -> x.Bound
         return None
     if not isinstance(bound, (x.Const, x.VariableRead)) or bound.type not in (t.INT, t.LONG, t.SHORT, t.BYTE):
         shown = "an expression" if not isinstance(bound, (x.Const, x.VariableRead)) else describe_type(bound.type)
-        module.problems.add("wrong-parameter", f"the {what} must be an int, found {shown}", node.span)
+        module.report("wrong-parameter", f"the {what} must be an int, found {shown}", node.span)
         return None
     return bound
 

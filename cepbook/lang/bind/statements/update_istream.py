@@ -6,9 +6,7 @@ Esper reference, chapter EPL Reference: Clauses, section "Updating an Insert Str
 from __future__ import annotations
 
 from cepbook.lang.bind.clauses.annotations import StatementHeading
-from cepbook.lang.bind.clauses.assignments import (
-    bind_change,
-)
+from cepbook.lang.bind.clauses.assignments import bind_change
 from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_condition
 from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream
@@ -23,12 +21,12 @@ def bind_update_istream(
     """The statement; None when the report says why not."""
     if node.context is not None:
         fact = "`update istream` does not take a context: it comes before contexts see the event"
-        module.problems.add("wrong-context", fact, node.span)
+        module.report("wrong-context", fact, node.span)
     event_type = module.event_type(node.type_name, node.span)
     store = module.catalog.stores.get(node.type_name)
     if store is not None and store.kind == "table":
         at = module.word(node.type_name, node.span)
-        module.problems.add("wrong-parameter", f"`{store.name}` is a table: its rows are no stream", at)
+        module.report("wrong-parameter", f"`{store.name}` is a table: its rows are no stream", at)
     stream = ScopeStream(node.alias, event_type, node.type_name)
     scope = Scope(module, (stream,), None, True, open_=event_type is None).without_aggregates("an update")
     predicate = None if node.where is None else bind_condition(node.where, scope, "the where-clause")

@@ -36,12 +36,7 @@ def load_parser(dialect: str, package: str, grammar_files: tuple[str, ...], lexe
     if found is None:
         edit = _as_whole_words if lexer == "contextual" else None
         found = Lark(
-            grammar,
-            parser="lalr",
-            lexer=lexer,
-            propagate_positions=True,
-            maybe_placeholders=True,
-            edit_terminals=edit,
+            grammar, parser="lalr", lexer=lexer, propagate_positions=True, maybe_placeholders=True, edit_terminals=edit
         )
         _save(found, cache)
     _shorten(found)
