@@ -28,8 +28,8 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 
 SCHEMA = "create schema L(k int, v double); create schema R(k int, w double);"
 EVENTS = 20_000

@@ -26,8 +26,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cepbook.engine.delivery.delta import MORE, Record, Row, Rows
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 
 SCHEMA = "create schema A(id int, x int); create schema B(id int, x int);"
 CASES = (

@@ -23,8 +23,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 
 TICK = "create schema Tick(symbol string, price double);"
 SHAPE = """@name('out') select * from Tick match_recognize (

@@ -17,7 +17,7 @@ import pytest
 
 from cepbook.engine.replay.batch_replayer import BatchReplayer
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import invariant_violations
+from tests.engine.invariants import invariant_violations
 
 HERE = Path(__file__).resolve().parent
 

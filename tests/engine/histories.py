@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from cepbook.engine.delivery.delta import Row
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.engine.vectorized.array_columns import (
     ArrayColumn,
@@ -21,6 +20,7 @@ from cepbook.engine.vectorized.array_columns import (
     NumberColumn,
     TextColumn,
 )
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from tests.engine.sinks import Deltas
 
 SCHEMA = """create schema A(k string, g int, x int, n long, d double, f float);

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.feeds import Feed
 from tests.engine.sinks import Deltas
 

@@ -14,10 +14,10 @@ from cepbook.dialects.registry import translate
 from cepbook.engine.config import Config
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.runtime_snapshot import restore_runtime
-from cepbook.engine.soundness import invariant_violations
 from cepbook.lang.explain.nearest_epl import nearest_epl
 from cepbook.lang.syntax.source_text import SourceText
 from tests.engine.apama_reference import Lot, Network, Query, Window, mean
+from tests.engine.invariants import invariant_violations
 
 pytestmark = pytest.mark.histories
 

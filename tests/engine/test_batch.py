@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cepbook.engine.replay.batch_replayer import ColumnBatch
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from tests.engine.histories import Event, Recorder, Run, histories, slices
 
 ONE_TYPE = {

@@ -10,7 +10,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.engine.delivery.delta import CAUSE_FACTOR, CauseKey, DeliveryCauses, Record, Row
 from cepbook.engine.delivery.delta import InsertColumns as Columns
-from cepbook.engine.replay.batch_replayer import ColumnBatch
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 
 
 class Plain:

@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cepbook import Workbench
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.subscriptions.filter_index import IndexCondition
 from cepbook.engine.vectorized.array_columns import ArrayColumns, ComputedColumn, NumberColumn, TextColumn
-from cepbook.engine.vectorized.column_batch import FilterMask
+from cepbook.engine.vectorized.column_batch import ColumnBatch, FilterMask
 from cepbook.errors import StatementError
 from tests.engine.histories import array_of
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cepbook.engine.codegen.program import explain_program
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError
 from cepbook.lang.explain.statements import show_plan
 from cepbook.lang.plan.dependencies import dependencies_of, properties_read

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from cepbook.engine.config import Config
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError
 
 SCHEMA = "create schema E(id string, st long, en long, d date) starttimestamp st endtimestamp en;"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.time.clock import LAST_TIME
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import BindError, EventError, StatementError
 from cepbook.lang.plan.catalog import FunctionType
 from cepbook.lang.types import INT

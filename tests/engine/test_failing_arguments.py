@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.lang.types import INT
 from tests.engine.sinks import Deltas
 

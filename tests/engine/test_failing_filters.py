@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import invariant_violations
 from cepbook.errors import StatementError
 from cepbook.lang.types import INT
+from tests.engine.invariants import invariant_violations
 from tests.engine.sinks import Deltas
 
 SCHEMA = """create schema A(x int, k string); create schema B(x int, k string);

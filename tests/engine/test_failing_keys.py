@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from cepbook.engine.config import Config
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import invariant_violations
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.lang.types import INT
+from tests.engine.invariants import invariant_violations
 from tests.engine.sinks import Deltas
 
 WINDOWS = [

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import invariant_violations
 from cepbook.engine.time.timers import OwnerTimers
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError
+from tests.engine.invariants import invariant_violations
 from tests.engine.sinks import Deltas
 
 SCHEMA = "create schema E(k string, i int)"

@@ -24,8 +24,8 @@ import cepbook.engine
 from cepbook.engine.delivery.delta import Delta
 from cepbook.engine.dispatch.turn import Turn
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import invariant_violations
 from cepbook.errors import StatementError
+from tests.engine.invariants import invariant_violations
 
 pytestmark = [
     pytest.mark.histories,
@@ -212,7 +212,7 @@ def verdict(runtime: Runtime, log: Log, place: int, injector: Injector) -> str:
     errors = len(runtime.errors)
     raised = traced(injector, lambda: STIMULI[place](runtime))
     what = f"{type(injector.failure).__name__} at {injector.where}, stimulus {place}"
-    if runtime.rounds.broken:
+    if runtime.turn.broken:
         return "broken"
     told = raised is not None or len(runtime.errors) > errors
     if told and isinstance(injector.failure, Exception):
@@ -292,7 +292,7 @@ def test_a_fault_between_what_is_due_and_what_it_leads_to_breaks_the_runtime(kin
         return raising if frame.f_code is Turn.advance.__code__ else None
 
     def raising(frame: FrameType, event: str, arg: object) -> Any:
-        if event == "line" and runtime.rounds.queue:
+        if event == "line" and runtime.turn.queue:
             raise FAILURES[kind]()
         return raising
 
@@ -303,4 +303,4 @@ def test_a_fault_between_what_is_due_and_what_it_leads_to_breaks_the_runtime(kin
             STIMULI[STEPPING](runtime)
     finally:
         sys.settrace(before)
-    assert runtime.rounds.broken
+    assert runtime.turn.broken

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cepbook.engine.delivery.delta import InsertColumns
-from cepbook.engine.replay.batch_replayer import ColumnBatch
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.feeds import Feed
 from tests.engine.sinks import Deltas
 from tests.engine.slices import replayed, running

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cepbook.engine.runtime import RunningStatement, Runtime
-from cepbook.engine.soundness import invariant_violations
 from cepbook.errors import StatementError, UsageError
+from tests.engine.invariants import invariant_violations
 
 
 def boom(*_: object) -> None:
@@ -47,7 +47,7 @@ def test_an_error_listener_that_fails_is_raised_and_keeps_nothing_from_others() 
         with pytest.raises(ZeroDivisionError):
             runtime.send("E", {"x": number})
         assert len(told) == number
-    assert not runtime.rounds.broken
+    assert not runtime.turn.broken
 
 
 def test_a_timer_that_fails_outside_generated_code_stops_no_other() -> None:
@@ -144,5 +144,5 @@ def test_cycles_of_deploying_and_dropping_leave_nothing_behind() -> None:
         runtime.undeploy(made.id)
     del made
     gc.collect()
-    kept = [s.name for s in gc.get_objects() if isinstance(s, RunningStatement) and s._runtime is runtime]
+    kept = [s.name for s in gc.get_objects() if isinstance(s, RunningStatement) and s._services is runtime.services]
     assert kept == ["day"]

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.replay.output_collector import ColumnBatch
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import invariant_violations
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError
 from tests.engine import test_faults as faults
+from tests.engine.invariants import invariant_violations
 from tests.engine.sinks import Deltas
 from tests.engine.test_faults import COUNT, FAILURES, SEED, Injector, in_a_copy, traced
 
@@ -91,9 +91,9 @@ def verdict(
     """What became of a fault in the second slice: ok, or what is wrong."""
     raised = traced(injector, run)
     what = f"{type(injector.failure).__name__} at {injector.where}"
-    if runtime.rounds.broken:
+    if runtime.turn.broken:
         return "broken"
-    told_of_nobody = raised is not None and runtime.rounds.told(raised) and not runtime.errors
+    told_of_nobody = raised is not None and runtime.turn.told(raised) and not runtime.errors
     if raised is not None and not (isinstance(raised, StatementError) or told_of_nobody):
         if not (runtime.errors or invariant_violations(runtime)) and seen(runtime, told) == whole:
             return "raised"  # behind all of it: the caller knows, and nothing is lost
@@ -153,4 +153,4 @@ def test_an_error_listener_that_fails_costs_the_events_behind_it_nothing() -> No
         batch.run([ColumnBatch("E", [1, 2, 3, 4], {"x": [1, 0, 0, 1]}, None)])
     assert heard == ["out", "out"]
     assert [delta.insert for delta in out] == [[{"x": 1, "y": 1, "seen": 1}], [{"x": 1, "y": 1, "seen": 4}]]
-    assert not runtime.rounds.broken
+    assert not runtime.turn.broken

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Config, Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import BindError, StatementError, UsageError
 from cepbook.lang import types as t
 from tests.engine.sinks import Deltas
@@ -284,9 +284,7 @@ def test_a_partition_that_cannot_begin_is_a_failure_of_the_statement() -> None:
         "create variable int n = 1; create context C partition by id from B;"
         "@name('s0') context C select id, sum(v) as s from B#length(n)"
     )
-    assert runtime.batch(["B"]).reason == (
-        "`s0` has a window whose parameters are read when a partition begins"
-    )
+    assert runtime.batch(["B"]).reason == ("`s0` has a window whose parameters are read when a partition begins")
     found = deliveries(runtime, "s0")
     runtime.send("B", {"id": "a", "v": 1})
     runtime.set_variable("n", None)

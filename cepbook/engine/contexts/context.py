@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from cepbook.engine.contexts.assigner import PartitionAssigner
+from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.event_counts import PartitionCounts
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.contexts.selectors import PartitionIdentity
 from cepbook.engine.contexts.tree_nodes import DetachedNode, PartitionNode
-from cepbook.engine.services import ContextMember
 from cepbook.engine.subscriptions.filter_index import StatementOrder, Subscription
 from cepbook.lang.plan.nodes import CreateContextStatement, CreateContextTreeStatement
 

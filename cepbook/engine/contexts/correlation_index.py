@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.partition import ContextPartition
-from cepbook.engine.services import ContextMember
 from cepbook.engine.state import State
 
 _NONE: dict[int, ContextPartition] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.partition import ContextPartition
-from cepbook.engine.services import ContextMember
 
 if TYPE_CHECKING:
     from cepbook.engine.contexts.tree_levels import LevelMatch

@@ -18,6 +18,7 @@ from cepbook.engine.contexts.assigner import (
     keys_are_deterministic,
     read_properties,
 )
+from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.event_counts import PartitionCounts, count_event
 from cepbook.engine.contexts.members import (
     ContextMembers,
@@ -33,8 +34,14 @@ from cepbook.engine.contexts.tree_nodes import DetachedNode, PartitionNode
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
-from cepbook.engine.services import ContextMember, EngineServices, EventReader
-from cepbook.engine.subscriptions.filter_index import ContextSlots, EventHandler, StatementOrder, Subscription
+from cepbook.engine.services import EngineServices
+from cepbook.engine.subscriptions.filter_index import (
+    ContextSlots,
+    EventHandler,
+    EventReader,
+    StatementOrder,
+    Subscription,
+)
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import CreateContextStatement, KeyedStream, KeyedStreams
 from cepbook.lang.types import Type

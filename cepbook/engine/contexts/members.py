@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.partition import ContextPartition
-from cepbook.engine.services import ContextMember, EventReader
-from cepbook.engine.subscriptions.filter_index import ContextSlots, EventHandler, StatementOrder, before_peers
+from cepbook.engine.subscriptions.filter_index import (
+    ContextSlots,
+    EventHandler,
+    EventReader,
+    StatementOrder,
+    before_peers,
+)
 from cepbook.engine.time.clock import Clock
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from cepbook.engine.contexts.assigner import PartitionAssigner, PartitionLocator
 from cepbook.engine.contexts.condition_watch import ConditionWatch
 from cepbook.engine.contexts.context_compiler import CompiledLevels
+from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.correlation_index import CorrelationIndex
 from cepbook.engine.contexts.event_counts import PartitionCounts, count_event_in_tree
 from cepbook.engine.contexts.event_routing import EventRouting
@@ -37,8 +38,14 @@ from cepbook.engine.contexts.tree_levels import (
 )
 from cepbook.engine.contexts.tree_nodes import Branch, DetachedNode, PartitionNode
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
-from cepbook.engine.services import ContextMember, EngineServices, EventReader
-from cepbook.engine.subscriptions.filter_index import ContextSlots, EventHandler, StatementOrder, Subscription
+from cepbook.engine.services import EngineServices
+from cepbook.engine.subscriptions.filter_index import (
+    ContextSlots,
+    EventHandler,
+    EventReader,
+    StatementOrder,
+    Subscription,
+)
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.time.timers import DueEntry, OwnerTimers
 from cepbook.errors import StatementError

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.delivery.delivery_splitter import DeliverySplitter
@@ -18,18 +20,44 @@ from cepbook.engine.delivery.delta import (
     InsertColumns,
     Listener,
     Record,
+    Row,
     Rows,
     RowSink,
     Sink,
     TracingSink,
 )
 from cepbook.engine.delivery.row_layout import RowLayout
-from cepbook.engine.physical.plan import PhysicalPlan
-from cepbook.engine.services import EngineServices
-from cepbook.lang.plan.nodes import Selector
+from cepbook.lang.plan.nodes import Insert, Selector
 
 
-class DeliveryOutlet:
+class DeliveryHolder(ABC):
+    """Holds rows until all statements have seen the present event."""
+
+    failed: Callable[[Exception], None]
+    """Report a failure of a listener."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Deliver the held rows."""
+
+
+@dataclass(slots=True)
+class DeliveryServices:
+    """The runtime's side of deliveries. `holds`: statements hold their rows until all of them have seen the event."""
+
+    enqueue_rows: Callable[[str, list[Row], Any], None]
+    """Queue rows (type, rows, partition that produced them) until all statements have seen the present event."""
+
+    hold: Callable[[DeliveryHolder], None]
+    """Note that a holder has rows to release at the end of the present event or instant."""
+
+    rewired: Callable[[], None]
+    """Note that listeners changed."""
+
+    holds: bool = False
+
+
+class DeliveryOutlet(DeliveryHolder):
     """The end of one statement. `wire` gives its generated code the ports to deliver to, None while nobody listens.
 
     `steps` tell which rows listeners and sinks get, and which are inserted. Listeners get a `Delta` of their own for
@@ -40,9 +68,11 @@ class DeliveryOutlet:
 
     def __init__(
         self,
-        host: EngineServices,
+        host: DeliveryServices,
         layout: RowLayout,
-        steps: PhysicalPlan,
+        selectors: tuple[Selector, Selector],
+        insert: Insert | None,
+        at_once: bool,
         wire: Callable[[DeliveryPorts | None], None],
         failed: Callable[[Exception], None],
         parcels: DeliverySplitter | None = None,
@@ -52,9 +82,9 @@ class DeliveryOutlet:
         self.ports: DeliveryPorts | None = None
         self.push: EmitRows | None = None  # where rows go; None while nobody listens
         self._host = host
-        self._inserts = steps.apply.insert
-        self._shown, self._fed = steps.shown, steps.fed
-        self._at_once = steps.lots  # its activation is one delivery, whose rows others wait for
+        self._inserts = insert
+        self._shown, self._fed = selectors
+        self._at_once = at_once  # its activation is one delivery, whose rows others wait for
         self._wire = wire
         self._parcels = parcels
         self._listeners: list[Listener] = []
@@ -145,7 +175,7 @@ class DeliveryOutlet:
         self._connect(self._holding() if kept else self._target)
 
     def _holding(self) -> DeliveryPorts:
-        held, tell, flat = self._held, self._host.held, self.layout.flat
+        held, tell, flat = self._held, self._host.hold, self.layout.flat
 
         def out(record: Record) -> None:
             if not held:
@@ -238,7 +268,7 @@ class DeliveryOutlet:
     def _insert_one(self, record: Record) -> None:
         assert self._inserts is not None
         if self._fed != "rstream":
-            self._host.enqueue_rows(self._inserts.target, [self.layout.event(self.layout.row(record))])
+            self._host.enqueue_rows(self._inserts.target, [self.layout.event(self.layout.row(record))], None)
 
     def _insert(self, time: int, insert: Rows, remove: Rows) -> None:
         self.place(None, insert, remove)
@@ -255,6 +285,35 @@ class DeliveryOutlet:
         if events:
             assert self._inserts is not None
             self._host.enqueue_rows(self._inserts.target, events, partition)
+
+
+class StreamInserter(DeliveryHolder):
+    """Inserts the rows of one statement into several streams. Rows may be held like those of an outlet."""
+
+    def __init__(self, host: DeliveryServices, targets: Sequence[str], failed: Callable[[Exception], None]) -> None:
+        self.failed = failed
+        self._host = host
+        self._targets = targets
+        self._held: list[tuple[int, Row, Any]] = []
+
+    def put(self, number: int, event: Row, state: Any) -> None:
+        """Insert `event`, made in the partition of `state`, into the stream number `number`."""
+        if not self._host.holds:
+            self._host.enqueue_rows(self._targets[number], [event], state[0])
+            return
+        if not self._held:
+            self._host.hold(self)  # first: a fault between the two must not leave rows that nobody releases
+        self._held.append((number, event, state[0]))
+
+    def release(self) -> None:
+        held = self._held.copy()
+        self._held.clear()
+        for number, event, partition in held:
+            self._host.enqueue_rows(self._targets[number], [event], partition)
+
+    def close(self) -> None:
+        """Discard held rows, because the statement stops."""
+        self._held.clear()
 
 
 def _ignore(*_: object) -> None:

@@ -101,7 +101,7 @@ def _owned(statement: RunningStatement, plan: DeliveringPlan, host: EngineServic
         return statement.owns(host.changes)
     if not isinstance(plan, CreateTableStatement):
         return None
-    table = Table(plan.store, plan.output_type.properties, host.changes, statement.program)
+    table = Table(plan.store, plan.output_type.properties, host.changes, statement.program.namespace)
     table.owner, statement.owned = statement, table
     return table
 

@@ -19,9 +19,9 @@ from cepbook.engine.cycles.cycle_program import compile_cycles, sql_scope
 from cepbook.engine.delivery.delivery_splitter import compile_delivery_key
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
-from cepbook.engine.relations.table import compile_create_table
 from cepbook.engine.statements.buffered_input import activation_scope
 from cepbook.engine.statements.contained import compile_trigger
+from cepbook.engine.statements.create_table import compile_create_table
 from cepbook.engine.statements.merge import compile_insert_rows, compile_merge
 from cepbook.engine.statements.on_set import compile_create_variable, compile_on_set
 from cepbook.engine.statements.split import compile_split

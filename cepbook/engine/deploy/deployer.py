@@ -21,10 +21,9 @@ from cepbook.engine.deploy.deployments import (
 )
 from cepbook.engine.deploy.naming import lookup_name
 from cepbook.engine.deploy.undeploy_statement import split_off_statement
+from cepbook.engine.dispatch.registry import Registry
 from cepbook.engine.dispatch.turn import Turn, run_all_steps
-from cepbook.engine.relations.store import Store, apply_declared_indexes
-from cepbook.engine.services import EngineServices
-from cepbook.engine.statements.statement import RunningStatement
+from cepbook.engine.relations.store import apply_declared_indexes
 from cepbook.engine.statements.variables import Variables
 from cepbook.errors import UsageError
 from cepbook.lang.plan.catalog import Catalog
@@ -41,34 +40,30 @@ class Deployer:
 
     def __init__(
         self,
-        host: EngineServices,
-        rounds: Turn,
+        registry: Registry,
+        turn: Turn,
         functions: Mapping[str, Callable[..., Any]],
         notices: PartitionListeners,
         next_order: Callable[[int], tuple[int, int]],
         changed: Callable[[], None],
     ) -> None:
-        self._host = host
-        self._config = host.config
-        self._rounds = rounds
+        self._registry = registry
+        self._services = registry.services
+        self._config = registry.services.config
+        self._turn = turn
         self._functions = functions
         self._notices = notices
         self._next_order = next_order
         self._changed = changed
-        self.catalog = Catalog()
-        self.variables: Variables = {}
-        self.statements: dict[str, RunningStatement] = {}
         self.deployments: dict[str, Deployment] = {}
-        self.contexts: dict[str, Context] = {}
-        self.stores: dict[str, Store] = {}
 
     def compile(self, epl: str) -> ModulePlan:
         """As `Runtime.compile`."""
-        return bind_text(epl, self.catalog, self._config, self.statements.keys())
+        return bind_text(epl, self._registry.catalog, self._config, self._registry.statements.keys())
 
     def context(self, name: str) -> Context:
         """The running context `name`. Errors: UsageError with the nearest known name."""
-        return lookup_name("context", name, self.contexts)
+        return lookup_name("context", name, self._registry.contexts)
 
     # -------------------------------------------------------------- coming
     def deploy(self, epl: str | ModulePlan, deployment_id: str | None) -> Deployment:
@@ -76,30 +71,30 @@ class Deployer:
         id_ = deployment_id if deployment_id is not None else fresh_id(self.deployments)
         if id_ in self.deployments:
             raise UsageError(f"a deployment `{id_}` exists already")
-        self._rounds.check()
+        self._turn.check()
         plan = self.compile(epl) if isinstance(epl, str) else epl
-        built = self._build(self._programs(plan, self.catalog, self.variables), id_)
+        built = self._build(self._programs(plan, self._registry.catalog, self._registry.variables), id_)
         interruption = None
-        with self._rounds:
+        with self._turn:
             try:
                 self._begin(built)
             except BaseException as failure:  # noqa: BLE001 - raised when nothing is left of it
                 interruption = failure
                 self._remove(built.deployment)
-            if self._rounds.queue and interruption is None:
-                self._rounds.drain(raising=False)  # what statements inserted as they began
+            if self._turn.queue and interruption is None:
+                self._turn.drain(raising=False)  # what statements inserted as they began
         if interruption is not None:
             raise interruption
         return built.deployment
 
     def redeploy(self, deployment_id: str, epl: str) -> Deployment:
         """As `Runtime.redeploy`."""
-        self._rounds.check()
+        self._turn.check()
         old = self._deployment(deployment_id)
         others = dependants(self.deployments, [old])
-        trial = catalog_without(self.catalog, [old, *others])
-        names = {*self.statements} - {s.name for d in (old, *others) for s in d.statements}
-        variables, compiled = self.variables, list[tuple[str, CompiledModule]]()
+        trial = catalog_without(self._registry.catalog, [old, *others])
+        names = {*self._registry.statements} - {s.name for d in (old, *others) for s in d.statements}
+        variables, compiled = self._registry.variables, list[tuple[str, CompiledModule]]()
         for each, source in [(old, epl), *((d, d.source) for d in others)]:
             with explain_redeploy_error(each, each is not old):
                 made = self._programs(bind_text(source, trial, self._config, names), trial, variables)
@@ -111,27 +106,29 @@ class Deployer:
         return self.deployments[deployment_id]
 
     def _programs(self, plan: ModulePlan, catalog: Catalog, variables: Variables) -> CompiledModule:
-        compiled = compile_plan(plan, catalog, self._host.clock, self._config, self._functions, variables)
+        compiled = compile_plan(plan, catalog, self._services.clock, self._config, self._functions, variables)
         for statement in plan.statements:
             if isinstance(statement, SelectStatement):
                 live: Iterable[Any] = (None,)
                 if statement.context is not None:  # in a context that runs on: its partitions
-                    same = catalog.contexts.get(statement.context) is self.catalog.contexts.get(statement.context, 0)
+                    same = catalog.contexts.get(statement.context) is self._registry.catalog.contexts.get(
+                        statement.context, 0
+                    )
                     live = self.context(statement.context).partitions.values() if same else ()
-                try_to_start(self._host, statement, compiled, live)
+                try_to_start(self._services, statement, compiled, live)
         return compiled
 
     def _build(self, compiled: CompiledModule, id_: str) -> BuiltModule:
-        return build_module(self._host, compiled, id_, self._next_order, self._notices)
+        return build_module(self._services, compiled, id_, self._next_order, self._notices)
 
     def _begin(self, built: BuiltModule) -> None:
         """Start what was built. Where that is interrupted `_remove` leaves nothing of it."""
-        self.catalog, self.variables = built.compiled.catalog, built.compiled.variables
-        self.contexts.update(built.contexts)
-        self.stores.update(built.stores)
+        self._registry.catalog, self._registry.variables = built.compiled.catalog, built.compiled.variables
+        self._registry.contexts.update(built.contexts)
+        self._registry.stores.update(built.stores)
         for statement in built.deployment.statements:
             context = statement.steps.context
-            self.statements[statement.name] = statement
+            self._registry.statements[statement.name] = statement
             statement.start(None if context is None else self.context(context))
         self.deployments[built.deployment.id] = built.deployment
         self._settle()
@@ -139,14 +136,14 @@ class Deployer:
     def _begin_afresh(self, compiled: CompiledModule, id_: str) -> None:
         """Start a module, and forget first what an interruption may have left of it."""
         built = self._build(compiled, id_)
-        if id_ in self.deployments or any(s.name in self.statements for s in built.deployment.statements):
+        if id_ in self.deployments or any(s.name in self._registry.statements for s in built.deployment.statements):
             self._remove(built.deployment)
         self._begin(built)
 
     # -------------------------------------------------------------- going
     def undeploy(self, deployment_id: str, *, cascade: bool) -> None:
         """As `Runtime.undeploy`."""
-        self._rounds.check()
+        self._turn.check()
         deployment = self._deployment(deployment_id)
         others = dependants(self.deployments, [deployment])
         if others and not cascade:
@@ -157,10 +154,12 @@ class Deployer:
 
     def undeploy_statement(self, deployment_id: str, name: str) -> bool:
         """As `Runtime.undeploy_statement`."""
-        self._rounds.check()
+        self._turn.check()
         deployment = self._deployment(deployment_id)
-        others = {*self.statements} - {s.name for s in deployment.statements}
-        parts = split_off_statement(deployment, name, catalog_without(self.catalog, [deployment]), self._config, others)
+        others = {*self._registry.statements} - {s.name for s in deployment.statements}
+        parts = split_off_statement(
+            deployment, name, catalog_without(self._registry.catalog, [deployment]), self._config, others
+        )
         if parts is None or deployments_using(self.deployments, parts[0].plan.provides):
             return False
         self._in_full([partial(self._remove, *parts)])
@@ -169,14 +168,14 @@ class Deployer:
     def _remove(self, deployment: Deployment, rest: Deployment | None = None) -> None:
         """Stop what a deployment put here, all of it or what there is; or a part, after which there is the `rest`."""
         for statement in reversed(deployment.statements):
-            self.statements.get(statement.name, statement).stop()
-            self.statements.pop(statement.name, None)
+            self._registry.statements.get(statement.name, statement).stop()
+            self._registry.statements.pop(statement.name, None)
         for name in deployment.contexts:
-            self.contexts.pop(name, None)
+            self._registry.contexts.pop(name, None)
         for name in deployment.event_types:
-            self.stores.pop(name, None)
-        self.catalog = catalog_without(self.catalog, [deployment])
-        self.variables = {name: self.variables[name] for name in self.catalog.variables}
+            self._registry.stores.pop(name, None)
+        self._registry.catalog = catalog_without(self._registry.catalog, [deployment])
+        self._registry.variables = {name: self._registry.variables[name] for name in self._registry.catalog.variables}
         if rest is None:
             self.deployments.pop(deployment.id, None)
         else:
@@ -186,14 +185,14 @@ class Deployer:
     # -------------------------------------------------------------- both
     def _in_full(self, steps: Sequence[Callable[[], object]]) -> None:
         """Take all steps, each of which can be taken again when it was interrupted; then raise the interruption."""
-        with self._rounds:
+        with self._turn:
             interruption = run_all_steps(steps)
         if interruption is not None:
             raise interruption
 
     def _settle(self) -> None:
         """Which indexes are unique depends on what is declared; the rest of it the runtime knows."""
-        apply_declared_indexes(self.stores, self.catalog.indexes)
+        apply_declared_indexes(self._registry.stores, self._registry.catalog.indexes)
         self._changed()
 
     def _deployment(self, id_: str) -> Deployment:

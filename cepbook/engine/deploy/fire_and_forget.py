@@ -77,7 +77,7 @@ class FireAndForgetQuery:
         Errors: BindError; StatementError where an expression fails on a row.
         """
         runtime = self._runtime
-        runtime.rounds.check()
+        runtime.turn.check()
         plan, compiled = self._compiled(values)
         (query,) = plan.statements
         if not isinstance(query, SelectStatement) or query.insert is not None:
@@ -193,12 +193,12 @@ def replace_rows(runtime: Any, name: str, rows: Iterable[Sequence[Any]]) -> None
     wrong = next((row for row in found if len(row) != len(store.columns)), None)
     if wrong is not None:
         raise UsageError(f"`{name}` has the columns {', '.join(store.columns)}, found the row {wrong!r}")
-    with runtime.rounds:
+    with runtime.turn:
         try:
             replace_contents(store, [dict(zip(store.columns, row, strict=True)) for row in found], runtime.clock.now)
         except ValueError as failure:
             raise UsageError(str(failure)) from failure
-        runtime.rounds.settled()
+        runtime.turn.settled()
 
 
 _READ: WeakKeyDictionary[Store, int] = WeakKeyDictionary()  # stores, and how many queries read them right now
@@ -250,7 +250,7 @@ def _put(runtime: Any, target: str, rows: list[Row], selector: Selector | None) 
             f"no live partition of the context `{store.type.context}` takes the row\n"
             "  hint: send an event that begins one first"
         )
-    with runtime.rounds:
+    with runtime.turn:
         for state, held in places.values():
             why = store.refusal(state, held) if held else None
             if why is not None:
@@ -258,7 +258,7 @@ def _put(runtime: Any, target: str, rows: list[Row], selector: Selector | None) 
         for state, held in places.values():
             if held:
                 store.move(state, (), [(row, None) for row in held], runtime.clock.now)
-        runtime.rounds.settled()
+        runtime.turn.settled()
     return placed
 
 
@@ -274,7 +274,7 @@ def _meant(runtime: Any, store: Store, selector: Selector | None) -> list[tuple[
 def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selector: Selector | None) -> QueryResult:
     """The rows that an update or a delete has changed; no rows of a table."""
     statement = RunningStatement(
-        runtime, query, compiled.programs[query.name], (0, 0), "", compiled.plan.source, "query"
+        runtime.services, query, compiled.programs[query.name], (0, 0), "", compiled.plan.source, "query"
     )
     store, program = runtime.stores[query.target.name], statement.program
     _check_unread(store)
@@ -283,7 +283,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
     found: list[Row] = []
     program.namespace["push"] = lambda now, insert, remove: found.extend(insert or ())
     statement.meet()
-    with runtime.rounds:
+    with runtime.turn:
         for _, state in _meant(runtime, store, selector):
             program.namespace["target"] = partial(_same, state)
             own = statement.new_state(state[0])
@@ -291,7 +291,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
                 program["ask"](own)
             except Exception as failure:  # noqa: BLE001 - told when what was changed is handed on
                 statement.failed(failure)
-        runtime.rounds.settled()
+        runtime.turn.settled()
     return QueryResult(found if store.type.kind == "window" else [], query.output_type.properties)
 
 
@@ -301,7 +301,7 @@ def _same(state: Any, _: Any) -> Any:
 
 def _select(runtime: Any, select: SelectStatement, compiled: CompiledModule, selector: Selector | None) -> QueryResult:
     source = compiled.plan.source
-    statement = RunningStatement(runtime, select, compiled.programs[select.name], (0, 0), "", source, "query")
+    statement = RunningStatement(runtime.services, select, compiled.programs[select.name], (0, 0), "", source, "query")
     statement.meet()
     statement.inner.find(runtime.stores, statement)
     stores = {source.store.name for source in select.sources if source.store is not None}

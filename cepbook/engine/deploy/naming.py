@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from cepbook.dialects import parse_epl
+from cepbook.engine.statements.variables import RuntimeVariable, Variables
 from cepbook.errors import ParseError, UsageError, hint_line
 from cepbook.lang.bind.expressions.call import BUILT_IN_FUNCTIONS
 from cepbook.lang.plan.catalog import Catalog
@@ -30,6 +31,15 @@ def lookup_name(what: str, name: str, among: Mapping[str, _Kept], catalog: Catal
         if other is not None:
             raise UsageError(f"there is no {what} `{name}`: it is {other}{known_names_hint(what, list(among))}")
         raise UsageError(f"there is no {what} `{name}`{hint_line(name, among) or known_names_hint(what, list(among))}")
+    return found
+
+
+def find_variable(name: str, variables: Variables) -> RuntimeVariable:
+    """The variable `name`, which has one value. Errors: UsageError, with the nearest known name."""
+    found = lookup_name("variable", name, variables)
+    if found.partitioned:
+        hint = "\n  hint: the iterator of the statement that created it has them"
+        raise UsageError(f"variable `{name}` has a value in each partition of its context{hint}")
     return found
 
 

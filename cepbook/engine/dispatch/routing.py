@@ -1,4 +1,12 @@
-"""Who must see an event: the statements that read its type, and the contexts that it concerns."""
+"""Routes of events: which statements and contexts see an event of a type, and in which order.
+
+A route is a function of one event, composed from the inside out:
+
+1. `build_dispatcher` calls the subscribers, in delivery order, through the filter index.
+2. If a statement assigns a variable that a filter reads, all filters are evaluated with the former value.
+3. If a reader asks for the type of an event, the event is wrapped in a `TypedEvent`.
+4. Statements with `update istream` change the event, or drop it, before anything else sees it.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +15,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from cepbook.engine.dispatch.registry import Registry
 from cepbook.engine.dispatch.senders import build_handler_sender
+from cepbook.engine.dispatch.turn import Turn
 from cepbook.engine.expressions.primitives import TypedEvent
 from cepbook.engine.relations.store import Store
-from cepbook.engine.replay.statement_pass import ReplayEngine
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.update import handler_after_updates
 from cepbook.engine.subscriptions.filter_index import (
@@ -22,109 +31,109 @@ from cepbook.engine.subscriptions.filter_index import (
 )
 from cepbook.engine.subscriptions.subscription_order import unprioritized_order
 
-AFTER_ALL: StatementOrder = (1 << 62, 0)  # behind all
+AFTER_ALL: StatementOrder = (1 << 62, 0)  # an order behind that of every statement
 
 
-def build_route(runtime: ReplayEngine, type_name: str, failed: Callable[[Exception], None]) -> EventHandler:
-    """A function that hands an event of `type_name` to everything that must see it, in delivery order."""
-    found, contexts = _subscribers(runtime, type_name, None)
-    way = _typed(runtime, type_name, _deciding(runtime, type_name, build_dispatcher(found, failed, contexts)))
-    return handler_after_updates(_updates(runtime, type_name, None), way)
+def build_route(registry: Registry, type_name: str, failed: Callable[[Exception], None]) -> EventHandler:
+    """Return a function that passes an event of `type_name` to all subscribers in delivery order."""
+    subscriptions, contexts = _subscriptions(registry, type_name, None)
+    dispatch = _with_former_variables(registry, type_name, build_dispatcher(subscriptions, failed, contexts))
+    return handler_after_updates(_updates(registry, type_name, None), _with_type(registry, type_name, dispatch))
 
 
 class EventRoutes:
-    """Ways of events to some of the statements, and who is told of events from outside.
+    """Routes to a subset of the statements, and notification of events that come from outside.
 
-    `handlers` have the way of each type to everybody, made by `route`. `shown` is how far the event in hand has come
-    that only some statements are shown: to the one of this place in the order.
+    `handlers` has the route of each type to all statements; `route` builds a missing one. `dispatched` is the order of
+    the statement that an event of a subset route has reached (`only`).
     """
 
     def __init__(
         self,
-        runtime: ReplayEngine,
+        registry: Registry,
+        turn: Turn,
         handlers: dict[str, EventHandler],
         route: Callable[[str], EventHandler],
         failed: Callable[[Exception], None],
     ) -> None:
-        self.shown = AFTER_ALL
-        self._runtime = runtime
+        self.dispatched = AFTER_ALL
+        self._registry = registry
+        self._turn = turn
         self._handlers = handlers
         self._route = route
         self._failed = failed
-        self._into: dict[
-            str, tuple[int, EventHandler]
-        ] = {}  # of named windows and tables, with the version of the runtime
+        self._into: dict[str, tuple[int, EventHandler]] = {}  # of stores: version of the registry, handler
 
     def into(self, store: Store) -> EventHandler:
-        """What takes rows for a named window or table; patterns see them as events."""
+        """Return a function that inserts a row into a named window or table, and passes it to patterns as an event."""
         version, handler = self._into.get(store.name, (-1, None))
-        if handler is None or version != self._runtime.version:
-            found, contexts = _subscribers(self._runtime, store.name, None)
-            way = _deciding(self._runtime, store.name, build_dispatcher(found, self._failed, contexts))
-            show = _typed(self._runtime, store.name, way)
+        if handler is None or version != self._registry.version:
+            subscriptions, contexts = _subscriptions(self._registry, store.name, None)
+            dispatch = build_dispatcher(subscriptions, self._failed, contexts)
+            dispatch = _with_former_variables(self._registry, store.name, dispatch)
+            dispatch = _with_type(self._registry, store.name, dispatch)
 
             def insert(row: Any) -> None:
                 try:
                     store.inserted(row)
                 finally:
-                    show(row)
+                    dispatch(row)
 
-            handler = handler_after_updates(_updates(self._runtime, store.name, None), insert)
-            self._into[store.name] = self._runtime.version, handler
+            handler = handler_after_updates(_updates(self._registry, store.name, None), insert)
+            self._into[store.name] = self._registry.version, handler
         return handler
 
     def only(self, type_name: str, names: Container[str]) -> EventHandler:
-        """What shows events of a type to some statements only, by their names; valid until a change."""
-        way = self._way(type_name, names, self._noting)
+        """Return a function that passes events of a type to the named statements; valid until the next change."""
+        route = self._route_among(type_name, names, self._noting_order)
 
-        def show(event: Any) -> None:
+        def dispatch(event: Any) -> None:
             try:
-                way(event)
+                route(event)
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 self._failed(failure)
-            self.shown = AFTER_ALL
+            self.dispatched = AFTER_ALL
 
-        return show
+        return dispatch
 
     def sender_for_group(self, type_name: str, names: Container[str]) -> Callable[[Any], None]:
-        """What sends events of a type to some statements, with all of their contexts; valid until a change."""
-        way = self._way(type_name, names, lambda subscriber: subscriber)
-        return build_handler_sender(way, self._runtime.rounds, self._failed)
+        """Return a sender to the named statements, which are all statements of their contexts; valid until a change."""
+        route = self._route_among(type_name, names, lambda subscription: subscription)
+        return build_handler_sender(route, self._turn, self._failed)
 
-    def _way(
-        self, type_name: str, names: Container[str], taking: Callable[[Subscription], Subscription]
+    def _route_among(
+        self, type_name: str, names: Container[str], wrap: Callable[[Subscription], Subscription]
     ) -> EventHandler:
-        found, contexts = _subscribers(self._runtime, type_name, names)
-        way = _deciding(
-            self._runtime, type_name, build_dispatcher([taking(each) for each in found], self._failed, contexts)
-        )
-        return handler_after_updates(_updates(self._runtime, type_name, names), _typed(self._runtime, type_name, way))
+        subscriptions, contexts = _subscriptions(self._registry, type_name, names)
+        dispatch = build_dispatcher([wrap(subscription) for subscription in subscriptions], self._failed, contexts)
+        dispatch = _with_type(self._registry, type_name, _with_former_variables(self._registry, type_name, dispatch))
+        return handler_after_updates(_updates(self._registry, type_name, names), dispatch)
 
-    def _noting(self, subscriber: Subscription) -> Subscription:
-        order = subscriber.order
+    def _noting_order(self, subscription: Subscription) -> Subscription:
+        order = subscription.order
 
         def noting(handler: EventHandler) -> EventHandler:
             def handle(*event: Any) -> object:
-                self.shown = order
+                self.dispatched = order
                 return handler(*event)
 
             return handle
 
-        return replace(subscriber, checked=noting(subscriber.checked), matched=noting(subscriber.matched))
+        return replace(subscription, checked=noting(subscription.checked), matched=noting(subscription.matched))
 
     @contextmanager
     def announced(self, entered: Callable[[], None], derived: Container[str]) -> Iterator[None]:
-        """Within this, `entered` is called before anything takes an event, but for the types `derived`."""
-        known = [name for name in self._runtime.catalog.event_types if name not in derived]
-        before = {name: self._route(name) for name in known}
-        own = {name: self._announcing(name, entered, handler) for name, handler in before.items()}
-        self._handlers.update(own)
+        """Within the block, call `entered` before any event is dispatched, except events of the types `derived`."""
+        types = [name for name in self._registry.catalog.event_types if name not in derived]
+        former = {name: self._route(name) for name in types}
+        announcing = {name: self._announcing(name, entered, handler) for name, handler in former.items()}
+        self._handlers.update(announcing)
         try:
             yield
         finally:
-            for name, handler in own.items():
+            for name, handler in announcing.items():
                 if self._handlers[name] is handler:
-                    self._handlers[name] = before[name]
+                    self._handlers[name] = former[name]
 
     def _announcing(self, type_name: str, entered: Callable[[], None], handler: EventHandler) -> EventHandler:
         def announce(event: Any) -> object:
@@ -136,93 +145,95 @@ class EventRoutes:
 
 
 def ignore_call() -> None:
-    """Nobody wants to know of calls from outside."""
+    """Do nothing: no replay observes calls from outside."""
 
 
-def _subscribers(runtime: ReplayEngine, type_name: str, among: Container[str] | None) -> tuple[list[Subscription], int]:
-    """Who must see events of a type, and the number of contexts that look at them.
+def _subscriptions(registry: Registry, type_name: str, among: Container[str] | None) -> tuple[list[Subscription], int]:
+    """Return the subscriptions for events of a type, and the number of contexts among them.
 
-    With `among` only the statements of these names, which are all of their contexts.
+    `among` restricts them to the named statements, which are all statements of their contexts.
     """
-    found: list[Subscription] = []
+    subscriptions: list[Subscription] = []
     contexts = 0
-    for context in runtime.contexts.values():
-        if among is not None and not any(each.name in among for each in context.statements if each is not None):
+    for context in registry.contexts.values():
+        if among is not None and not any(member.name in among for member in context.statements if member is not None):
             continue
         own = context.subscribers(type_name, contexts)
         if own:
-            found += own
+            subscriptions += own
             contexts += 1
-    for statement in runtime.readers(type_name):
+    for statement in registry.readers(type_name):
         if statement.context is None and (among is None or statement.name in among):
             own = statement.subscribers(type_name)
-            found += map(_beside_contexts, own) if contexts else own
-    if runtime.config.prioritized:
-        return found, contexts
-    event_type = runtime.catalog.event_types.get(type_name)
+            subscriptions += map(_ignoring_slots, own) if contexts else own
+    if registry.services.config.prioritized:
+        return subscriptions, contexts
+    event_type = registry.catalog.event_types.get(type_name)
     inherited = () if event_type is None else reversed(event_type.supertypes)
-    return unprioritized_order(found, (type_name, *inherited)), contexts
+    return unprioritized_order(subscriptions, (type_name, *inherited)), contexts
 
 
-def _deciding(runtime: ReplayEngine, type_name: str, way: EventHandler) -> EventHandler:
-    """`way` for events that filters decide on as if all of them were asked before any statement takes the event.
+def _with_former_variables(registry: Registry, type_name: str, dispatch: EventHandler) -> EventHandler:
+    """Return `dispatch` so that filters read variables as they were before the event.
 
-    That matters where a statement assigns a variable in reaction to it that a filter reads.
+    Filters decide as if all of them were evaluated before any statement processes the event. That matters where a
+    statement that reacts to the event assigns a variable that a filter reads.
     """
-    cells = [runtime.variables[name] for name in sorted(_assigned(runtime, type_name))]
-    read_by_filters = [cell for cell in cells if cell.read_by_filters]
-    if not read_by_filters:
-        return way
+    variables = [registry.variables[name] for name in sorted(_assigned(registry, type_name))]
+    filtering = [variable for variable in variables if variable.read_by_filters]
+    if not filtering:
+        return dispatch
 
     def decided(event: Any) -> object:
-        for cell in read_by_filters:
-            cell.hold()
+        for variable in filtering:
+            variable.hold()
         try:
-            return way(event)
+            return dispatch(event)
         finally:
-            for cell in read_by_filters:
-                cell.release()
+            for variable in filtering:
+                variable.release()
 
     return decided
 
 
-def _assigned(runtime: ReplayEngine, type_name: str) -> set[str]:
-    """The variables that statements may assign when they or their contexts see an event of a type; others then."""
-    waiting = [s for s in runtime.statements.values() if s.steps.apply.assigned]
-    contexts = [context for context in runtime.contexts.values() if waiting and context.subscribers(type_name, 0)]
-    found: set[str] = set()
-    reacting = [s for s in waiting if s.reads(type_name) or s.context in contexts]
+def _assigned(registry: Registry, type_name: str) -> set[str]:
+    """Return the variables that may be assigned in reaction to an event of a type, also by way of others."""
+    remaining = [s for s in registry.statements.values() if s.steps.apply.assigned]
+    contexts = [context for context in registry.contexts.values() if remaining and context.subscribers(type_name, 0)]
+    names: set[str] = set()
+    reacting = [s for s in remaining if s.reads(type_name) or s.context in contexts]
     while reacting:
-        found.update(name for each in reacting for name in each.steps.apply.assigned)
-        waiting = [s for s in waiting if s not in reacting]
-        reacting = [s for s in waiting if any(cell.name in found for cell in s.program.output_watched)]
-    return found
+        names.update(name for statement in reacting for name in statement.steps.apply.assigned)
+        remaining = [s for s in remaining if s not in reacting]
+        reacting = [s for s in remaining if any(cell.name in names for cell in s.program.output_watched)]
+    return names
 
 
-def _typed(runtime: ReplayEngine, type_name: str, way: EventHandler) -> EventHandler:
-    """`way` for events that know their type, if one of the readers asks for it."""
-    if not any(statement.program.reads_types for statement in runtime.readers(type_name)):
-        return way
+def _with_type(registry: Registry, type_name: str, dispatch: EventHandler) -> EventHandler:
+    """Return `dispatch` so that events carry their type, if a reader asks for it."""
+    if not any(statement.program.reads_types for statement in registry.readers(type_name)):
+        return dispatch
 
     def typed(event: Any) -> object:
-        return way(TypedEvent(type_name, event))
+        return dispatch(TypedEvent(type_name, event))
 
     return typed
 
 
-def _updates(runtime: ReplayEngine, type_name: str, among: Container[str] | None) -> list[RunningStatement]:
-    """The statements that change events of a type before any other sees them."""
-    found = [s for s in runtime.readers(type_name) if s.steps.apply.changes]
-    return [s for s in found if among is None or s.name in among]
+def _updates(registry: Registry, type_name: str, among: Container[str] | None) -> list[RunningStatement]:
+    """Return the `update istream` statements of a type."""
+    updates = [statement for statement in registry.readers(type_name) if statement.steps.apply.changes]
+    return [statement for statement in updates if among is None or statement.name in among]
 
 
-def _beside_contexts(subscriber: Subscription) -> Subscription:
-    """A statement without context, for events that contexts look at, too."""
-    return replace(subscriber, checked=_alone(subscriber.checked), matched=_alone(subscriber.matched))
+def _ignoring_slots(subscription: Subscription) -> Subscription:
+    """Return a subscription without context, in a form that takes the slots of contexts as well."""
+    checked, matched = _ignore_slots(subscription.checked), _ignore_slots(subscription.matched)
+    return replace(subscription, checked=checked, matched=matched)
 
 
-def _alone(handler: EventHandler) -> EventHandler:
-    def on_event(event: Any, _rounds: ContextSlots) -> object:
+def _ignore_slots(handler: EventHandler) -> EventHandler:
+    def on_event(event: Any, _slots: ContextSlots) -> object:
         return handler(event)
 
     return on_event

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from types import TracebackType
 
-from cepbook.engine.activations.scheduler import ActivationScheduler
 from cepbook.engine.delivery.delta import Row
+from cepbook.engine.delivery.outlet import DeliveryHolder
 from cepbook.engine.dispatch.failures import FailureLog
 from cepbook.engine.relations.store import PendingChanges
-from cepbook.engine.services import DeliveryHolder
 from cepbook.engine.subscriptions.filter_index import EventHandler
+from cepbook.engine.time.activations import ActivationScheduler
 from cepbook.engine.time.clock import Clock
 from cepbook.engine.time.timers import NEVER, DueEntry, OwnerTimers
 from cepbook.errors import CepbookError, Interrupted, StatementError, UsageError
@@ -103,11 +103,11 @@ class Turn:
         return not (self.queue or self.changes or self._waiting or self._held or self._failures.waiting)
 
     # -------------------------------------------------------------- what statements do in a round
-    def held(self, statement: DeliveryHolder) -> None:
+    def hold(self, holder: DeliveryHolder) -> None:
         """`statement` holds rows until everybody has seen the present event (or instant)."""
         if not self._held:
             self.request_flush()
-        self._held.append(statement)
+        self._held.append(holder)
 
     def request_flush(self) -> None:
         """Make the sender look into the queue when the event was seen."""

@@ -7,9 +7,10 @@ until all statements have seen the present event, and then goes to the readers, 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.relations.relation import HashIndex, ItemKey
@@ -28,55 +29,61 @@ from cepbook.lang.types import is_hashable
 Item = tuple[Any, ...]
 
 
-class StoreOwner(Protocol):
-    """The statement that created a store."""
+class StoreOwner(ABC):
+    """The statement that created a store and holds its rows."""
 
     name: str
     output_type: EventType
     state: Any
+    program: Any
+    """Has the functions `arrive(row, state, now)` and `apply(state, entered, left, now)`."""
 
-    @property
-    def program(self) -> Any:
-        """Its functions ``arrive(row, state, now)``, and ``apply(state, entered, left, now)``, which tells of both."""
-
+    @abstractmethod
     def insert(self, row: Row) -> None:
-        """A row arrives."""
+        """Insert a row."""
 
+    @abstractmethod
     def owning(self, row: Row) -> Sequence[int] | None:
-        """The ids of the live partitions that a row belongs to; None: there are none."""
+        """Return the ids of the live partitions that a row belongs to, or None without a context."""
 
+    @abstractmethod
     def states(self) -> list[tuple[int | None, Any]]:
-        """(partition id, state) of every live partition."""
+        """Return (partition id, state) of every live partition."""
 
+    @abstractmethod
     def state_of(self, partition: Any) -> Any:
-        """The state in a partition, or the one state."""
+        """Return the state in a partition, or the one state without a context."""
 
 
-class StoreReader(Protocol):
+class StoreReader(ABC):
     """A statement that reads stores."""
 
     name: str
     order: tuple[int, int]
 
+    @abstractmethod
     def take(self, moved: Sequence[StoreChange]) -> None:
-        """What entered and left stores that it reads, since it was last told."""
+        """Process the changes of all stores that this statement reads, since the previous call."""
 
+    @abstractmethod
     def failed(self, failure: Exception) -> None:
-        """It failed."""
+        """Report a run-time failure."""
 
 
-class StoreObserver(Protocol):
-    """A subquery over a store: it knows at once what the store holds."""
+class StoreObserver(ABC):
+    """A subquery over a store; it sees each change at once."""
 
+    @abstractmethod
     def look(self, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
-        """What entered and left in a context partition of the store's owner."""
+        """Process rows that entered and left in a context partition of the store's owner."""
 
 
-class DeferredReader(Protocol):
-    """A reader that looks into the contents, and is told of changes later than they happen."""
+class DeferredReader(ABC):
+    """A reader that looks into the contents of a store, but is notified of changes later than they happen."""
 
+    @abstractmethod
     def missed(self, moved: StoreChange) -> None:
-        """It is to be told of this."""
+        """Note a change that will be reported later."""
 
 
 class Store:
@@ -92,8 +99,8 @@ class Store:
         self.columns = tuple(columns)
         self.owner: StoreOwner
         self.readers: list[StoreReader] = []
-        self.observers_of_rows: list[StoreObserver] = []
-        self.lagging: list[DeferredReader] = []
+        self.observers: list[StoreObserver] = []
+        self.deferred_readers: list[DeferredReader] = []
         self.wanted: dict[IndexName, RequestedIndex] = {}
         self.unseen = unseen  # rows are collected before anybody is told of them
         self.uniques: tuple[IndexType, ...] = ()  # the declared indexes that are unique
@@ -124,11 +131,11 @@ class Store:
         """What entered and left the contents in `state`."""
         if state[2] is not None:
             state[2].change(entered, left)
-        for looker in self.observers_of_rows:
+        for looker in self.observers:
             looker.look(state[0], entered, left)
         if self.readers:
             moved = StoreChange(self, state[0], entered, left)
-            for reader in self.lagging:
+            for reader in self.deferred_readers:
                 reader.missed(moved)
             self._changes.add(moved)
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cepbook.engine.relations.relation import Item, ItemKey
-from cepbook.engine.relations.store import Store, StoreChange
+from cepbook.engine.relations.store import DeferredReader, Store, StoreChange
 from cepbook.engine.relations.store_indexes import ColumnKey, IndexRequest, UnreportedChange, as_reported
 
 LookupRequests = Mapping[str, tuple[int, IndexRequest]]  # by the name of the function: of which input
 
 
-class UnreportedChanges:
+class UnreportedChanges(DeferredReader):
     """What a join has not been told of yet, of the store that is one of its inputs."""
 
     PASSING = ("moved",)
@@ -97,8 +97,8 @@ class StoreLookups:
             if self._stores[number].keeps(want) and not (self._changes and want.kind == "rows"):
                 self._stores[number].want(self, want.name(self._reader), want.kind, self._key(want))
         for number, missing in self._missing.items():
-            if missing not in self._stores[number].lagging:
-                self._stores[number].lagging.append(missing)
+            if missing not in self._stores[number].deferred_readers:
+                self._stores[number].deferred_readers.append(missing)
         self._attached = True
         self.look()
 
@@ -107,8 +107,8 @@ class StoreLookups:
         for number in {number for number, _ in self._wants.values()}:
             store = self._stores[number]
             store.part(self)
-            if self._missing.get(number) in store.lagging:
-                store.lagging.remove(self._missing[number])
+            if self._missing.get(number) in store.deferred_readers:
+                store.deferred_readers.remove(self._missing[number])
         for name in self._wants:
             self._namespace[name] = None
 

@@ -7,27 +7,17 @@ row, a dict of all columns: what feeds an aggregation column keeps its value the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from cepbook.engine.aggregates.incremental import AggregateCodegen
-from cepbook.engine.aggregates.table_columns import table_column_cells
-from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.delivery.delta import Row
-from cepbook.engine.expressions.hashable import key_code, unhashed
-from cepbook.engine.expressions.source_writer import SourceWriter
-from cepbook.engine.expressions.to_python import ScopeFactory
-from cepbook.engine.physical.operators import Eviction
+from cepbook.engine.expressions.hashable import unhashed
 from cepbook.engine.relations.relation import ItemKey
 from cepbook.engine.relations.store import Item, PendingChanges, Store
 from cepbook.engine.relations.store_indexes import IndexName, IndexRequest
-from cepbook.engine.statements.on_set import statement_program
 from cepbook.engine.windows.window_view import PassThroughView
 from cepbook.lang.java.hashes import in_hash_order
-from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan.catalog import StoreType
-from cepbook.lang.registry.aggregates import aggregate_row
 
 
 class TableRows(PassThroughView):
@@ -57,10 +47,10 @@ class Table(Store):
     """
 
     def __init__(
-        self, type_: StoreType, columns: Iterable[str], changes: PendingChanges, program: StatementProgram
+        self, type_: StoreType, columns: Iterable[str], changes: PendingChanges, functions: Mapping[str, Any]
     ) -> None:
         super().__init__(type_, columns, changes, False)
-        self._program = program
+        self._functions = functions
         self._alone = type_.context is None  # there is one state
         self.followers: dict[str, tuple[object, dict[Any, None]]] = {}  # what each has read, and keys since then
 
@@ -76,7 +66,7 @@ class Table(Store):
     def held(self, partition: Any, key: Any, column: str) -> Any:
         """What the events of a column are held in, of the row under `key`; null if there is none."""
         item = self._state(partition)[1].items.get(key)
-        return None if item is None else self._program["HELD"][column](item[1])
+        return None if item is None else self._functions["HELD"][column](item[1])
 
     def row(self, partition: Any, key: Any) -> Row:
         """The row under `key`, or one of nulls."""
@@ -136,7 +126,7 @@ class Table(Store):
 
     def fresh(self, row: Row) -> list[Any]:
         """The cells of a new row."""
-        made: list[Any] = self._program["new_cells"](row)
+        made: list[Any] = self._functions["new_cells"](row)
         return made
 
     def blank(self, row: Row, names: Sequence[str]) -> None:
@@ -146,7 +136,7 @@ class Table(Store):
 
     def renew(self, item: Item, names: Sequence[str]) -> None:
         """Aggregation columns of a row begin anew."""
-        begin, places = self.fresh({}), self._program["PLACES"]
+        begin, places = self.fresh({}), self._functions["PLACES"]
         for name in names:
             item[1][places[name]] = begin[places[name]]
         self.touch(self.key(item[-1]))
@@ -166,7 +156,7 @@ class Table(Store):
     # -------------------------------------------------------------- changes by statements
     def key(self, row: Row) -> Any:
         """The key of a row."""
-        return self._program["key_of"](row)
+        return self._functions["key_of"](row)
 
     def inserted(self, row: Row, partition: Any = None) -> None:
         """Errors: ValueError when there is a row of this key, or of a unique index."""
@@ -263,46 +253,3 @@ class Table(Store):
             return () if item is None else (item,)
 
         return one
-
-
-def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -> StatementProgram:
-    """Sees no events; ``new_cells(row)`` makes the cells of a row, ``key_of(row)`` gives its key."""
-    source = SourceWriter()
-    scope = scope_in(source)
-    properties = plan.output_type.properties
-    with source.block("def on_event(e, S=None):"):
-        source.line("return False")
-    source.line("on_match = on_event")
-    cells, places = table_column_cells(scope, plan.store.calls)
-    source.bind("PLACES", places)
-    with source.block("def new_cells(r):"):
-        made = ", ".join(initial for each in cells.values() for initial in each.initial)
-        source.line(f"l = [{made}]")
-        for name, each in cells.items():
-            each.load(f"l[{places[name].start}:{places[name].stop}]")
-            source.line(f"r[{source.const(name, 'n')}] = {each.values[0]}")
-        source.line("l.append(r)")
-        source.line("return l")
-    readers = []
-    for number, (name, call) in enumerate(plan.store.calls.items()):
-        assert isinstance(call, p.AggregateCall)
-        if aggregate_row(call.name).methods:
-            readers.append(f"{source.const(name, 'n')}: held{number}")
-            held = AggregateCodegen(scope, [replace(call, reference=True)], Eviction.ARBITRARY, False, f"c{number}_")
-            with source.block(f"def held{number}(cells):"):
-                held.load(f"cells[{places[name].start}:{places[name].stop}]")
-                source.line(f"return {held.values[0]}")
-    source.line(f"HELD = {{{', '.join(readers)}}}")
-    with source.block("def key_of(r):"):
-        codes = [key_code(source, f"r[{source.const(name, 'n')}]", properties[name]) for name in plan.store.keys]
-        source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
-    rows = source.bind("_Rows", TableRows)
-    with source.block("def new_state(P, now):"):
-        source.line(f"return [P, {rows}(), None, 0]")
-    with source.block("def settle(S, now):"):
-        source.line("return None")
-    with source.block("def rows(S, now):"):
-        source.line("return [item[1][-1] for item in S[1].shown()]")
-    program = statement_program(plan, source, ())
-    program.row_columns = None
-    return program

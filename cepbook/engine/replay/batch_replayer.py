@@ -18,18 +18,17 @@ event in hand; from then on all events of the replay are sent one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 
 from cepbook.engine.delivery.delta import CauseKey
+from cepbook.engine.dispatch.event_engine import EventEngine
 from cepbook.engine.physical.operators import WindowOperator
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.replay.components import connected_components
 from cepbook.engine.replay.event_loop import EventLoop, HybridLoop, SendEvent
-from cepbook.engine.replay.output_collector import ColumnBatch, FilteredBatch
 from cepbook.engine.replay.statement_pass import (
-    ReplayEngine,
     ReplayNode,
     StatementPass,
     allocating_contexts,
@@ -37,6 +36,7 @@ from cepbook.engine.replay.statement_pass import (
     replay_nodes,
 )
 from cepbook.engine.statements.statement import RunningStatement
+from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.nodes import (
@@ -48,8 +48,6 @@ from cepbook.lang.plan.nodes import (
 )
 from cepbook.lang.plan.pattern import starts_undecided
 from cepbook.lang.plan.references import event_types_read, stores_read, stores_written
-
-__all__ = ["BatchReplayer", "ColumnBatch"]
 
 _CALLED = "a listener calls the engine while events are replayed"
 _UNPRIORITIZED = "without priorities statements take events in the order of the filter index"
@@ -76,8 +74,11 @@ class _Plan:
 class BatchReplayer:
     """The batch entry for events of `types`. Stays valid when statements come and go between two `run`s."""
 
-    def __init__(self, runtime: ReplayEngine, types: Sequence[str]) -> None:
+    def __init__(
+        self, runtime: EventEngine, types: Sequence[str], plans: Callable[[], Iterable[StatementPlan]]
+    ) -> None:
         self._runtime = runtime
+        self._deployed_plans = plans
         self.types = tuple(types)
         self._plan = _Plan()
         self._called = False  # a listener called the engine
@@ -121,7 +122,7 @@ class BatchReplayer:
         plan, runtime = self._planned(), self._runtime
         if not (stops or any(each.times for each in slices)):
             return
-        with runtime.rounds:
+        with runtime.turn:
             failures = self._run(plan, slices, stops)
             try:
                 runtime.raise_pending()
@@ -163,7 +164,7 @@ class BatchReplayer:
 
     def _made(self) -> _Plan:
         runtime = self._runtime
-        plans = [plan for deployment in runtime.deployments.values() for plan in deployment.plan.statements]
+        plans = list(self._deployed_plans())
         made = _Plan(runtime.version)
         for names in connected_components(plans, runtime.catalog):
             statements = [runtime.statements[name] for name in names]

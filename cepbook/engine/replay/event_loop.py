@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cepbook.engine.delivery.delta import CauseKey
-from cepbook.engine.replay.output_collector import ColumnBatch, FilteredBatch
-from cepbook.engine.replay.statement_pass import ReplayEngine, ReplayNode, StatementPass
+from cepbook.engine.dispatch.event_engine import EventEngine
+from cepbook.engine.replay.statement_pass import ReplayNode, StatementPass
+from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch
 from cepbook.engine.vectorized.event_order import iterate_events, merge_positions
 
 SendEvent = Callable[[dict[str, Any]], None]
@@ -30,7 +31,7 @@ class EventLoop:
 
     def __init__(
         self,
-        runtime: ReplayEngine,
+        runtime: EventEngine,
         slices: Sequence[ColumnBatch],
         times: Sequence[int],
         senders: Mapping[str, SendEvent],
@@ -128,7 +129,7 @@ class EventLoop:
 
     def _told(self, failure: Exception) -> None:
         """Keep what a round told when it was over; what broke it off ends the slice."""
-        if not self._runtime.rounds.told(failure):
+        if not self._runtime.turn.told(failure):
             raise failure
         self.failures.append(failure)
 
@@ -141,7 +142,7 @@ class HybridLoop:
     """
 
     def __init__(
-        self, runtime: ReplayEngine, slices: Sequence[ColumnBatch], times: Sequence[int], nodes: Sequence[ReplayNode]
+        self, runtime: EventEngine, slices: Sequence[ColumnBatch], times: Sequence[int], nodes: Sequence[ReplayNode]
     ) -> None:
         self.called = False
         self._worker: EventLoop | StatementPass | None = None
@@ -152,7 +153,7 @@ class HybridLoop:
         self._timers = [node.statement.timed for node in nodes]
         self._begin = runtime.clock.now
         self._seen = [0] * len(slices)  # how many events came before the one in hand when the engine was called
-        self._shown = runtime.routes.shown  # to whom the event in hand was shown when the engine was called
+        self._shown = runtime.routes.dispatched  # to whom the event in hand was shown when the engine was called
 
     def run(self, senders: Mapping[str, SendEvent], wanted: PrefilterBatch, own: frozenset[str]) -> list[Exception]:
         """Take the slices through all statements; the failures that nobody listens for.
@@ -178,7 +179,7 @@ class HybridLoop:
                 finally:
                     runtime.entered = before
         except BaseException:
-            if not (self.called or runtime.rounds.broken):
+            if not (self.called or runtime.turn.broken):
                 self._up_to([singly.seen(each) + singly.is_of(each) for each in self._slices])
             raise
         if not self.called:
@@ -197,11 +198,11 @@ class HybridLoop:
         self._seen = [singly.seen(each) for each in self._slices]
         self._up_to(self._seen)
         routes = self._runtime.routes
-        self._shown = routes.shown
+        self._shown = routes.dispatched
         if singly.event is not None:
             type_name, event = singly.event
             routes.only(type_name, self._names(lambda order: order < self._shown))(event)
-            routes.shown = self._shown
+            routes.dispatched = self._shown
 
     def _names(self, wanted: Callable[[tuple[int, int]], bool]) -> set[str]:
         return {node.statement.name for node in self._nodes if wanted(node.statement.order)}
@@ -231,7 +232,7 @@ class HybridLoop:
             try:
                 runtime.sender_to(type_name, self._names(lambda order: order > self._shown))(event)
             except Exception as failure:
-                if not runtime.rounds.told(failure):
+                if not runtime.turn.told(failure):
                     raise
                 failures.append(failure)
         senders = {each.type: runtime.sender(each.type) for each in slices}

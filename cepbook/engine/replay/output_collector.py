@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import compress, repeat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress
 from operator import length_hint
 from typing import Any
 
@@ -25,68 +24,11 @@ from cepbook.engine.delivery.delta import (
 )
 from cepbook.engine.delivery.row_layout import RowLayout, split_deliveries
 from cepbook.engine.statements.statement import RunningStatement
-from cepbook.engine.subscriptions.filter_index import IndexCondition
-from cepbook.engine.vectorized.column_batch import FilterableColumns
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 
 EmitRecords = Callable[[Sequence[Any]], object]
 AFTER_BATCH = 1 << 62  # the place behind all events of the slice, and a time that is never reached
 UNORDERED_CAUSE: CauseKey = (0, 1, 0, ())  # of events that meet no others: their order is known
-
-
-@dataclass(frozen=True, slots=True)
-class FilteredBatch:
-    """The events of a slice that passed conditions, as a slice, and of each event of the whole one whether it did.
-
-    Where not `exact`, there may be others among them.
-    """
-
-    slice: ColumnBatch
-    flags: Sequence[Any]
-    exact: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnBatch:
-    """Consecutive events of one type: `times` ascending (ms), `columns` by property name, all of one length.
-
-    `ranks` are the positions of the events in the total order of the replay; needed when several types are replayed.
-    """
-
-    type: str
-    times: list[int]
-    columns: Mapping[str, list[Any]]
-    ranks: Sequence[int] | None = None
-
-    @property
-    def places(self) -> Sequence[int]:
-        """The positions of the events among all of the slice."""
-        return range(len(self.times)) if self.ranks is None else self.ranks
-
-    def rows(self) -> Iterable[tuple[int, int, tuple[Any, ...]]]:
-        """(place, time, values in the order of `columns`) of each event."""
-        values = zip(*self.columns.values(), strict=True) if self.columns else repeat(())
-        return zip(self.places, self.times, values)  # noqa: B905 - without columns the times tell how many
-
-    def where(self, wanted: Sequence[Any]) -> ColumnBatch:
-        """The events that are `wanted`."""
-        columns = {name: list(compress(values, wanted)) for name, values in self.columns.items()}
-        return ColumnBatch(self.type, list(compress(self.times, wanted)), columns, list(compress(self.places, wanted)))
-
-    def passing(self, ways: Sequence[Sequence[IndexCondition]]) -> FilteredBatch | None:
-        """The events that meet all conditions of one of `ways`; None where the columns cannot tell beforehand."""
-        told = (
-            self.columns.passing(ways) if isinstance(self.columns, FilterableColumns) and all(ways) and ways else None
-        )
-        if told is None:
-            return None
-        ranks = told.places if self.ranks is None else list(compress(self.ranks, told.flags))
-        return FilteredBatch(ColumnBatch(self.type, told.times, told.columns, ranks), told.flags, told.exact)
-
-    def part(self, begin: int, end: int | None = None) -> ColumnBatch:
-        """The events number `begin` (from 0) to before `end`."""
-        cut = slice(begin, end)
-        columns = {name: values[cut] for name, values in self.columns.items()}
-        return ColumnBatch(self.type, self.times[cut], columns, self.places[cut])
 
 
 class DerivedEvents:

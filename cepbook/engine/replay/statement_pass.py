@@ -11,78 +11,25 @@ that pass a filter of its streams, as far as the columns tell.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import itemgetter
 from time import thread_time
-from typing import Any, Protocol
+from typing import Any
 
-from cepbook.engine.config import Config
 from cepbook.engine.contexts.assigner import ArrivingColumns, PartitionAssigner, PartitionLocator
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.event_counts import count_batch
 from cepbook.engine.contexts.partition import PartitionAssignment
 from cepbook.engine.delivery.delta import CauseKey, InsertColumns, Row
-from cepbook.engine.deploy.deployments import Deployment
-from cepbook.engine.dispatch.turn import Turn
-from cepbook.engine.replay.output_collector import (
-    UNORDERED_CAUSE,
-    ColumnBatch,
-    DerivedEvents,
-    FilteredBatch,
-    OutputCollector,
-    PendingDelivery,
-)
+from cepbook.engine.dispatch.event_engine import EventEngine
+from cepbook.engine.replay.output_collector import UNORDERED_CAUSE, DerivedEvents, OutputCollector, PendingDelivery
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.subquery_inputs import without_state
-from cepbook.engine.statements.variables import Variables
-from cepbook.engine.time.clock import Clock
+from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch
 from cepbook.engine.vectorized.event_order import iterate_events, merge_positions
-from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.references import reads_whole_events
-
-
-class ReplayRouting(Protocol):
-    """What shows events to statements."""
-
-    shown: tuple[int, int]
-
-    def only(self, type_name: str, names: Container[str]) -> Callable[[Any], object]: ...
-    def sender_for_group(self, type_name: str, names: Container[str]) -> Callable[[Any], None]: ...
-    def announced(self, entered: Callable[[], None], derived: Container[str]) -> AbstractContextManager[None]: ...
-
-
-class ReplayEngine(Protocol):
-    """What a batch needs of the runtime that it feeds."""
-
-    clock: Clock
-    config: Config
-    version: int
-    entered: Callable[[], object]
-    rounds: Turn
-
-    @property
-    def catalog(self) -> Catalog: ...
-    @property
-    def routes(self) -> ReplayRouting: ...
-    @property
-    def now(self) -> int: ...
-    @property
-    def deployments(self) -> Mapping[str, Deployment]: ...
-    @property
-    def statements(self) -> Mapping[str, RunningStatement]: ...
-    @property
-    def variables(self) -> Variables: ...
-    @property
-    def contexts(self) -> Mapping[str, Context]: ...
-    def readers(self, type_name: str) -> list[RunningStatement]: ...
-    def sender(self, type_name: str) -> Callable[[dict[str, Any]], None]: ...
-    def sender_to(self, type_name: str, statements: Container[str]) -> Callable[[dict[str, Any]], None]: ...
-    def advance(self, t: int) -> None: ...
-    def raise_pending(self) -> None: ...
-
 
 _Read = tuple[ColumnBatch, tuple[int, ...]]  # events, and the numbers of the streams that they are for
 _Shown = tuple[int, Row, Any]  # an event with its time and, in a context, its `Place`
@@ -139,7 +86,7 @@ class StatementPass:
     """
 
     def __init__(
-        self, runtime: ReplayEngine, slices: Sequence[ColumnBatch], last: int, stops: Sequence[int] | None = None
+        self, runtime: EventEngine, slices: Sequence[ColumnBatch], last: int, stops: Sequence[int] | None = None
     ) -> None:
         self._runtime = runtime
         self._slices = {s.type: s for s in slices if s.times}
@@ -521,7 +468,7 @@ def _alone(take: Callable[[Any, Any], object], state: Any) -> Callable[[Any], ob
     return without_state(take) or (lambda event: take(event, state))
 
 
-def allocating_contexts(runtime: ReplayEngine, type_name: str) -> list[tuple[PartitionAssigner, PartitionLocator]]:
+def allocating_contexts(runtime: EventEngine, type_name: str) -> list[tuple[PartitionAssigner, PartitionLocator]]:
     """The active contexts in which events of `type_name` open partitions, each with how these are found."""
     found: list[tuple[PartitionAssigner, PartitionLocator]] = []
     for context in runtime.contexts.values():

@@ -28,7 +28,7 @@ def save_partition(runtime: Any, context: str, id_: int) -> bytes:
     Errors: UsageError when there is none, or statements of the context agree with something outside it; SnapshotError
     for a value that cannot be saved.
     """
-    runtime.rounds.check()
+    runtime.turn.check()
     refuse_within_turn()
     found: Context = runtime.context(context)
     _refuse_bound(found)
@@ -65,7 +65,7 @@ def restore_partition(runtime: Any, data: bytes) -> int:
 
     Errors: SnapshotError as of `whole.restored`; UsageError when the clock is behind that of the snapshot.
     """
-    runtime.rounds.check()
+    runtime.turn.check()
     refuse_within_turn()
     document = unpack_document(data)
     if "partition" not in document:
@@ -90,13 +90,13 @@ def restore_partition(runtime: Any, data: bytes) -> int:
             if saved is not None:
                 states[saved[0]], armed_timers[saved[0]] = state, saved[1]
         partition.states = [None if each is None else states[each.name] for each in found.statements]
-    with runtime.rounds:
+    with runtime.turn:
         found.admit(partition, around, nodes)
         for statement in found.statements:
             if statement is not None:
                 statement.partition_restored(partition, armed_timers[statement.name])
-        if runtime.rounds.queue:
-            runtime.rounds.drain()
+        if runtime.turn.queue:
+            runtime.turn.drain()
     return partition.id
 
 

@@ -51,7 +51,7 @@ Functions = Mapping[str, Callable[..., Any]]
 
 def runtime_document(runtime: Any, extra: Any = None) -> dict[str, Any]:
     """All of a runtime between two events, as JSON. Errors: SnapshotError for a value that cannot be saved."""
-    runtime.rounds.check()
+    runtime.turn.check()
     refuse_within_turn()
     parts = runtime_parts(runtime)
     given = GraphWriter(lambda value: None)

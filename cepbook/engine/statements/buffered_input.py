@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cepbook.engine.activations.member import ActivationMember, ActivationOwner
-from cepbook.engine.activations.scheduler import ActivationScheduler
 from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.statements.statement_timers import StatementTimers
+from cepbook.engine.statements.store_access import StoreAccess
+from cepbook.engine.time.activations import ActivationMember, ActivationScheduler
 
 
 def activation_scope(scope_in: ScopeFactory, source: SourceWriter) -> CodeScope:
@@ -30,12 +30,12 @@ class BufferedInput(ActivationMember):
 
     def __init__(
         self,
-        owner: ActivationOwner,
+        owner: StoreAccess,
         program: StatementProgram,
         timers: StatementTimers,
         activations: ActivationScheduler,
     ) -> None:
-        super().__init__(owner, timers, activations)
+        super().__init__(owner, timers, timers.arm_view, activations)
         self._program = program
         self._inputs = range(len(program.steps.scans))
         self._waiting: list[list[Any]] = [[] for _ in self._inputs]

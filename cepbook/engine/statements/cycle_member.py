@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from cepbook.engine.activations.member import ActivationMember, ActivationOwner
-from cepbook.engine.activations.scheduler import ActivationScheduler
 from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.cycles.cycle import CycleSpec, CycleState
 from cepbook.engine.cycles.semijoin import input_semijoins, subquery_semijoin
 from cepbook.engine.cycles.stage import StageSpec
 from cepbook.engine.cycles.stage_windows import StageRow
-from cepbook.engine.delivery.outlet import DeliveryOutlet
 from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT
 from cepbook.engine.relations.store import Store, replace_contents
 from cepbook.engine.relations.store_lookups import NO_LOOKUPS, StoreLookups
 from cepbook.engine.statements.statement_timers import StatementTimers
+from cepbook.engine.statements.store_access import StoreAccess
+from cepbook.engine.time.activations import ActivationMember, ActivationScheduler
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import StoreType
@@ -30,7 +29,7 @@ class EmptyStore:
 
     def __init__(self, type_: StoreType) -> None:
         self.type = type_
-        self.observers_of_rows: list[Any] = []
+        self.observers: list[Any] = []
         self.owner = self
 
     def states(self) -> list[tuple[int | None, Any]]:
@@ -49,15 +48,14 @@ class CycleMember(ActivationMember):
 
     def __init__(
         self,
-        owner: ActivationOwner,
-        outlet: DeliveryOutlet,
+        owner: StoreAccess,
         plan: CycleStatement,
         program: StatementProgram,
         timers: StatementTimers,
         activations: ActivationScheduler,
     ) -> None:
-        super().__init__(owner, timers, activations)
-        self._outlet = outlet
+        super().__init__(owner, timers, timers.arm_view, activations)
+        self._outlet = owner.outlet
         self._plan = plan
         self._program = program
         self._stores: Mapping[str, Store] = {}

@@ -8,17 +8,19 @@ from typing import Any
 
 from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.contexts.context import Context
+from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.delivery.delivery_splitter import DeliverySplitter
 from cepbook.engine.delivery.delta import DeliveryPorts, Listener, Rows, Sink
-from cepbook.engine.delivery.outlet import DeliveryOutlet
+from cepbook.engine.delivery.outlet import DeliveryOutlet, StreamInserter
 from cepbook.engine.delivery.row_layout import RowLayout
-from cepbook.engine.inserts import StreamInserter
 from cepbook.engine.patterns.matcher import AtomGroup
 from cepbook.engine.patterns.statement_pattern import StatementPattern, merge_partials
 from cepbook.engine.relations.store import Store
 from cepbook.engine.relations.store_lookups import NO_LOOKUPS
-from cepbook.engine.services import EngineServices, EventReader
+from cepbook.engine.services import EngineServices
+from cepbook.engine.statements.buffered_input import BufferedInput
+from cepbook.engine.statements.cycle_member import CycleMember
 from cepbook.engine.statements.failure_attribution import statement_error, traceback_namespaces
 from cepbook.engine.statements.join_inputs import join_handler
 from cepbook.engine.statements.statement_timers import StatementTimers, partition_id
@@ -27,12 +29,13 @@ from cepbook.engine.statements.subquery_inputs import SubqueryInputs, ignore_sta
 from cepbook.engine.statements.variable_watcher import VariableWatcher
 from cepbook.engine.subscriptions.filter_index import (
     EventHandler,
+    EventReader,
     IndexCondition,
     Subscription,
     drop_order,
     leading_conditions,
 )
-from cepbook.engine.taking_part import activation_member
+from cepbook.engine.time.activations import ActivationScheduler
 from cepbook.engine.time.clock import NEVER
 from cepbook.errors import Diagnostic, StatementError
 from cepbook.lang.plan.catalog import EventType
@@ -58,7 +61,7 @@ class ProcessorTime:
         self.seconds = 0.0
 
 
-class RunningStatement(StoreAccess):
+class RunningStatement(StoreAccess, ContextMember):
     """One deployed statement that delivers: `kind` is select, on set, split or create variable.
 
     `order` is its place in delivery order. Listeners are called once per atomic delivery; sinks are the fast path that
@@ -70,7 +73,7 @@ class RunningStatement(StoreAccess):
 
     def __init__(
         self,
-        runtime: EngineServices,
+        services: EngineServices,
         plan: DeliveringPlan,
         program: StatementProgram,
         order: tuple[int, int],
@@ -89,39 +92,50 @@ class RunningStatement(StoreAccess):
         self.order = order
         self.program = program
         self.timed = StatementTimers(order, self, program)
-        self.timed.drops = program.steps.apply.drop and runtime.config.prioritized
+        self.timed.drops = program.steps.apply.drop and services.config.prioritized
         self.context: Context | None = None
         self.state: Any = None
         self.spent = ProcessorTime()  # on slices of replays, which run through one statement after the other
-        self._runtime = runtime
+        self._services = services
         layout = RowLayout(program.row_columns, plan.output_type.properties)
         apart = isinstance(plan, SelectStatement) and plan.parcels is not None
         parcels = DeliverySplitter(layout, program.parcels, self.failed) if apart else None
-        self.outlet = DeliveryOutlet(runtime, layout, program.steps, self._wire, self.failed, parcels)
+        steps = program.steps
+        selectors = steps.shown, steps.fed
+        host = services.deliveries
+        self.outlet = DeliveryOutlet(
+            host, layout, selectors, steps.apply.insert, steps.lots, self._wire, self.failed, parcels
+        )
         self._match_listeners: list[Callable[[Any], object]] = []
         self.owned = None
         self.stores = {}
         self.looks = NO_LOOKUPS
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
-        self._watching = VariableWatcher(program, self._states_in, runtime.clock, self.failed)
-        self._inserts = StreamInserter(runtime, program.steps.apply.targets, self.failed)
-        self.lots = activation_member(self, self.outlet, program, self.timed, runtime.activations)
+        self._watching = VariableWatcher(program, self._states_in, services.clock, self.failed)
+        self._inserts = StreamInserter(host, program.steps.apply.targets, self.failed)
+        self.lots = self._activation_member(services.activations)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
         program.namespace.update(state_of=self.state_of, place_rows=self.outlet.place)
-        program.namespace.update(recognize_limit=runtime.config.recognize_limit)
+        program.namespace.update(recognize_limit=services.config.recognize_limit)
         program.namespace.pop("stopped", None)
-        ahead = runtime.config.self_subselect_preeval
-        self.inner = SubqueryInputs(plan, program.subqueries, runtime, self.failed, ahead=ahead)
+        ahead = services.config.self_subselect_preeval
+        self.inner = SubqueryInputs(plan, program.subqueries, services, self.failed, ahead=ahead)
+
+    def _activation_member(self, activations: ActivationScheduler) -> BufferedInput | CycleMember | None:
+        """Return the buffer that runs this statement in activations; None if it processes each event by itself."""
+        if self.steps.cycles is not None:
+            return CycleMember(self, self.steps.cycles.plan, self.program, self.timed, activations)
+        return BufferedInput(self, self.program, self.timed, activations) if self.steps.lots else None
 
     def _matching_of(self, number: int, place: int) -> StatementPattern:
         """The matchers of the pattern that is input `number`, the one of `place` among the patterns."""
-        runtime, program = self._runtime, self.program.patterns[number]
+        services, program = self._services, self.program.patterns[number]
         at = number if self.steps.inputs and self.steps.selects is None else None
         take = self._match if at is None else self._match_of_input(number)
-        arm, limit = partial(self.timed.arm_pattern, place), runtime.config.pattern_limit
+        arm, limit = partial(self.timed.arm_pattern, place), services.config.pattern_limit
         partials_limit_reached, post = partial(self._crowded, number), self.program.namespace.get("post")
         found = StatementPattern(
-            program, runtime.clock, arm, take, self.failed, limit, partials_limit_reached, at, post
+            program, services.clock, arm, take, self.failed, limit, partials_limit_reached, at, post
         )
         self.timed.add_matching(found)
         return found
@@ -129,7 +143,7 @@ class RunningStatement(StoreAccess):
     @property
     def now(self) -> int:
         """Engine time."""
-        return self._runtime.clock.now
+        return self._services.clock.now
 
     @property
     def properties(self) -> dict[str, str]:
@@ -139,7 +153,7 @@ class RunningStatement(StoreAccess):
     @property
     def keeps_rows(self) -> bool:
         """Whether its iterator may show rows: it has a window, is one row, or keeps its last event."""
-        if self.steps.row is None or self._runtime.config.iterable_unbound:
+        if self.steps.row is None or self._services.config.iterable_unbound:
             return True  # without rows: the values of variables
         annotated = isinstance(self.plan, SelectStatement) and self.plan.iterable_unbound
         return bool(self.steps.windows) or self.steps.kind == "fully_aggregated" or annotated
@@ -149,7 +163,7 @@ class RunningStatement(StoreAccess):
         """Make the state: one for the whole statement, or one per partition of its context."""
         self.context = context
         self.meet()
-        self.timed.attach(self._runtime.clock)
+        self.timed.attach(self._services.clock)
         if context is None:
             self.state = self.new_state(None)
         else:
@@ -169,7 +183,7 @@ class RunningStatement(StoreAccess):
         """Give the generated code the tables that it reads."""
         for program in (self.program, *self.program.subqueries):
             for name, local in program.namespace.get("__tables__", {}).items():
-                program.namespace[local] = self._runtime.stores[name]
+                program.namespace[local] = self._services.stores[name]
         self.inner.bind()
 
     def _attach(self) -> None:
@@ -180,13 +194,13 @@ class RunningStatement(StoreAccess):
             for store in {id(store): store for store in self.stores.values()}.values():
                 store.readers.append(self)
             for _, state in self.states() if self.fills else ():
-                self.program["prefill"](state, self._runtime.clock.now)
+                self.program["prefill"](state, self._services.clock.now)
         if self.steps.fill is not None:
-            self._fill(self._runtime.stores[self.steps.fill.store])
+            self._fill(self._services.stores[self.steps.fill.store])
 
     def _fill(self, store: Store) -> None:
         """Begin with a copy of the rows of another store."""
-        now, copied, on_event = self._runtime.clock.now, self.program["copied"], self.program["on_event"]
+        now, copied, on_event = self._services.clock.now, self.program["copied"], self.program["on_event"]
         for _, state in self.states():
             for item in store.stored(each for _, each in store.owner.states()):
                 row = copied(state, item[-1], now)
@@ -221,11 +235,11 @@ class RunningStatement(StoreAccess):
         """The state is another one now."""
         if self.context is not None:
             self.program.namespace["slot"] = self.context.statements.index(self)
-        self.outlet.hold(self._runtime.holds)
+        self.outlet.hold(self._services.deliveries.holds)
 
     def new_state(self, partition: ContextPartition | None) -> Any:
         """A fresh state, for `partition` or for the whole statement."""
-        state = self.program["new_state"](partition, self._runtime.clock.now)
+        state = self.program["new_state"](partition, self._services.clock.now)
         self.inner.fill(state)
         if self.owned is not None:
             self.owned.begun(state)
@@ -300,7 +314,7 @@ class RunningStatement(StoreAccess):
         self.program.namespace["matched"] = tuple(self._match_listeners)
         if "join_form" in self.program.namespace:
             self.program.namespace["join_form"].told[:] = self._match_listeners
-        self._runtime.rewired()
+        self._services.deliveries.rewired()
 
     @property
     def listened(self) -> bool:
@@ -487,7 +501,7 @@ class RunningStatement(StoreAccess):
 
     def _types(self, type_name: str) -> tuple[str, ...]:
         """The type and all that it is a subtype of."""
-        found = self._runtime.catalog.event_types.get(type_name)
+        found = self._services.catalog.event_types.get(type_name)
         return (type_name, *(() if found is None else found.supertypes))
 
     @property
@@ -503,11 +517,11 @@ class RunningStatement(StoreAccess):
         """The type of its from-clause that events of `type_name` are of. Rows of stores are no events."""
         if self.steps.owns is not None:
             return None
-        is_a = self._runtime.catalog.is_a
+        is_a = self._services.catalog.is_a
         return next((read for read in self.steps.event_types if is_a(type_name, read)), None)
 
     def _takes(self, source: SourceNode, type_name: str) -> bool:
-        return any(self._runtime.catalog.is_a(type_name, read) for read in source.event_types)
+        return any(self._services.catalog.is_a(type_name, read) for read in source.event_types)
 
     def _match_of_input(self, number: int) -> Callable[[Any, Any], object]:
         """What takes a match of the pattern that is an input of a join."""
@@ -525,12 +539,12 @@ class RunningStatement(StoreAccess):
     # -------------------------------------------------------------- errors
     def _crowded(self, number: int) -> None:
         """Tell that the pattern that is input `number` has as many partial matches as there may be."""
-        limit, pattern = self._runtime.config.pattern_limit, self.steps.scans[number].source.pattern
+        limit, pattern = self._services.config.pattern_limit, self.steps.scans[number].source.pattern
         fact = f"the pattern of statement `{self.name}` has {limit:,} open partial matches, further ones are dropped"
         hint = "end them (where timer:within, and not), or raise Config.pattern_limit"
         if pattern is not None:
             shown = Diagnostic("pattern-limit", fact, pattern.span, hint).render(self._source)
-            self._runtime.report(StatementError(self.name, shown, pattern.span, OverflowError(fact)))
+            self._services.report(StatementError(self.name, shown, pattern.span, OverflowError(fact)))
 
     def failed(self, failure: Exception) -> None:
         """Report a run-time failure, pointing at the EPL that the failing line was made from.
@@ -538,7 +552,7 @@ class RunningStatement(StoreAccess):
         Timers that it may have kept from being armed are armed.
         """
         self.timed.mend(self._shaken_by(failure))
-        self._runtime.report(self.error(failure))
+        self._services.report(self.error(failure))
 
     def _shaken_by(self, failure: Exception) -> list[Any]:
         """The states that a failure may have left in the middle of something: that in which generated code raised it.

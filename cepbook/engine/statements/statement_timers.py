@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.delivery.delta import Rows
-from cepbook.engine.delivery.outlet import DeliveryOutlet
 from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT
 from cepbook.engine.patterns.statement_pattern import StatementPattern
+from cepbook.engine.statements.store_access import StoreAccess
 from cepbook.engine.time.timers import NEVER, DispatchOrder, DueEntry, DueQueue, OwnerTimers
 
 WINDOW, OUTPUT, PATTERN = range(3)
@@ -26,22 +26,6 @@ _FEW = 64  # ended partitions whose timers are not worth a clean-up
 
 # insert and remove rows of one state
 TimerRows = tuple[list[Any], list[Any]]
-
-
-class TimedStatement(Protocol):
-    """The statement whose timers they are."""
-
-    outlet: DeliveryOutlet
-
-    @property
-    def now(self) -> int:
-        """Engine time."""
-
-    def failed(self, failure: Exception) -> None:
-        """A failure at run time."""
-
-    def states(self) -> Iterable[tuple[int | None, Any]]:
-        """(partition id, state) of every live partition."""
 
 
 class StatementTimers(OwnerTimers):
@@ -56,7 +40,7 @@ class StatementTimers(OwnerTimers):
     )
     SAVED = (*OwnerTimers.SAVED, "_gone", "_inner", "_states")
 
-    def __init__(self, order: DispatchOrder, statement: TimedStatement, program: StatementProgram) -> None:
+    def __init__(self, order: DispatchOrder, statement: StoreAccess, program: StatementProgram) -> None:
         super().__init__(order, self.fire, statement.failed)
         self._statement = statement
         self._program = program

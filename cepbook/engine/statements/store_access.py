@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -10,18 +11,25 @@ from typing import Any
 from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import ContextPartition
+from cepbook.engine.delivery.outlet import DeliveryOutlet
 from cepbook.engine.physical.plan import PhysicalPlan
-from cepbook.engine.relations.store import Item, PendingChanges, Store, StoreChange, combine_changes
+from cepbook.engine.relations.store import (
+    Item,
+    PendingChanges,
+    Store,
+    StoreChange,
+    StoreOwner,
+    StoreReader,
+    combine_changes,
+)
 from cepbook.engine.relations.store_lookups import NO_LOOKUPS, StoreLookups
+from cepbook.engine.time.activations import ActivationOwner
 from cepbook.lang.plan.catalog import EventType, StoreType
 from cepbook.lang.plan.nodes import SelectStatement, StatementPlan
 
 
-class StoreAccess:
-    """The part of a running statement that knows stores.
-
-    `owned` is what it created, `stores` are those that it reads, by input, `looks` is what it looks into there.
-    """
+class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
+    """The part of a running statement that creates, changes or reads named windows and tables."""
 
     name: str
     plan: StatementPlan
@@ -30,18 +38,19 @@ class StoreAccess:
     output_type: EventType
     context: Context | None
     state: Any
+    outlet: DeliveryOutlet
     owned: Store | None
+    """The store that the statement created, if any."""
+
     stores: dict[int, Store]
+    """The stores that the statement reads, by input."""
+
     looks: StoreLookups
+    """The indexes that the statement uses in these stores."""
 
-    @property
-    def now(self) -> int:
-        """Engine time."""
-        raise NotImplementedError
-
+    @abstractmethod
     def guarded(self, take: Callable[[Any, Any], object], event: Any, partitions: Iterable[ContextPartition]) -> bool:
-        """Hand `event` to the statement's states in `partitions`."""
-        raise NotImplementedError
+        """Apply `take(event, state)` in the partitions, report failures, and return True if any consumed the event."""
 
     def state_of(self, partition: ContextPartition | None) -> Any:
         """The state in a partition, or the one state."""

@@ -8,54 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
-from typing import Any, Protocol
+from typing import Any
 
 from cepbook.engine.codegen.program import StatementProgram
-from cepbook.engine.contexts.context import Context
 from cepbook.engine.expressions.to_python import FIRST_SUBQUERY_SLOT
-from cepbook.engine.relations.store import Item, Store
+from cepbook.engine.relations.store import Item, Store, StoreObserver
 from cepbook.engine.relations.store_lookups import StoreLookups
 from cepbook.engine.relations.table import Table
-from cepbook.engine.services import EventReader
+from cepbook.engine.services import EngineServices
+from cepbook.engine.statements.store_access import StoreAccess
+from cepbook.engine.subscriptions.filter_index import EventReader
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan import traversal
-from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.types import BOOLEAN
 
 TakeEvent = Callable[[Any, Any], object]  # (event, state of the statement)
 _FAR = 64  # bits: no partition has as many rows
 
 
-class SubqueryOwner(Protocol):
-    """A statement with subqueries."""
-
-    context: Context | None
-    name: str
-
-    @property
-    def now(self) -> int:
-        """Engine time."""
-
-    def states(self) -> list[tuple[int | None, Any]]:
-        """(partition id, state) of every live partition."""
-
-    def failed(self, failure: Exception) -> None:
-        """It failed."""
-
-
-class CatalogOwner(Protocol):
-    """What has the types that are known now: the runtime."""
-
-    @property
-    def catalog(self) -> Catalog:
-        """What is known now."""
-
-
-class StoreSubquery:
+class StoreSubquery(StoreObserver):
     """A subquery over a store, in all states of its statement: in each partition of one context its own rows."""
 
-    def __init__(self, statement: SubqueryOwner, store: Store, place: int, program: StatementProgram) -> None:
+    def __init__(self, statement: StoreAccess, store: Store, place: int, program: StatementProgram) -> None:
         self.store = store
         self._statement = statement
         self._place = place
@@ -129,7 +104,7 @@ class SubqueryInputs:
         self,
         plan: p.StatementPlan,
         programs: Sequence[StatementProgram],
-        host: CatalogOwner,
+        host: EngineServices,
         failed: Callable[[Exception], None],
         *,
         ahead: bool,
@@ -155,7 +130,7 @@ class SubqueryInputs:
             each.bind()
 
     # -------------------------------------------------------------- named windows and tables
-    def find(self, stores: Mapping[str, Store], statement: SubqueryOwner) -> None:
+    def find(self, stores: Mapping[str, Store], statement: StoreAccess) -> None:
         """Find the stores that subqueries of `statement` read."""
         self._lookers = [
             StoreSubquery(statement, stores[each.steps.source.store.name], place, each)
@@ -166,15 +141,15 @@ class SubqueryInputs:
     def listen(self) -> None:
         """From now on stores tell of their changes."""
         for looker in self._lookers:
-            looker.store.observers_of_rows.append(looker)
+            looker.store.observers.append(looker)
             looker.reads.attach()
 
     def part(self) -> None:
         """They tell no more."""
         for looker in self._lookers:
             looker.part()
-            if looker in looker.store.observers_of_rows:
-                looker.store.observers_of_rows.remove(looker)
+            if looker in looker.store.observers:
+                looker.store.observers.remove(looker)
             looker.reads.part()
 
     def fill(self, state: Any) -> None:

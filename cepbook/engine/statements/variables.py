@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from cepbook.engine.contexts.partition import ContextPartition
-from cepbook.engine.delivery.delta import EmitRows
-from cepbook.engine.deploy.naming import lookup_name
+from cepbook.engine.delivery.outlet import DeliveryOutlet
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.errors import UsageError
@@ -19,13 +18,6 @@ from cepbook.lang.types import BITS, DATETIMES, Type
 
 # called with the context partition that has the value, where each has its own
 VariableListener = Callable[..., None]
-
-
-class VariableOutlet(Protocol):
-    """The outlet of the running statement that created a variable."""
-
-    @property
-    def push(self) -> EmitRows | None: ...
 
 
 class RuntimeVariable:
@@ -48,12 +40,12 @@ class RuntimeVariable:
         self.given = value
         self.read_by_filters = False
         self.listeners: list[VariableListener] = []
-        self._deliverer: VariableOutlet | None = None
+        self._deliverer: DeliveryOutlet | None = None
 
     def __repr__(self) -> str:
         return f"<variable {self.name} {self.type} = {self.value!r}>"
 
-    def deliver_through(self, outlet: VariableOutlet) -> None:
+    def deliver_through(self, outlet: DeliveryOutlet) -> None:
         """From now on `outlet` delivers what statements assign."""
         self._deliverer = outlet
 
@@ -135,15 +127,6 @@ class ContextVariable(RuntimeVariable):
 
 
 Variables = Mapping[str, RuntimeVariable]
-
-
-def find_variable(name: str, variables: Variables) -> RuntimeVariable:
-    """The variable `name`, which has one value. Errors: UsageError, with the nearest known name."""
-    found = lookup_name("variable", name, variables)
-    if found.partitioned:
-        hint = "\n  hint: the iterator of the statement that created it has them"
-        raise UsageError(f"variable `{name}` has a value in each partition of its context{hint}")
-    return found
 
 
 def initial_value(e: BoundExpr, scope_in: lower.ScopeFactory) -> Any:

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from cepbook.lang.plan import expressions as x
 
@@ -57,6 +57,26 @@ class Subscription:
     reads: str | None = None
     within: bool = False
     late: bool = False
+
+
+class EventReader(NamedTuple):
+    """Reads events of one type into a state: `take(event, state)` returns True if it consumed the event."""
+
+    checked: Callable[[Any, Any], object]
+    """Tests the whole filter itself."""
+
+    matched: Callable[[Any, Any], object]
+    """Relies on `condition` having been tested by the filter index."""
+
+    condition: x.BoundExpr | None
+    drops: bool
+    """True with `@Drop`: statements of the same or lower priority do not see an event that this one consumes."""
+
+    type: str
+    """The event type that the statement reads."""
+
+    late: bool
+    """True if one event may reach the statement in several ways (see `subscription_order`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def declared_names(deployment: Deployment) -> frozenset[str]:
 
 def find_deployment(runtime: Runtime, name: str) -> Deployment:
     """The deployment that holds what is called `name`, or is. Errors: UsageError with the nearest known name."""
-    runtime.rounds.check()
+    runtime.turn.check()
     deployments = runtime.deployments
     statement = runtime.statements.get(name)
     if statement is not None:

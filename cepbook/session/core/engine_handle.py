@@ -10,8 +10,8 @@ from threading import RLock
 from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionNotice
 from cepbook.engine.delivery.delta import Listener, Sink
 from cepbook.engine.inspection.evaluation import python_functions_called
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import RunningStatement, Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError, UsageError
 from cepbook.feeds import SPILL_LIMIT, Feed
 from cepbook.interrupts import InterruptGuard
@@ -96,7 +96,7 @@ class EngineHandle:
 
     def halt(self, on: bool) -> None:
         """Ask the loops of the engine to stop at the next place where nothing is lost; or no more."""
-        self.runtime.rounds.halt = on
+        self.runtime.turn.halt = on
 
     def manual_call(self) -> UninterruptedCall:
         """Within, somebody acts by hand: Ctrl-C waits until the engine is done, and asks it to hurry."""

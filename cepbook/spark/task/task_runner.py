@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import RunningStatement, Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError
 from cepbook.spark.task.arrow_columns import ArrowEvents
 from cepbook.spark.task.clock_ticks import NO_TICKS, ClockTicks, TickSequences, as_sequence

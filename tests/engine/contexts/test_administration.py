@@ -8,8 +8,8 @@ import pytest
 
 from cepbook.engine.contexts.partition_listeners import PartitionNotice
 from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested, Selector
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Config, Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import BindError, StatementError, UsageError
 from tests.engine.sinks import Deltas
 

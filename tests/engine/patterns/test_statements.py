@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cepbook.engine.delivery.delta import Delta
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Config, Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError
 from tests.engine.patterns.matching import SCHEMA
 

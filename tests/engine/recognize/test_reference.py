@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from tests.engine.recognize.reference import Clause, Clauses, Row, TooMany, history
 from tests.engine.sinks import Deltas
 from tests.engine.snapshot.saving import again

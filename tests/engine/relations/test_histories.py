@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from cepbook.engine.delivery.delta import Delta
-from cepbook.engine.replay.batch_replayer import ColumnBatch
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from tests.engine.relations.naive import (
     CONDITIONS,
     SUBQUERIES,

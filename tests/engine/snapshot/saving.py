@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import invariant_violations
 from cepbook.errors import UsageError
 from cepbook.testing.engine import OnDelivery, OnFailure
 from cepbook.testing.engines import RowsEngine
+from tests.engine.invariants import invariant_violations
 
 
 def again(runtime: Runtime) -> Runtime:

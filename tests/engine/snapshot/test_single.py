@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cepbook.engine.runtime import Runtime
-from cepbook.engine.soundness import invariant_violations
 from cepbook.errors import SnapshotError, UsageError
+from tests.engine.invariants import invariant_violations
 
 EPL = """
 create schema Tick(k string, x int);

@@ -1,0 +1,252 @@
+"""The event engine: events and time on their way through the running statements.
+
+The engine owns the clock, the turn and the routes. It knows neither EPL text nor deployments: these are above it, in
+`Runtime`, and put statements and contexts into its registry.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any
+
+from cepbook.engine.config import Config
+from cepbook.engine.contexts.context import Context
+from cepbook.engine.delivery.delta import Row
+from cepbook.engine.delivery.outlet import DeliveryServices
+from cepbook.engine.dispatch.failures import ErrorListener, FailureLog, attribute_failure
+from cepbook.engine.dispatch.registry import Registry
+from cepbook.engine.dispatch.routing import EventRoutes, build_route, ignore_call
+from cepbook.engine.dispatch.senders import build_handler_sender, build_sender
+from cepbook.engine.dispatch.turn import Turn
+from cepbook.engine.relations.store import Store
+from cepbook.engine.services import EngineServices
+from cepbook.engine.statements.statement import RunningStatement
+from cepbook.engine.statements.variables import Variables
+from cepbook.engine.subscriptions.filter_index import EventHandler
+from cepbook.engine.subscriptions.subscription_order import latest_first_key
+from cepbook.engine.time.clock import LAST_TIME, NEVER, Clock
+from cepbook.errors import EventError, Interrupted, StatementError, UsageError, hint_line
+from cepbook.lang.plan.catalog import Catalog
+
+
+class EventEngine:
+    """Processes events and advances of time, one turn each."""
+
+    def __init__(self, config: Config, start: int) -> None:
+        self.config = config
+        self.clock = Clock(start, None if config.prioritized else latest_first_key)
+        self._failures = FailureLog()
+        self.entered: Callable[[], object] = ignore_call
+        """Called before anything is done or read from outside."""
+
+        self.turn = Turn(self.clock, self._failures, self._known_route, self._caught, self.rewired)
+        self._queue = self.turn.queue
+        deliveries = DeliveryServices(self.enqueue_rows, self.turn.hold, self.rewired)
+        changes, activations = self.turn.changes, self.turn.activations
+        self.services = EngineServices(config, self.clock, deliveries, changes, activations, self.report)
+        self.registry = Registry(self.services)
+        self._activations = activations
+        self._stores = self.services.stores
+        self._routes: dict[str, EventHandler] = {}  # built at the first event of the type after a change
+        self.routes = EventRoutes(self.registry, self.turn, self._routes, self._route, self._caught)
+
+    @property
+    def catalog(self) -> Catalog:
+        """Names that modules may refer to."""
+        return self.services.catalog
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of statements or listeners."""
+        return self.registry.version
+
+    @property
+    def now(self) -> int:
+        """Engine time in ms."""
+        return self.clock.now
+
+    @property
+    def variables(self) -> Variables:
+        """The variables and constants, by name."""
+        return self.registry.variables
+
+    @property
+    def statements(self) -> Mapping[str, RunningStatement]:
+        """The running statements by name, in deployment order."""
+        return self.registry.statements
+
+    @property
+    def contexts(self) -> Mapping[str, Context]:
+        """The running contexts, by name."""
+        return self.registry.contexts
+
+    @property
+    def stores(self) -> Mapping[str, Store]:
+        """The running named windows and tables, by name."""
+        return self.services.stores
+
+    def readers(self, type_name: str) -> list[RunningStatement]:
+        """Return the statements that read events of a type, in delivery order."""
+        return self.registry.readers(type_name)
+
+    # -------------------------------------------------------------- events
+    def send(self, type_name: str, event: dict[str, Any], at: int | None = None) -> None:
+        """Process one event. The dict is the event: it is not copied, and a property that it lacks is null.
+
+        With `at` (ms) the clock first advances to the event's time, unless it is there or past it already.
+        Errors: EventError for an unknown type; StatementError when a statement failed and nobody listens for errors.
+        """
+        try:
+            if at is not None:
+                clock = self.clock
+                if at > clock.now:
+                    if at < clock.due:
+                        clock.now = at
+                    else:
+                        self.turn.advance(at, raising=False)
+            try:
+                self._routes[type_name](event)
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                if type_name in self._routes:
+                    self._caught(failure)
+                else:
+                    self._route(type_name)
+                    self.send(type_name, event)
+            if self._queue:
+                self.turn.drain()
+        except BaseException as failure:
+            self.turn.broke(failure)
+            raise
+
+    def send_together(self, events: Iterable[tuple[str, dict[str, Any]]]) -> None:
+        """Process events, (type, event) each, that arrive together: one activation. To EPL they come one by one.
+
+        Errors: as `send`.
+        """
+        with self.turn:
+            with self._activations.gathering():
+                for type_name, event in events:
+                    self.send(type_name, event)
+            self.turn.settled()
+
+    def sender(self, type_name: str, *, time: str | None = None) -> Callable[[dict[str, Any]], None]:
+        """`send` with the routing resolved once; stays valid when statements come and go.
+
+        `time` names the property that holds the event's time in ms: the clock then advances to it first, as with
+        ``send(…, at=…)``.
+        """
+        self._route(type_name)
+        return build_sender(self._routes, type_name, self.clock, self.turn, self._caught, time)
+
+    def sender_to(self, type_name: str, statements: Container[str]) -> Callable[[dict[str, Any]], None]:
+        """As `sender`, to some statements, with all of their contexts; valid until statements come or go."""
+        return build_handler_sender(self.routes.only(type_name, statements), self.turn, self._caught)
+
+    def enqueue_rows(self, type_name: str, rows: list[Row], partition: Any = None) -> None:
+        """As `Host.enqueue`."""
+        for reader, number in self._activations.readers.get(type_name, ()):
+            reader.put(number, rows)
+        store = self._stores.get(type_name)
+        if store is None or store.type.kind == "window":
+            self._queue.append((type_name, rows))
+            return
+        for row in rows:  # a table has them at once
+            store.inserted(row, partition)
+
+    def _route(self, type_name: str) -> EventHandler:
+        route = self._routes.get(type_name)
+        if route is None:
+            if type_name not in self.catalog.event_types:
+                hint = hint_line(type_name, self.catalog.event_types)
+                raise EventError(f"there is no event type `{type_name}`{hint}")
+            route = self._routes[type_name] = self._unbuilt_route(type_name)
+        return route
+
+    def _known_route(self, type_name: str) -> EventHandler | None:
+        store = self._stores.get(type_name)
+        if store is not None:
+            return self.routes.into(store)
+        return self._route(type_name) if type_name in self.catalog.event_types else None
+
+    def _unbuilt_route(self, type_name: str) -> EventHandler:
+        def first(event: Any) -> None:
+            self.turn.check()
+            if type_name not in self.catalog.event_types:
+                raise EventError(f"event type `{type_name}` was dropped")
+            self._routes[type_name] = build_route(self.registry, type_name, self._caught)
+            self._routes[type_name](event)
+
+        return first
+
+    def rewired(self) -> None:
+        """Statements or their listeners changed: routes are built anew at their next event."""
+        self.registry.version += 1
+        for context in self.registry.contexts.values():
+            context.rewired()
+        for name in self._routes:
+            self._routes[name] = self._unbuilt_route(name)
+        self.turn.frozen()
+
+    # -------------------------------------------------------------- time
+    @property
+    def next_due(self) -> int | None:
+        """When the next timer is due, in ms; None if none is."""
+        self.entered()
+        return None if self.clock.due >= NEVER else self.clock.due
+
+    def due_after(self, time: int) -> int | None:
+        """When the next timer behind `time` is due, in ms; None if none is."""
+        due = self.clock.beyond(time)
+        return None if due >= NEVER else due
+
+    def advance(self, t: int, *, stepping: bool = False) -> None:
+        """Set the clock to `t` ms. Everything due fires once, at `t`; `stepping` stops at every due time on the way.
+
+        Going back is allowed and fires nothing. Errors: StatementError as for `send`; Interrupted between two steps.
+        """
+        self.entered()
+        clock = self.clock
+        if t < clock.due:
+            clock.now = t
+            return
+        if t > LAST_TIME:
+            raise EventError(f"{t} ms is beyond the last time that the clock can show ({LAST_TIME})")
+        due = clock.due
+        while stepping and due < t:
+            if self.turn.halt:
+                raise Interrupted(f"interrupted: the clock stopped at {clock.now} on its way to {t}")
+            self.turn.advance(due)
+            due = clock.beyond(due)  # what waits for the next advance, whatever its time, is no reason for one
+        self.turn.advance(t)
+
+    # -------------------------------------------------------------- errors
+    @property
+    def errors(self) -> deque[StatementError]:
+        """The last run-time failures of statements."""
+        return self._failures.recorded
+
+    def add_error_listener(self, listener: ErrorListener) -> None:
+        """Call ``listener(StatementError)`` for run-time failures; `send` and `advance` then do not raise them."""
+        self._failures.listeners.append(listener)
+
+    def remove_error_listener(self, listener: ErrorListener) -> None:
+        """Errors: ValueError if `listener` was not added."""
+        self._failures.listeners.remove(listener)
+
+    def report(self, error: StatementError) -> None:
+        """Record a statement's failure and tell whoever listens."""
+        if self._failures.report(error):
+            self.turn.request_flush()
+
+    def raise_pending(self) -> None:
+        """Raise the first failure that no error listener was told of."""
+        self._failures.raise_pending()
+
+    def _caught(self, failure: Exception) -> None:
+        """A failure on an event: of its statement, or one to be raised when the round is over."""
+        if isinstance(failure, EventError | UsageError):
+            raise failure
+        if not attribute_failure(failure, self.registry.statements.values()):
+            self._failures.keep(failure)
+            self.turn.request_flush()

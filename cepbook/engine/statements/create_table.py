@@ -1,0 +1,60 @@
+"""`create table` as a running statement: a program without events that makes the cells and keys of rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cepbook.engine.aggregates.incremental import AggregateCodegen
+from cepbook.engine.aggregates.table_columns import table_column_cells
+from cepbook.engine.codegen.program import StatementProgram
+from cepbook.engine.expressions.hashable import key_code
+from cepbook.engine.expressions.source_writer import SourceWriter
+from cepbook.engine.expressions.to_python import ScopeFactory
+from cepbook.engine.physical.operators import Eviction
+from cepbook.engine.relations.table import TableRows
+from cepbook.engine.statements.on_set import statement_program
+from cepbook.lang.plan import nodes as p
+from cepbook.lang.registry.aggregates import aggregate_row
+
+
+def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -> StatementProgram:
+    """Sees no events; ``new_cells(row)`` makes the cells of a row, ``key_of(row)`` gives its key."""
+    source = SourceWriter()
+    scope = scope_in(source)
+    properties = plan.output_type.properties
+    with source.block("def on_event(e, S=None):"):
+        source.line("return False")
+    source.line("on_match = on_event")
+    cells, places = table_column_cells(scope, plan.store.calls)
+    source.bind("PLACES", places)
+    with source.block("def new_cells(r):"):
+        made = ", ".join(initial for each in cells.values() for initial in each.initial)
+        source.line(f"l = [{made}]")
+        for name, each in cells.items():
+            each.load(f"l[{places[name].start}:{places[name].stop}]")
+            source.line(f"r[{source.const(name, 'n')}] = {each.values[0]}")
+        source.line("l.append(r)")
+        source.line("return l")
+    readers = []
+    for number, (name, call) in enumerate(plan.store.calls.items()):
+        assert isinstance(call, p.AggregateCall)
+        if aggregate_row(call.name).methods:
+            readers.append(f"{source.const(name, 'n')}: held{number}")
+            held = AggregateCodegen(scope, [replace(call, reference=True)], Eviction.ARBITRARY, False, f"c{number}_")
+            with source.block(f"def held{number}(cells):"):
+                held.load(f"cells[{places[name].start}:{places[name].stop}]")
+                source.line(f"return {held.values[0]}")
+    source.line(f"HELD = {{{', '.join(readers)}}}")
+    with source.block("def key_of(r):"):
+        codes = [key_code(source, f"r[{source.const(name, 'n')}]", properties[name]) for name in plan.store.keys]
+        source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
+    rows = source.bind("_Rows", TableRows)
+    with source.block("def new_state(P, now):"):
+        source.line(f"return [P, {rows}(), None, 0]")
+    with source.block("def settle(S, now):"):
+        source.line("return None")
+    with source.block("def rows(S, now):"):
+        source.line("return [item[1][-1] for item in S[1].shown()]")
+    program = statement_program(plan, source, ())
+    program.row_columns = None
+    return program
