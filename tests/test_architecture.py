@@ -324,26 +324,16 @@ def test_a_comparison_with_a_name_is_noticed() -> None:
     }
 
 
-def test_no_module_imports_itself_on_a_way_round() -> None:
-    """Imports that run when a module is loaded."""
-    round_ = _in_circles(types=False)
-    assert not round_, f"in a circle: {', '.join(round_)}"
+def test_no_module_imports_itself_through_others() -> None:
+    """Imports in functions and under TYPE_CHECKING count as well."""
+    circle = _in_circles()
+    assert not circle, f"in a circle: {', '.join(circle)}"
 
 
-# Where types still go round: a tree's parts name the whole that they are parts of. Nothing may be added.
-ROUND = {"cepbook.engine.contexts"}
-
-
-def test_types_go_round_in_few_folders_only() -> None:
-    """Imports under TYPE_CHECKING and in functions count as well."""
-    folders = {name.rpartition(".")[0] for name in _in_circles(types=True)}
-    assert folders == ROUND, "remove what goes round no more, resolve what is new"
-
-
-def _in_circles(*, types: bool) -> list[str]:
-    """The modules that import themselves on a way round."""
+def _in_circles() -> list[str]:
+    """Return the modules that import themselves through others."""
     modules = {".".join(Path(relative(path)).with_suffix("").parts).removesuffix(".__init__"): path for path in SOURCES}
-    graph = {name: _imported(path, set(modules), types) - {name} for name, path in modules.items()}
+    graph = {name: _imported(path, set(modules)) - {name} for name, path in modules.items()}
     while free := [name for name, needed in graph.items() if not needed & set(graph)]:
         for name in free:
             del graph[name]
@@ -361,10 +351,10 @@ def _reached(start: str, graph: dict[str, set[str]]) -> set[str]:
     return found
 
 
-def _imported(path: Path, modules: set[str], types: bool) -> set[str]:
-    """Those of `modules` that a module imports at its top level; with `types` anywhere."""
+def _imported(path: Path, modules: set[str]) -> set[str]:
+    """Return those of `modules` that a module imports anywhere."""
     found: set[str] = set()
-    for node in ast.walk(tree_of(path)) if types else tree_of(path).body:
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {each.name for each in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:

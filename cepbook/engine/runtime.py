@@ -11,9 +11,9 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from cepbook.engine.config import Config
-from cepbook.engine.contexts.context import Context
+from cepbook.engine.contexts.context import Context, select_partitions
 from cepbook.engine.contexts.partition_listeners import PartitionListener, PartitionListeners
-from cepbook.engine.contexts.selectors import Selector, select_partitions
+from cepbook.engine.contexts.selectors import Selector
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.deploy.deployer import Deployer
 from cepbook.engine.deploy.deployments import Deployment, deployments_using, statement_names_text

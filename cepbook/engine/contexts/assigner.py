@@ -1,110 +1,66 @@
-"""Which partition each event of a replayed slice is in, where nothing but the event decides that.
+"""Assigning replayed events to context partitions before any statement processes them.
 
-A slice is dealt out before any statement runs through it. Where a few properties decide, each of their values is
-located once, and the rows follow by a look into a dict.
+This is possible if the event alone determines its partition, and only an event or the user creates or ends partitions.
+Where a few properties decide, each distinct value is located once and all rows are mapped by a dict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from cepbook.engine.contexts.event_counts import PartitionCounts
-from cepbook.engine.contexts.partition import ContextPartition, PartitionAssignment
-from cepbook.engine.expressions import to_python as lower
+from cepbook.engine.contexts.locator import OUTSIDE, PartitionLocation, PartitionLocator
+from cepbook.engine.contexts.partition import ContextPartition, PartitionAssignment, PartitionCounts
 from cepbook.engine.vectorized.event_order import iterate_events, merge_positions
-from cepbook.lang.plan import expressions as x
-from cepbook.lang.types import EXACT_KEY_TYPES, Type, is_hashable
-
-OUTSIDE = type("Outside", (), {"__repr__": lambda self: "OUTSIDE", "__slots__": ()})()
-PartitionLocation = tuple[Any, Any]  # a key, by which the context finds the partition, and the values that it shows
-_SAMPLE = 512  # rows
-_SHARE = 0.9  # of distinct values among these from which on it takes longer to look values up than to locate them
-_LATER = (x.VariableRead, x.EventTypeName, x.TableRead)  # what an expression may read beside properties
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionLocator:
-    """How events of a type find their partition: ``locate(event)``; the key is `OUTSIDE` for events that are in none.
-
-    `reads` are the properties that this needs, None: all there are. With `decides` their values alone tell, and equal
-    ones tell the same; with `as_is` the value of the one property is the key. With `several` an event may be in more
-    than one.
-    """
-
-    locate: Callable[[Any], PartitionLocation]
-    reads: tuple[str, ...] | None
-    decides: bool = False
-    as_is: bool = False
-    several: bool = False
-
-    def rows(self, columns: Mapping[str, list[Any]]) -> Iterable[Any]:
-        """The values that decide of each row: of several properties as tuples."""
-        assert self.reads is not None
-        own = [columns[name] for name in self.reads]
-        return own[0] if len(own) == 1 else zip(*own, strict=True)
-
-    def pays(self, columns: Mapping[str, list[Any]]) -> bool:
-        """Whether values of `rows` come again, as far as the first of them tell."""
-        if self.as_is or not self.decides:
-            return self.as_is
-        sample = list(islice(self.rows(columns), _SAMPLE))
-        return len(set(sample)) <= _SHARE * len(sample)
-
-    def located(self, values: Sequence[Any]) -> Iterable[PartitionLocation]:
-        """What `locate` gives for values of `rows`."""
-        if self.as_is or not values:
-            return [(value, (value,)) for value in values]
-        assert self.reads is not None
-        own = [values] if len(self.reads) == 1 else zip(*values, strict=True)
-        columns = {name: list(column) for name, column in zip(self.reads, own, strict=True)}
-        return map(self.locate, iterate_events(columns, len(values)))
 
 
 class ArrivingColumns(NamedTuple):
-    """Events of one type, in order: their way, columns, times (ms) and places among all events of the replay."""
+    """Events of one type in order: their locator, columns, times (ms), and positions among all events of the replay."""
 
-    way: PartitionLocator
+    locator: PartitionLocator
     columns: Mapping[str, list[Any]]
     times: Sequence[int]
     places: Sequence[int]
 
 
-class Assignable(Protocol):
-    """A context whose partitions only events allocate, which alone decide, and nothing but hands end."""
+class Assignable(ABC):
+    """The operations of a context that a `PartitionAssigner` needs."""
 
     name: str
+    event_counters: list[PartitionCounts]  # call `rewired` of the runtime after a change of the list
 
     @property
+    @abstractmethod
     def watched(self) -> bool:
-        """As of `Context`."""
+        """True if a partition listener was added for this context alone."""
 
-    @property
-    def event_counters(self) -> list[PartitionCounts]:
-        """As of `Context`."""
+    @abstractmethod
+    def locator(self, type_name: str) -> PartitionLocator | None:
+        """Return the locator of events of a type; None if they create no partitions."""
 
-    def way(self, type_name: str) -> PartitionLocator | None:
-        """How events of a type find their partition; None: they open none."""
+    @abstractmethod
+    def partitions_by_key(self) -> dict[Any, ContextPartition]:
+        """Return the live partitions by key if the context has `as_is` locators; else an empty dict."""
 
-    def by_key(self) -> dict[Any, ContextPartition]:
-        """The live partitions by key, if it has ways whose values are keys as they are."""
-
+    @abstractmethod
     def find(self, key: Any) -> PartitionAssignment:
-        """What is live for a key, nothing of it too; None where something is missing."""
+        """Return the live partitions of a key, which may be none: (); None if one is missing."""
 
+    @abstractmethod
     def allocate(self, key: Any, keys: Any, time: int) -> PartitionAssignment:
-        """`find` with what is missing allocated, where that can be (else it was told): it shows the values `keys`, and
-        begins at `time`. Of several the new ones come first.
+        """Return the partitions of a key and allocate missing ones, which show the values `keys` and begin at `time`.
+
+        New partitions come first. A partition that cannot begin is reported and left out.
         """
 
+    @abstractmethod
     def failed(self, failure: Exception) -> None:
         """Report a run-time failure."""
 
 
 class PartitionAssigner:
-    """Assigns the partitions of a context to rows of a replay."""
+    """Finds the context partitions of replayed events, creating partitions that do not exist yet."""
 
     __slots__ = ("_context",)
 
@@ -113,137 +69,115 @@ class PartitionAssigner:
 
     @property
     def name(self) -> str:
-        """That of the context."""
+        """The name of the context."""
         return self._context.name
 
     @property
     def watched(self) -> bool:
-        """As of `Context`."""
+        """True if a partition listener was added for the context alone."""
         return self._context.watched
 
     @property
     def event_counters(self) -> list[PartitionCounts]:
-        """As of `Context`."""
+        """The counters of the context."""
         return self._context.event_counters
 
-    def way(self, type_name: str) -> PartitionLocator | None:
-        """How events of a type find their partition; None: they open none."""
-        return self._context.way(type_name)
+    def locator(self, type_name: str) -> PartitionLocator | None:
+        """Return the locator of events of a type; None if they create no partitions."""
+        return self._context.locator(type_name)
 
     def assign(self, streams: Sequence[ArrivingColumns]) -> list[list[PartitionAssignment]]:
-        """Where each row of a replay is, stream by stream; partitions are allocated in the order of all rows."""
-        found = self._by_values(streams) if all(each.way.pays(each.columns) for each in streams) else None
-        return self._one_by_one(streams) if found is None else found
+        """Return the assignment of each row, stream by stream. Partitions are allocated in the order of all rows."""
+        by_value = all(stream.locator.repeats_values(stream.columns) for stream in streams)
+        assignments = self._by_values(streams) if by_value else None
+        return self._by_rows(streams) if assignments is None else assignments
 
-    def locator(self, way: PartitionLocator) -> Callable[[Any, int], PartitionAssignment]:
-        """Where an event is, given its time: what is missing there is allocated. None outside the context."""
-        return self._locator(way, keeps=False)
+    def partition_finder(self, locator: PartitionLocator) -> Callable[[Any, int], PartitionAssignment]:
+        """Return a function (event, time) that assigns an event, allocating missing partitions.
 
-    def _locator(self, way: PartitionLocator, *, keeps: bool) -> Callable[[Any, int], PartitionAssignment]:
-        """As `locator`; what was found is not looked for again if it `keeps` it, while no partition ends."""
-        context, locate, find = self._context, way.locate, self._context.find
-        known: dict[Any, PartitionAssignment] = {OUTSIDE: None}  # by key
+        It returns None for events outside the context.
+        """
+        return self._finder(locator, caches=False)
 
-        def of(event: Any, time: int) -> PartitionAssignment:
+    def _finder(self, locator: PartitionLocator, *, caches: bool) -> Callable[[Any, int], PartitionAssignment]:
+        """As `partition_finder`; with `caches`, results are remembered, which is right while no partition ends."""
+        context, locate, find = self._context, locator.locate, self._context.find
+        cache: dict[Any, PartitionAssignment] = {OUTSIDE: None}  # by key
+
+        def assignment_of(event: Any, time: int) -> PartitionAssignment:
             try:
                 key, keys = locate(event)
-                if key in known:
-                    return known[key]
+                if key in cache:
+                    return cache[key]
                 partition = find(key)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 context.failed(failure)
                 return None
             if partition is None:
                 return context.allocate(key, keys, time) or None
-            if keeps:
-                known[key] = partition or None
+            if caches:
+                cache[key] = partition or None
             return partition or None
 
-        return of
+        return assignment_of
 
     # -------------------------------------------------------------- by value
     def _by_values(self, streams: Sequence[ArrivingColumns]) -> list[list[PartitionAssignment]] | None:
-        """`assign` with each value located once; None where some of that failed, which each event is to tell of, or
-        where the first event of several new partitions is to be seen in these ahead of others.
+        """Assign each distinct value once.
+
+        None if locating a value fails, since each event must report that, or if new partitions overlap, since their
+        first event must reach them ahead of others.
         """
-        rows = [list(each.way.rows(each.columns)) for each in streams]
-        known: list[dict[Any, Any]] = []
-        first: dict[Any, tuple[int, int, Any]] = {}  # of each new key: place, time and values
-        opened: list[tuple[dict[Any, Any], Any, Any]] = []
-        for own, each in zip(rows, streams, strict=True):
-            known.append(self._context.by_key() if each.way.as_is else {})
+        rows = [list(stream.locator.rows(stream.columns)) for stream in streams]
+        by_value: list[dict[Any, Any]] = []
+        first_rows: dict[Any, tuple[int, int, Any]] = {}  # of each new key: position, time and key values
+        new_values: list[tuple[dict[Any, Any], Any, Any]] = []
+        for values, stream in zip(rows, streams, strict=True):
+            by_value.append(self._context.partitions_by_key() if stream.locator.as_is else {})
             try:
-                fresh = self._located(each.way, list(set(own).difference(known[-1])), known[-1])
-            except Exception:  # noqa: BLE001 - the events meet it again, and tell of it
+                missing = self._locate(stream.locator, list(set(values).difference(by_value[-1])), by_value[-1])
+            except Exception:  # noqa: BLE001 - locating the single events raises it again and reports it
                 return None
-            if fresh and each.way.several:
+            if missing and stream.locator.several:
                 return None
-            for value, place, time in zip(own, each.places, each.times, strict=True) if fresh else ():
-                if value in fresh:
-                    key, keys = fresh.pop(value)
-                    opened.append((known[-1], value, key))
-                    first[key] = min(first.get(key, (place, time, keys)), (place, time, keys), key=_place)
-                    if not fresh:
+            for value, position, time in zip(values, stream.places, stream.times, strict=True) if missing else ():
+                if value in missing:
+                    key, keys = missing.pop(value)
+                    new_values.append((by_value[-1], value, key))
+                    first = first_rows.get(key)
+                    if first is None or position < first[0]:
+                        first_rows[key] = position, time, keys
+                    if not missing:
                         break
-        for key, (_, time, keys) in sorted(first.items(), key=lambda each: each[1][0]):
+        for key, (_, time, keys) in sorted(first_rows.items(), key=lambda entry: entry[1][0]):
             self._context.allocate(key, keys, time)
-        for partitions, value, key in opened:
+        for assignments, value, key in new_values:
             partition = self._context.find(key)
             if partition is None:
                 return None
-            partitions[value] = partition or None
-        return [list(map(each.__getitem__, own)) for own, each in zip(rows, known, strict=True)]
+            assignments[value] = partition or None
+        return [list(map(assigned.__getitem__, values)) for values, assigned in zip(rows, by_value, strict=True)]
 
-    def _located(
-        self, way: PartitionLocator, values: Sequence[Any], known: dict[Any, Any]
+    def _locate(
+        self, locator: PartitionLocator, values: Sequence[Any], assignments: dict[Any, Any]
     ) -> dict[Any, PartitionLocation]:
-        """Tell `known` the partitions of values; those that have none yet, with what is located of them."""
-        fresh: dict[Any, PartitionLocation] = {}
-        for value, (key, keys) in zip(values, way.located(values), strict=True):
+        """Put the assignments of values into `assignments`; return the locations of values without a partition."""
+        missing: dict[Any, PartitionLocation] = {}
+        for value, (key, keys) in zip(values, locator.locations(values), strict=True):
             partition = None if key is OUTSIDE else self._context.find(key)
             if partition is None and key is not OUTSIDE:
-                fresh[value] = key, keys
+                missing[value] = key, keys
             else:
-                known[value] = partition or None
-        return fresh
+                assignments[value] = partition or None
+        return missing
 
     # -------------------------------------------------------------- row by row
-    def _one_by_one(self, streams: Sequence[ArrivingColumns]) -> list[list[PartitionAssignment]]:
-        rows = [zip(each.times, iterate_events(each.columns, len(each.times)), strict=True) for each in streams]
-        locators = [self._locator(each.way, keeps=True) for each in streams]
-        found: list[list[PartitionAssignment]] = [[] for _ in streams]
-        _, order = merge_positions([each.places for each in streams])
+    def _by_rows(self, streams: Sequence[ArrivingColumns]) -> list[list[PartitionAssignment]]:
+        rows = [zip(s.times, iterate_events(s.columns, len(s.times)), strict=True) for s in streams]
+        finders = [self._finder(stream.locator, caches=True) for stream in streams]
+        assignments: list[list[PartitionAssignment]] = [[] for _ in streams]
+        _, order = merge_positions([stream.places for stream in streams])
         for number in order:
             time, event = next(rows[number])
-            found[number].append(locators[number](event, time))
-        return found
-
-
-def _place(each: tuple[int, int, Any]) -> int:
-    return each[0]
-
-
-def read_properties(*exprs: x.BoundExpr | None) -> tuple[str, ...] | None:
-    """The properties that expressions need of an event; None: all that it has."""
-    return None if lower.reads_event(*exprs) else tuple(lower.property_names(*exprs))
-
-
-def is_deterministic(e: x.BoundExpr | None) -> bool:
-    """Whether equal values of properties always give the same for `e`, and without a failure."""
-    if e is None:
-        return True
-    parts = x.walk(e)
-    plain = all(part.type.name in EXACT_KEY_TYPES for part in parts if isinstance(part, x.Prop))
-    return plain and lower.is_columnar(e) and not any(isinstance(part, _LATER) for part in parts)
-
-
-def keys_are_deterministic(condition: x.BoundExpr | None, keys: Iterable[x.BoundExpr]) -> bool:
-    """`decided` of a filter and of keys, which are equal if the properties are that they are."""
-    return is_deterministic(condition) and all(
-        (isinstance(e, x.Prop) and _is_exact(e.type)) or is_deterministic(e) for e in keys
-    )
-
-
-def _is_exact(type_: Type) -> bool:
-    """Whether values of the type are keys as they are, and each equals itself: not NaN."""
-    return is_hashable(type_) and type_.name not in ("double", "float")
+            assignments[number].append(finders[number](event, time))
+        return assignments

@@ -1,15 +1,16 @@
-"""Who waits for a condition: the observers of one condition under one branch of the tree.
+"""Watching the conditions that begin and end nodes.
 
-An owner is a node that the condition ends, or the stand-in of a branch that it begins nodes of.
+A watch is made per condition and branch. Its *owners* are the nodes that the condition ends, or the one waiting node of
+a branch whose nodes it begins. Kinds of watches: a point in time, an event, a pattern, and ``@now``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cepbook.engine.contexts.context_compiler import (
+from cepbook.engine.contexts.conditions import (
     CompiledCondition,
     ConditionTest,
     ConditionValue,
@@ -18,16 +19,14 @@ from cepbook.engine.contexts.context_compiler import (
     PatternCondition,
     TimeCondition,
 )
-from cepbook.engine.contexts.tree_nodes import Branch, ConditionMatch, DetachedNode, PartitionNode
+from cepbook.engine.contexts.event_routing import EventRouting
+from cepbook.engine.contexts.tree_nodes import Branch, ConditionMatch, DetachedNode, Level, PartitionNode
+from cepbook.engine.contexts.tree_partitions import TreePartitions
 from cepbook.engine.patterns.matcher import AtomGroup, Matcher
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
 
-if TYPE_CHECKING:
-    from cepbook.engine.contexts.event_routing import EventRouting
-    from cepbook.engine.contexts.tree_context import TreeContext
-
-BEGINS, ENDS = 0, 1  # at one instant nodes of a level begin before others end
+BEGINS, ENDS = 0, 1  # at one instant, nodes of a level begin before others end
 
 
 class ConditionWatch(State, ABC):
@@ -37,43 +36,57 @@ class ConditionWatch(State, ABC):
 
     def __init__(self, branch: Branch, rank: int) -> None:
         self.branch = branch
-        self.tree: TreeContext = branch.tree
+        self.tree: TreePartitions = branch.tree
         self.rank = rank
 
     @abstractmethod
     def add(self, owner: PartitionNode, now: int) -> None:
-        """Observe the condition for `owner` from now on."""
+        """Watch the condition for `owner` from now on."""
 
-    def resume(self, owner: PartitionNode, held: DetachedNode) -> None:
-        """Observe on for `owner`, who comes from elsewhere: what happened to the condition there counts."""
-        self.tree.resume(self, owner, held)
+    def resume(self, owner: PartitionNode, detached: DetachedNode) -> None:
+        """Continue watching for a saved owner, whose timer and matcher keep their state."""
+        self.arm(owner, detached.due)
+        if owner.due < NEVER:
+            owner.timer = self.tree.arm_again(owner.timer, (self, owner), detached.timer)
+            self.tree.timed.arm(owner.timer, NEVER if detached.lost else detached.due)
 
     def sort(self, owners: Iterable[PartitionNode]) -> None:
-        """This is the order of those who wait."""
+        """Put the owners into this order."""
         return None
 
     def at_once(self, owner: PartitionNode, now: int) -> list[ConditionMatch]:
-        """How often the condition is true already when it is observed."""
+        """Return the matches that exist already when watching begins."""
         return []
 
     def remove(self, owner: PartitionNode) -> None:
-        """Observe it no more."""
-        if owner.due < NEVER:
-            self.tree.disarm(owner)
+        """Stop watching for `owner`."""
+        self._disarm(owner)
 
     def on_event(
-        self, round_: EventRouting, among: PartitionNode | None = None
+        self, routing: EventRouting, among: PartitionNode | None = None
     ) -> list[tuple[PartitionNode, ConditionMatch]]:
-        """For whom an event makes the condition true; `among`: look at this owner only."""
+        """Return the owners for which an event makes the condition true; with `among`, test this owner only."""
         return []
 
-    def fired(self, owner: PartitionNode, now: int) -> list[ConditionMatch]:
-        """The timer of `owner` is due."""
+    def on_timer(self, owner: PartitionNode, now: int) -> list[ConditionMatch]:
+        """Return the matches of a due timer."""
         return []
+
+    def arm(self, owner: PartitionNode, due: int) -> None:
+        """Let the timer of `owner` fire at `due`."""
+        self._disarm(owner)
+        if due < NEVER:
+            owner.due = due
+            owner.timer = self.tree.arm(self.branch.level.depth, self.rank, (self, owner), due)
+
+    def _disarm(self, owner: PartitionNode) -> None:
+        if owner.due < NEVER:
+            owner.due = NEVER
+            self.tree.disarm(owner.timer)
 
 
 class TimeWatch(ConditionWatch):
-    """A point in time; it is known from the beginning when it ends nodes."""
+    """Watches a point in time. If it ends nodes, their property endTime shows it."""
 
     __slots__ = ("form",)
 
@@ -83,21 +96,21 @@ class TimeWatch(ConditionWatch):
 
     def add(self, owner: PartitionNode, now: int) -> None:
         due = self.form.due(owner, now)
-        if due <= now and self.rank == ENDS:  # nothing ends at the instant at which it began
+        if due <= now and self.rank == ENDS:  # no node ends at the instant at which it began
             due = now + 1
         if self.rank == ENDS and self.branch.level.timed:
             owner.properties["endTime"] = due if due < NEVER else None
-        self.tree.arm(self, owner, due)
+        self.arm(owner, due)
 
     def at_once(self, owner: PartitionNode, now: int) -> list[ConditionMatch]:
         return [ConditionMatch({}, False)] if owner.due <= now else []
 
-    def fired(self, owner: PartitionNode, now: int) -> list[ConditionMatch]:
+    def on_timer(self, owner: PartitionNode, now: int) -> list[ConditionMatch]:
         return [ConditionMatch({}, False)]
 
 
 class EventWatch(ConditionWatch):
-    """An event. Owners are found by key if the filter has equalities with their properties."""
+    """Watches for an event. Owners are indexed by key if the filter has equalities with their properties."""
 
     __slots__ = ("form", "keyed", "owners")
 
@@ -113,70 +126,70 @@ class EventWatch(ConditionWatch):
             return
         key = self.form.key[1](None, owner)
         if None not in key:  # null equals nothing
-            owner.found_by = key
+            owner.lookup = key
             self.keyed.setdefault(key, {})[owner] = None
 
-    def resume(self, owner: PartitionNode, held: DetachedNode) -> None:
+    def resume(self, owner: PartitionNode, detached: DetachedNode) -> None:
         self.add(owner, self.tree.now)
 
     def sort(self, owners: Iterable[PartitionNode]) -> None:
         self.owners = {node: None for node in owners if node in self.owners}
-        of_key: dict[Any, dict[PartitionNode, None]] = {}
+        keyed: dict[Any, dict[PartitionNode, None]] = {}
         for node in owners if self.keyed else ():
-            if node.found_by in self.keyed and node in self.keyed[node.found_by]:
-                of_key.setdefault(node.found_by, {})[node] = None
-        self.keyed = of_key
+            if node.lookup in self.keyed and node in self.keyed[node.lookup]:
+                keyed.setdefault(node.lookup, {})[node] = None
+        self.keyed = keyed
 
     def remove(self, owner: PartitionNode) -> None:
         if self.form.key is None:
             self.owners.pop(owner, None)
             return
-        found = self.keyed.get(owner.found_by)
-        if found is not None:
-            found.pop(owner, None)
-            if not found:
-                del self.keyed[owner.found_by]
+        owners = self.keyed.get(owner.lookup)
+        if owners is not None:
+            owners.pop(owner, None)
+            if not owners:
+                del self.keyed[owner.lookup]
 
     def on_event(
-        self, round_: EventRouting, among: PartitionNode | None = None
+        self, routing: EventRouting, among: PartitionNode | None = None
     ) -> list[tuple[PartitionNode, ConditionMatch]]:
-        form, event = self.form, round_.event
-        if round_.type_name != form.event_type and not self.branch.level.is_a(round_.type_name, form.event_type):
+        form, event = self.form, routing.event
+        if routing.type_name != form.event_type and not self.branch.level.is_a(routing.type_name, form.event_type):
             return []
         owners: Iterable[PartitionNode] = self.owners
         if among is not None:
             owners = (among,)
         elif form.key is not None:
-            owners = self._of_key(form.key[0], event)
-        test, holds = form.test, self._holds
-        met = [owner for owner in owners if test is None or holds(test, event, owner)]
+            owners = self._owners_by_key(form.key[0], event)
+        test, passes = form.test, self._passes
+        satisfied = [owner for owner in owners if test is None or passes(test, event, owner)]
         if form.unfold is not None:
             return [
-                (owner, ConditionMatch(dict.fromkeys(form.names, each), True))
-                for owner in met
-                for each in self._within(form.unfold, event, owner)
+                (owner, ConditionMatch(dict.fromkeys(form.names, contained), True))
+                for owner in satisfied
+                for contained in self._contained(form.unfold, event, owner)
             ]
-        return [(owner, ConditionMatch(dict.fromkeys(form.names, event), True)) for owner in met]
+        return [(owner, ConditionMatch(dict.fromkeys(form.names, event), True)) for owner in satisfied]
 
-    def _within(self, unfold: ConditionValue, event: Any, owner: PartitionNode) -> list[Any]:
-        """The events within that the condition is about; the first of them ends a node."""
+    def _contained(self, unfold: ConditionValue, event: Any, owner: PartitionNode) -> list[Any]:
+        """Return the contained events that make the condition true. The first one ends a node."""
         try:
-            found: list[Any] = unfold(event, owner) or []
+            events: list[Any] = unfold(event, owner) or []
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self.tree.failed(failure)
             return []
-        return found if self.rank == BEGINS else found[:1]
+        return events if self.rank == BEGINS else events[:1]
 
-    def _of_key(self, key: ConditionValue, event: Any) -> Iterable[PartitionNode]:
-        """The owners of an event's key; where it fails the event ends none, and may begin others."""
+    def _owners_by_key(self, key: ConditionValue, event: Any) -> Iterable[PartitionNode]:
+        """Return the owners under an event's key; none if computing the key fails. The event may still begin nodes."""
         try:
             return self.keyed.get(key(event, None), ()) if self.keyed else ()
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self.tree.failed(failure)
             return ()
 
-    def _holds(self, test: ConditionTest, event: Any, owner: PartitionNode) -> bool:
-        """A test that fails for one owner says nothing of the others."""
+    def _passes(self, test: ConditionTest, event: Any, owner: PartitionNode) -> bool:
+        """Evaluate the test for one owner. A failure does not affect other owners."""
         try:
             return test(event, owner)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
@@ -185,9 +198,9 @@ class EventWatch(ConditionWatch):
 
 
 class PatternWatch(ConditionWatch):
-    """A match of a pattern: every owner has a matcher of its own.
+    """Watches for a match of a pattern; every owner has its own matcher.
 
-    Those that an event may be of use to are found by the keys of its atoms, if all of them have one.
+    If all atoms have keys, only the owners under the keys of an event are tried.
     """
 
     __slots__ = ("form", "keyed", "owners", "serial")
@@ -195,94 +208,92 @@ class PatternWatch(ConditionWatch):
     def __init__(self, branch: Branch, rank: int, form: PatternCondition) -> None:
         super().__init__(branch, rank)
         self.form = form
-        self.owners: dict[PartitionNode, int] = {}  # in order of age
-        self.keyed: dict[
-            tuple[str, int], dict[Any, dict[PartitionNode, None]]
-        ] = {}  # by event type and number of the key
+        self.owners: dict[PartitionNode, int] = {}  # with a serial number, ascending by age
+        self.keyed: dict[tuple[str, int], dict[Any, dict[PartitionNode, None]]] = {}  # by event type and key number
         self.serial = 0
 
     def add(self, owner: PartitionNode, now: int) -> None:
-        owner.matcher = self.tree.matcher(self.form.program, owner)
-        owner.matcher.found = owner.matcher.start(now)  # what matches at once waits for the next instant
-        self._enlist(owner)
+        owner.matcher = Matcher(self.form.program, self.tree, partition=owner, limit=self.tree.pattern_limit)
+        owner.matcher.found = owner.matcher.start(now)  # an immediate match waits for the next instant
+        self._index(owner)
         self._arm(owner)
 
-    def resume(self, owner: PartitionNode, held: DetachedNode) -> None:
-        owner.matcher = held.matcher
-        self._enlist(owner)
-        super().resume(owner, held)
+    def resume(self, owner: PartitionNode, detached: DetachedNode) -> None:
+        owner.matcher = detached.matcher
+        self._index(owner)
+        super().resume(owner, detached)
 
     def sort(self, owners: Iterable[PartitionNode]) -> None:
         self.owners = {node: number for number, node in enumerate(owners, 1) if node in self.owners}
         self.serial = max(self.owners.values(), default=0)
 
-    def _enlist(self, owner: PartitionNode) -> None:
-        """Find `owner` by the keys of the pattern."""
+    def _index(self, owner: PartitionNode) -> None:
+        """List `owner` under the keys of the pattern."""
         self.serial += 1
         self.owners[owner] = self.serial
-        owner.found_by = []
+        owner.lookup = []
         for event_type, keys in self.form.keys.items():
-            for number, (_, of_node) in enumerate(keys):
-                key = of_node(None, owner)
+            for number, (_, node_key) in enumerate(keys):
+                key = node_key(None, owner)
                 if None not in key:  # null equals nothing
                     table = self.keyed.setdefault((event_type, number), {})
                     table.setdefault(key, {})[owner] = None
-                    owner.found_by.append((table, key))
+                    owner.lookup.append((table, key))
 
     def remove(self, owner: PartitionNode) -> None:
         super().remove(owner)
         self.owners.pop(owner, None)
-        for table, key in owner.found_by or ():
+        for table, key in owner.lookup or ():
             table[key].pop(owner, None)
             if not table[key]:
                 del table[key]
-        owner.found_by = None
+        owner.lookup = None
         if owner.matcher is not None:
             owner.matcher.stop()
             owner.matcher = None
 
-    def _useful(self, route: Sequence[AtomGroup], event: Any) -> list[PartitionNode]:
-        """The owners that an event may be of use to, by age."""
+    def _candidates(self, route: Sequence[AtomGroup], event: Any) -> list[PartitionNode]:
+        """Return the owners whose matcher may react to an event, oldest first."""
         keys = self.form.keys
         if any(group.event_type not in keys for group in route):
             return list(self.owners)
-        found: dict[PartitionNode, None] = {}
+        owners: dict[PartitionNode, None] = {}
         for group in route:
-            for number, (of_event, _) in enumerate(keys[group.event_type]):
+            for number, (event_key, _) in enumerate(keys[group.event_type]):
                 table = self.keyed.get((group.event_type, number))
                 if table:
                     try:
-                        found.update(table.get(of_event(event, None), {}))
-                    except Exception:  # noqa: BLE001 - the matchers will fail likewise, and report it
+                        owners.update(table.get(event_key(event, None), {}))
+                    except Exception:  # noqa: BLE001 - the matchers fail as well and report it
                         return list(self.owners)
-        return sorted(found, key=self.owners.__getitem__)
+        return sorted(owners, key=self.owners.__getitem__)
 
     def _arm(self, owner: PartitionNode) -> None:
         matcher: Matcher = owner.matcher
         due = self.tree.now if matcher.found else matcher.due
         if due != owner.due:
-            self.tree.arm(self, owner, due)
+            self.arm(owner, due)
 
     def on_event(
-        self, round_: EventRouting, among: PartitionNode | None = None
+        self, routing: EventRouting, among: PartitionNode | None = None
     ) -> list[tuple[PartitionNode, ConditionMatch]]:
-        route = self.form.program.route(self.tree.types_of(round_.type_name))
+        route = self.form.program.route(self.tree.types_of(routing.type_name))
         if not route:
             return []
-        found: list[tuple[PartitionNode, ConditionMatch]] = []
-        for owner in self._useful(route, round_.event) if among is None else [among]:
-            matches = owner.matcher.on_event(route, round_.event, self.tree.now)
-            found += [(owner, self._match(match)) for match in matches]
+        satisfied: list[tuple[PartitionNode, ConditionMatch]] = []
+        for owner in self._candidates(route, routing.event) if among is None else [among]:
+            matches = owner.matcher.on_event(route, routing.event, self.tree.now)
+            satisfied += [(owner, self._match(match)) for match in matches]
             self._arm(owner)
-        return found
+        return satisfied
 
     def at_once(self, owner: PartitionNode, now: int) -> list[ConditionMatch]:
-        return self.fired(owner, now) if owner.due <= now else []
+        return self.on_timer(owner, now) if owner.due <= now else []
 
-    def fired(self, owner: PartitionNode, now: int) -> list[ConditionMatch]:
-        found = [self._match(match) for match in owner.matcher.advance(now)]
+    def on_timer(self, owner: PartitionNode, now: int) -> list[ConditionMatch]:
+        matches = [self._match(match) for match in owner.matcher.advance(now)]
         self._arm(owner)
-        return found
+        return matches
 
     def _match(self, match: dict[str, Any]) -> ConditionMatch:
         form = self.form
@@ -290,7 +301,7 @@ class PatternWatch(ConditionWatch):
         for tag, event_type in form.replay:
             value = match[tag]
             events = value if isinstance(value, list) else [value]
-            replay += [(event_type, each) for each in events if each is not None]
+            replay += [(event_type, event) for event in events if event is not None]
         if form.alias is None:
             return ConditionMatch(match, False, tuple(replay))
         matched = {tag: value for tag, value in match.items() if value is not None}
@@ -298,19 +309,19 @@ class PatternWatch(ConditionWatch):
 
 
 class NowWatch(ConditionWatch):
-    """``@now``: nothing to wait for."""
+    """``@now``: there is nothing to watch."""
 
     __slots__ = ()
 
     def add(self, owner: PartitionNode, now: int) -> None:
         return None
 
-    def resume(self, owner: PartitionNode, held: DetachedNode) -> None:
+    def resume(self, owner: PartitionNode, detached: DetachedNode) -> None:
         return None
 
 
 def watch_condition(branch: Branch, form: CompiledCondition | None, rank: int) -> ConditionWatch | None:
-    """The observer of a condition."""
+    """Return the watch for a condition of `branch`; None if there is no condition."""
     match form:
         case EventCondition():
             return EventWatch(branch, rank, form)
@@ -321,3 +332,27 @@ def watch_condition(branch: Branch, form: CompiledCondition | None, rank: int) -
         case NowCondition():
             return NowWatch(branch, rank)
     return None
+
+
+class EndingBranch(Branch):
+    """A branch whose nodes end by the condition `ends`, if the level has one."""
+
+    __slots__ = ("ends",)
+
+    def __init__(self, level: Level, parent: PartitionNode | None) -> None:
+        super().__init__(level, parent)
+        self.ends = watch_condition(self, level.form.ends, ENDS)
+
+    def watch_end(self, node: PartitionNode) -> None:
+        if self.ends is not None:
+            self.ends.add(node, self.tree.now)
+
+    def unwatch_end(self, node: PartitionNode) -> None:
+        if self.ends is not None:
+            self.ends.remove(node)
+
+    def resume_end(self, node: PartitionNode, detached: DetachedNode, out_of_order: bool) -> None:
+        if self.ends is not None:
+            self.ends.resume(node, detached)
+            if out_of_order:
+                self.ends.sort(self.children.values())

@@ -1,106 +1,165 @@
-"""What a context is to the runtime and to its statements, whatever kind it is.
+"""Contexts: how one statement gets a separate state for every key, hash, category or period.
 
-While an event is dispatched it has a list of *rounds*, one place for each context that its type concerns. A context
-takes its own place among the statements: there it ends partitions and allocates others, and puts what the event is to
-it at its place of the list. The handlers of its statements, which it makes as well, find it there. Nothing that belongs
-to one event is kept anywhere else.
+A context divides events into *partitions*. Each statement of the context has a state of its own in each partition.
+There are two kinds at run time::
+
+    FlatKeyedContext   partition by key                 partitions in a dict by key
+    TreeContext        hash, category, lifecycle,       a tree with one level per nested context;
+                       keys with conditions, nested     its leaves are the partitions
+
+While an event is dispatched, a list of *context slots* goes with it, one slot per context concerned. A context takes
+part in the dispatch like a statement, at its own position in the order. There it ends and allocates partitions and puts
+the result for the event (a partition or an `EventRouting`) into its slot. The handlers that it makes for its statements
+read the slot. Nothing that belongs to one event is stored anywhere else, so dispatch is reentrant.
+
+A context is active while it has statements. It loses its partitions, without output, when the last one is undeployed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any
 
-from cepbook.engine.contexts.assigner import PartitionAssigner
+from cepbook.engine.contexts.assigner import Assignable, PartitionAssigner
 from cepbook.engine.contexts.context_member import ContextMember
-from cepbook.engine.contexts.event_counts import PartitionCounts
-from cepbook.engine.contexts.partition import ContextPartition
-from cepbook.engine.contexts.selectors import PartitionIdentity
-from cepbook.engine.contexts.tree_nodes import DetachedNode, PartitionNode
+from cepbook.engine.contexts.members import ContextMembers
+from cepbook.engine.contexts.partition import ContextPartition, Counted, PartitionCounts
+from cepbook.engine.contexts.partition_listeners import NoticeKind, PartitionListeners, PartitionNotice
+from cepbook.engine.contexts.selectors import ById, PartitionIdentity, Selector
+from cepbook.engine.services import EngineServices
+from cepbook.engine.state import State
 from cepbook.engine.subscriptions.filter_index import StatementOrder, Subscription
+from cepbook.lang.plan import context as c
 from cepbook.lang.plan.nodes import CreateContextStatement, CreateContextTreeStatement
 
 
-class Context(Protocol):
-    """A running context; it is active while a statement uses it."""
+class Context(Assignable):
+    """A running context. Subclasses keep `partitions` in order of their ids, which count from 0 while it is active."""
 
-    name: str
-    order: StatementOrder
+    PASSING: tuple[str, ...] = ("event_counters",)
 
-    @property
-    def plan(self) -> CreateContextStatement | CreateContextTreeStatement:
-        """What it was made from."""
+    partitions: dict[Any, ContextPartition]
+    replay_obstacle: str | None  # completes "context `C` …": the reason that a replay must go event by event
+
+    def __init__(
+        self,
+        plan: CreateContextStatement | CreateContextTreeStatement,
+        order: StatementOrder,
+        host: EngineServices,
+        listeners: PartitionListeners,
+    ) -> None:
+        self.plan = plan
+        self.name = plan.context.name
+        self.order = order
+        self.event_counters: list[PartitionCounts] = []
+        self.next_id = 0
+        self._host = host
+        self._listeners = listeners
+        self._members = ContextMembers(host.clock)
 
     @property
     def statements(self) -> Sequence[ContextMember | None]:
-        """Its statements by slot; None where one has gone."""
-
-    @property
-    def partitions(self) -> Mapping[Any, ContextPartition]:
-        """The live partitions, in order of their ids."""
-
-    @property
-    def assigner(self) -> PartitionAssigner | None:
-        """What deals slices of replays out to its partitions; None where there is an `objection`."""
-
-    @property
-    def objection(self) -> str | None:
-        """Why events of replays have to come one by one, for people: what is to be said of the context."""
+        """The statements of the context by slot; None where one was removed."""
+        return self._members.statements
 
     @property
     def watched(self) -> bool:
-        """Whether a partition listener listens to this context and no other."""
+        return self._listeners.has_own_listeners(self.name)
 
     @property
-    def event_counters(self) -> list[PartitionCounts]:
-        """Who counts its events; a change of the list is followed by `rewired` of the runtime."""
+    def assigner(self) -> PartitionAssigner | None:
+        """The assigner of replayed events; None if there is a `replay_obstacle`."""
+        return PartitionAssigner(self) if self.replay_obstacle is None else None
 
+    @abstractmethod
     def join(self, statement: ContextMember) -> int:
-        """Add a statement; it gets a state in every live partition. Returns its slot. The first one activates."""
+        """Add a statement with a state in every live partition and return its slot. The first activates the context."""
 
-    def part(self, statement: ContextMember) -> None:
-        """Remove a statement; without statements the context forgets its partitions, without any output."""
+    @abstractmethod
+    def leave(self, statement: ContextMember) -> None:
+        """Remove a statement. The last one deactivates the context, which drops its partitions without output."""
 
+    @abstractmethod
     def rewired(self) -> None:
-        """Event types, statements or listeners changed."""
+        """Drop what was derived from event types, statements and listeners, which have changed."""
 
-    def several(self, type_names: Iterable[str], at_end: bool) -> bool:
-        """Whether a statement may deliver several times at once: for partitions that an event of one of these types is
-        for, or, as it delivers with time or at the end of a partition too (`at_end`), while partitions end.
+    @abstractmethod
+    def delivers_repeatedly(self, type_names: Iterable[str], at_end: bool) -> bool:
+        """Return whether a statement may deliver several times at one instant.
+
+        That is so if an event of one of these types may reach several partitions. It is also so if the statement
+        delivers with time or at the end of a partition (`at_end`), and partitions end.
         """
 
-    def subscribers(self, type_name: str, place: int) -> list[Subscription]:
-        """Who is to see events of a type: the context itself, its statements; nobody if the type does not concern it.
+    @abstractmethod
+    def subscribers(self, type_name: str, position: int) -> list[Subscription]:
+        """Return the handlers of the context and its statements for events of a type; none if it is not concerned.
 
-        All are called as ``handler(event, rounds)``; `place` is the context's own in `rounds`.
+        All are called as ``handler(event, slots)``; `position` is that of the context in `slots`.
         """
 
-    def owning(self, type_name: str, event: Any) -> Sequence[ContextPartition]:
-        """The live partitions that an event of a type belongs to, by id; nothing is allocated."""
+    @abstractmethod
+    def partitions_of_event(self, type_name: str, event: Any) -> Sequence[ContextPartition]:
+        """Return the live partitions that an event belongs to, by id. No partition is allocated."""
 
+    @abstractmethod
     def end_partition(self, id_: int) -> bool:
-        """End a partition by hand, as a condition would. Whether there is one with this id."""
+        """End a partition as a condition would. Return False if there is none with this id."""
 
-    def around(self, partition: ContextPartition) -> tuple[list[DetachedNode], dict[str, PartitionNode]]:
-        """What of the context belongs to a partition, for `admit` of another runtime, and the nodes that it may refer
-        to, by name.
+    @abstractmethod
+    def enclosing_state(self, partition: ContextPartition) -> tuple[Sequence[State], Mapping[str, Counted]]:
+        """Return the context's own state of a partition, and by name the tree nodes that the state refers to.
+
+        The state goes to `admit` of another runtime, with the nodes replaced by its `placeholder_nodes`.
         """
 
-    def placeholder_nodes(self) -> dict[str, PartitionNode]:
-        """What takes the places of these nodes."""
+    @abstractmethod
+    def placeholder_nodes(self) -> Mapping[str, Counted]:
+        """Return fresh nodes under the names of `enclosing_state`."""
 
-    def admit(
-        self, partition: ContextPartition, around: Sequence[DetachedNode], nodes: Mapping[str, PartitionNode]
-    ) -> None:
-        """Put in a partition that has its states, in place of the one that is alike, under its own id if that is free.
-        `nodes` are `placeholder_nodes`, to which its states and `around` refer.
+    @abstractmethod
+    def admit(self, partition: ContextPartition, enclosing: Sequence[Any], nodes: Mapping[str, Any]) -> None:
+        """Put in a saved partition in place of its counterpart, under its own id if that is free.
+
+        `enclosing` is its `enclosing_state`. The states of the partition and `enclosing` refer to `nodes`, which are
+        `placeholder_nodes` of this context.
         """
 
-    def describe(self) -> list[dict[str, Any]]:
-        """The live partitions with their built-in properties, by id."""
+    @abstractmethod
+    def identity(self, partition: ContextPartition) -> PartitionIdentity:
+        """Return the identity of a live partition, which selectors test."""
+
+    @abstractmethod
+    def described(self, partition: ContextPartition) -> dict[str, Any]:
+        """Return id, built-in properties and name of a partition."""
 
     def identities(self) -> Iterator[PartitionIdentity]:
-        """The live partitions, as selectors see them, by id."""
+        """Return the identities of the live partitions, by id."""
+        return map(self.identity, self.partitions.values())
 
-    def identity(self, partition: ContextPartition) -> PartitionIdentity:
-        """A live partition, as selectors see it."""
+    def describe(self) -> list[dict[str, Any]]:
+        """Return the live partitions with their built-in properties, by id."""
+        return [self.described(partition) for partition in self.partitions.values()]
+
+    def failed(self, failure: Exception) -> None:
+        self._listeners.report_failure(self.name, failure)
+
+    def notify(self, kind: NoticeKind, partition: ContextPartition | None, time: int | None = None) -> None:
+        """Notify partition listeners; `time` defaults to the present engine time."""
+        if self._listeners.has_listeners(self.name):
+            id_, properties = (None, {}) if partition is None else (partition.id, self.described(partition))
+            now = self._host.clock.now if time is None else time
+            self._listeners.notify(PartitionNotice(kind, self.name, id_, properties, now))
+
+
+def select_partitions(selector: Selector, context: Context) -> Set[int]:
+    """Return the ids of the partitions that `selector` chooses. Given ids are returned as they are.
+
+    Errors: UsageError if the selector does not fit the kind of context.
+    """
+    if isinstance(selector, ById):
+        return selector.ids
+    spec = context.plan.spec
+    selector.check(spec.levels if isinstance(spec, c.NestedSpec) else [(context.name, spec)])
+    return {partition.id for partition in context.identities() if selector.chooses(partition)}

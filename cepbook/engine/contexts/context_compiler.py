@@ -1,20 +1,38 @@
-"""Contexts, compiled once: conditions, keys and hashes as functions, before anything starts."""
+"""The compiler of contexts: conditions, keys and hashes become functions before anything is deployed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from cepbook.engine.contexts.assigner import is_deterministic, keys_are_deterministic, read_properties
+from cepbook.engine.contexts.conditions import (
+    CompiledCondition,
+    CompiledLevel,
+    CompiledLevels,
+    ConditionTest,
+    ConditionValue,
+    EqualityKeys,
+    EventCondition,
+    LevelStream,
+    NowCondition,
+    PatternCondition,
+    TimeCondition,
+)
 from cepbook.engine.contexts.hashing import HASHES, bucket, hasher
-from cepbook.engine.contexts.keyed_context import keys_code
+from cepbook.engine.contexts.locator import (
+    OUTSIDE,
+    PartitionLocation,
+    PartitionLocator,
+    is_deterministic,
+    keys_are_deterministic,
+    keys_code,
+    read_properties,
+)
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.hashable import key_code
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.expressions.to_python import CodeScope, ScopeFactory
 from cepbook.engine.fragments.unnest import write_unnest
-from cepbook.engine.patterns.matcher import PatternProgram
 from cepbook.engine.patterns.pattern_codegen import PatternCodegen
 from cepbook.engine.time.calendar_periods import add_months
 from cepbook.engine.time.clock import NEVER
@@ -22,115 +40,63 @@ from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.errors import Refusal
 from cepbook.lang.plan import context as c
 from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan.nodes import ContainedSelection, CrontabSpec, KeyedStream
+from cepbook.lang.plan.nodes import ContainedSelection, CrontabSpec, KeyedStream, KeyedStreams
 from cepbook.lang.plan.pattern import EVENT_STREAM
 from cepbook.lang.types import OBJECT
 
-# f(event, node): nodes have the `properties` that conditions read
-ConditionTest = Callable[[Any, Any], bool]
-ConditionValue = Callable[[Any, Any], Any]
-EqualityKeys = tuple[ConditionValue, ConditionValue]  # an equality, (of the event, of the node)
+Locators = Mapping[str, PartitionLocator]  # by listed event type
 
 
-@dataclass(frozen=True, slots=True)
-class NowCondition:
-    """``@now``."""
+def compile_locators(spec: KeyedStreams, scope_in: ScopeFactory) -> Locators:
+    """Compile the locators of a flat keyed context, one per listed event type.
 
-    names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EventCondition:
-    """An event. `key` is an equality in its filter, (of the event, of the node): who waits is found by it.
-
-    `test` is the whole filter; `names` are the properties that the condition gives. `unfold` gives the events within
-    that it is about, at least one; None: it is about the event itself.
+    Errors: Refusal for an expression that the row engine cannot run.
     """
-
-    event_type: str
-    names: tuple[str, ...]
-    test: ConditionTest | None
-    key: EqualityKeys | None
-    unfold: ConditionValue | None = None
+    return {stream.event_type: _locator(stream, scope_in) for stream in spec.streams}
 
 
-@dataclass(frozen=True, slots=True)
-class TimeCondition:
-    """A point in time: ``due(node, now)``. `repeats`: what is begun by it, is begun again."""
-
-    due: Callable[[Any, int], int]
-    crontab: bool
-    names: tuple[str, ...] = ()
+def _locator(stream: KeyedStream, scope_in: ScopeFactory) -> PartitionLocator:
+    deterministic = keys_are_deterministic(stream.filter, stream.keys)
+    as_is = deterministic and stream.filter is None and len(stream.keys) == 1 and isinstance(stream.keys[0], x.Prop)
+    reads = read_properties(stream.filter, *stream.keys)
+    return PartitionLocator(_locate_function(stream, scope_in), reads, deterministic, as_is)
 
 
-@dataclass(frozen=True, slots=True)
-class PatternCondition:
-    """A pattern. `alias` is the name of its match, None: its tags are `names` themselves.
-
-    `replay` has the tags whose events count for the statements, with their types: single ones before arrays (recorded).
-    `keys` has, of each event type all of whose atoms have one, equalities of their filters with properties of the node:
-    an event that none of them allows is of no use to a matcher.
-    """
-
-    program: PatternProgram
-    names: tuple[str, ...]
-    alias: str | None
-    replay: tuple[tuple[str, str], ...]
-    keys: Mapping[str, tuple[EqualityKeys, ...]]
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """The types of the events that it looks at."""
-        return tuple(group.event_type for group in self.program.groups)
-
-
-CompiledCondition = NowCondition | EventCondition | TimeCondition | PatternCondition
-
-
-@dataclass(frozen=True, slots=True)
-class LevelStream:
-    """How events of one listed type find their node: `place` gives (key, key values); `passes` is the filter.
-
-    `reads` and `decides` as of `Way`.
-    """
-
-    event_type: str
-    place: Callable[[Any], tuple[Any, Sequence[Any]]]
-    passes: Callable[[Any], bool] | None
-    alias: str | None = None
-    reads: tuple[str, ...] | None = None
-    decides: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledLevel:
-    """One level. Of the parts those are there that its kind of context has."""
-
-    name: str
-    spec: c.ContextSpec
-    streams: tuple[LevelStream, ...] = ()
-    begins: tuple[CompiledCondition, ...] = ()
-    ends: CompiledCondition | None = None
-    labels: tuple[str, ...] = ()
-    distinct: ConditionValue | None = None
-
-
-CompiledLevels = tuple[CompiledLevel, ...]  # outermost first
+def _locate_function(stream: KeyedStream, scope_in: ScopeFactory) -> Callable[[Any], PartitionLocation]:
+    source = SourceWriter()
+    names = lower.property_names(stream.filter, *stream.keys)
+    scope = scope_in(source).at(
+        props=lower.property_codes({name: f"p{i}" for i, name in enumerate(names)}), events={0: "e"}
+    )
+    source.bind("OUTSIDE", OUTSIDE)
+    with source.block("def locate(e):"):
+        for i, name in enumerate(names):
+            source.line(f"p{i} = e.get({source.const(name, 'n')})")
+        if stream.filter is not None:
+            with source.block(f"if not ({lower.filter_condition(scope, stream.filter)}):"):
+                source.line("return OUTSIDE, None")
+        source.line(f"keys = ({''.join(lower.value(scope, e) + ', ' for e in stream.keys)})")
+        source.line(f"return {keys_code(source, 'keys', [e.type for e in stream.keys])}, keys")
+    locate: Callable[[Any], PartitionLocation] = source.load()["locate"]
+    return locate
 
 
 def compile_levels(name: str, spec: c.ContextSpec, scope_in: ScopeFactory) -> CompiledLevels:
-    """The functions of context `name`. Errors: Refusal for an expression that the row engine cannot run."""
+    """Compile the levels of context `name`, outermost first.
+
+    Errors: Refusal for an expression that the row engine cannot run.
+    """
     levels = spec.levels if isinstance(spec, c.NestedSpec) else ((name, spec),)
-    writer = _Writer(scope_in)
-    return tuple(writer.level(each, inner) for each, inner in levels)
+    compiler = _LevelCompiler(scope_in)
+    return tuple(compiler.level(level_name, level) for level_name, level in levels)
 
 
 def correlation_keys(condition: x.BoundExpr | None, scope_in: ScopeFactory) -> EqualityKeys | None:
-    """The equalities in a statement's filter between an event and its context partition, as a pair of keys."""
-    return _Writer(scope_in).key(condition)
+    """Return the equalities in a statement's filter between event and context partition, as a pair of keys."""
+    return _LevelCompiler(scope_in).key(condition)
 
 
-class _Writer:
+class _LevelCompiler:
     def __init__(self, scope_in: ScopeFactory) -> None:
         self._scope_in = scope_in
 
@@ -139,21 +105,21 @@ class _Writer:
             case c.KeyedSpec():
                 streams = tuple(self._keyed_stream(s) for s in spec.streams.streams)
                 begins = tuple(self._condition(i) for i in spec.initiated)
-                return CompiledLevel(name, spec, streams, begins, self._ending(spec.terminated))
+                return CompiledLevel(name, spec, streams, begins, self._end_condition(spec.terminated))
             case c.HashSpec():
-                return CompiledLevel(name, spec, tuple(self._hashed(s, spec.granularity) for s in spec.streams))
+                return CompiledLevel(name, spec, tuple(self._hash_stream(s, spec.granularity) for s in spec.streams))
             case c.CategorySpec():
                 predicates = tuple(predicate for _, predicate in spec.categories)
-                decides = all(map(is_deterministic, (spec.filter, *predicates)))
-                needed, place = read_properties(spec.filter, *predicates), self._matching(predicates)
-                stream = LevelStream(spec.event_type, place, self._passes(spec.filter), None, needed, decides)
+                deterministic = all(map(is_deterministic, (spec.filter, *predicates)))
+                reads, locate = read_properties(spec.filter, *predicates), self._matching_categories(predicates)
+                stream = LevelStream(spec.event_type, locate, self._passes(spec.filter), None, reads, deterministic)
                 return CompiledLevel(name, spec, (stream,), labels=tuple(label for label, _ in spec.categories))
             case c.NonOverlappingSpec():
-                return CompiledLevel(name, spec, (), (self._condition(spec.start),), self._ending(spec.end))
+                return CompiledLevel(name, spec, (), (self._condition(spec.start),), self._end_condition(spec.end))
             case c.OverlappingSpec():
                 distinct = self._values(spec.distinct) if spec.distinct else None
                 begins = (self._condition(spec.initiated),)
-                return CompiledLevel(name, spec, (), begins, self._ending(spec.terminated), distinct=distinct)
+                return CompiledLevel(name, spec, (), begins, self._end_condition(spec.terminated), distinct=distinct)
         raise Refusal("nested-context", "nested contexts inside nested contexts are not supported")
 
     # -------------------------------------------------------------- streams
@@ -162,12 +128,12 @@ class _Writer:
             scope.source.line(f"keys = ({''.join(lower.value(scope, e) + ', ' for e in stream.keys)})")
             return f"{keys_code(scope.source, 'keys', [e.type for e in stream.keys])}, keys"
 
-        place = self._function("e", stream.keys, write)
-        decides = stream.alias is None and keys_are_deterministic(stream.filter, stream.keys)
-        needed = read_properties(stream.filter, *stream.keys)
-        return LevelStream(stream.event_type, place, self._passes(stream.filter), stream.alias, needed, decides)
+        locate = self._function("e", stream.keys, write)
+        deterministic = stream.alias is None and keys_are_deterministic(stream.filter, stream.keys)
+        reads = read_properties(stream.filter, *stream.keys)
+        return LevelStream(stream.event_type, locate, self._passes(stream.filter), stream.alias, reads, deterministic)
 
-    def _hashed(self, stream: c.HashedStream, granularity: int) -> LevelStream:
+    def _hash_stream(self, stream: c.HashedStream, granularity: int) -> LevelStream:
         if stream.function in HASHES:
             types = [e.type for e in stream.args]
             inner: x.BoundExpr | None = None
@@ -183,21 +149,21 @@ class _Writer:
                 code = f"{source.bind('_hash', hasher(stream.function, types))}(({values}))"
             return f"{source.bind('_bucket', bucket)}({code}, {source.const(granularity)}), ()"
 
-        place = self._function("e", stream.args, write)
-        decides = inner is None and all(map(is_deterministic, (stream.filter, *stream.args)))
-        needed = read_properties(stream.filter, *stream.args)
-        return LevelStream(stream.event_type, place, self._passes(stream.filter), None, needed, decides)
+        locate = self._function("e", stream.args, write)
+        deterministic = inner is None and all(map(is_deterministic, (stream.filter, *stream.args)))
+        reads = read_properties(stream.filter, *stream.args)
+        return LevelStream(stream.event_type, locate, self._passes(stream.filter), None, reads, deterministic)
 
-    def _matching(self, predicates: Sequence[x.BoundExpr]) -> Callable[[Any], tuple[Any, Sequence[Any]]]:
-        """The numbers of the categories that an event belongs to."""
+    def _matching_categories(self, predicates: Sequence[x.BoundExpr]) -> Callable[[Any], tuple[Any, Sequence[Any]]]:
+        """Compile a function that returns the numbers of the categories that an event belongs to."""
 
         def write(scope: CodeScope) -> str:
             source = scope.source
-            source.line("found = []")
+            source.line("matches = []")
             for number, predicate in enumerate(predicates):
                 with source.block(f"if {lower.filter_condition(scope, predicate)}:"):
-                    source.line(f"found.append({number})")
-            return "None, found"
+                    source.line(f"matches.append({number})")
+            return "None, matches"
 
         return self._function("e", predicates, write)
 
@@ -207,7 +173,7 @@ class _Writer:
         return self._function("e", (condition,), lambda scope: lower.filter_condition(scope, condition))
 
     # -------------------------------------------------------------- conditions
-    def _ending(self, condition: c.PartitionCondition | None) -> CompiledCondition | None:
+    def _end_condition(self, condition: c.PartitionCondition | None) -> CompiledCondition | None:
         return None if condition is None else self._condition(condition)
 
     def _condition(self, condition: c.PartitionCondition) -> CompiledCondition:
@@ -224,7 +190,7 @@ class _Writer:
                 return TimeCondition(self._period(condition.period), crontab=False)
             case c.OnPattern():
                 return self._pattern(condition)
-        raise TypeError(f"no form for {type(condition).__name__}")
+        raise TypeError(f"no compiled condition for {type(condition).__name__}")
 
     def _pattern(self, condition: c.OnPattern) -> PatternCondition:
         pattern, alias = condition.pattern, condition.alias
@@ -236,9 +202,9 @@ class _Writer:
         replay = tuple((tag, types[tag]) for tag in tags) if condition.inclusive else ()
         keys: dict[str, tuple[EqualityKeys, ...]] = {}
         for event_type in code.types:
-            found = [self.key(atom.filter) for atom in pattern.atoms if atom.event_type == event_type]
-            if None not in found:
-                keys[event_type] = tuple(key for key in found if key is not None)
+            atom_keys = [self.key(atom.filter) for atom in pattern.atoms if atom.event_type == event_type]
+            if None not in atom_keys:
+                keys[event_type] = tuple(key for key in atom_keys if key is not None)
         return PatternCondition(program, tags if alias is None else (alias,), alias, replay, keys)
 
     def _test(self, condition: x.BoundExpr | None) -> ConditionTest | None:
@@ -251,18 +217,18 @@ class _Writer:
             return None
         source = SourceWriter()
         write_unnest(contained, self._scope_in(source).at(partition="P", now="clock.now"), "unfold", "e, P")
-        found: ConditionValue = source.load()["unfold"]
-        return found
+        unfold: ConditionValue = source.load()["unfold"]
+        return unfold
 
     def key(self, condition: x.BoundExpr | None) -> EqualityKeys | None:
-        """The equalities between the event and properties of the node, as a pair of keys."""
-        pairs = [pair for part in x.conjuncts(condition) if (pair := _sides(part)) is not None]
+        """Compile the equalities between event and node properties to a pair of keys; None if there are none."""
+        pairs = [pair for conjunct in x.conjuncts(condition) if (pair := _sides(conjunct)) is not None]
         if not pairs:
             return None
         return self._values([event for event, _ in pairs]), self._values([node for _, node in pairs])
 
     def _values(self, exprs: Sequence[x.BoundExpr]) -> ConditionValue:
-        """A tuple of values, arrays by content."""
+        """Compile a tuple of values in which arrays compare by content."""
 
         def write(scope: CodeScope) -> str:
             codes = (key_code(scope.source, lower.value(scope, e), e.type) for e in exprs)
@@ -271,7 +237,7 @@ class _Writer:
         return self._function("e, P", exprs, write)
 
     def _crontabs(self, crontabs: Sequence[CrontabSpec]) -> Callable[[Any, int], int]:
-        """The earliest next point of all."""
+        """Compile the earliest next time of several crontabs."""
         operands = [e for crontab in crontabs for e in CrontabSchedule(crontab, 1).operands]
 
         def write(scope: CodeScope) -> str:
@@ -290,7 +256,7 @@ class _Writer:
             rest: x.BoundExpr | None = period
             if isinstance(period, x.Period):
                 months, rest = period.months, period.millis
-            codes = ["0" if part is None else lower.value(scope, part) for part in (months, rest)]
+            codes = ["0" if length is None else lower.value(scope, length) for length in (months, rest)]
             return f"{scope.source.bind('_after', period_end)}(now, {', '.join(codes)}, {scope.calendar})"
 
         return self._function("P, now", (), write)
@@ -299,7 +265,7 @@ class _Writer:
     def _function(
         self, parameters: str, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], str]
     ) -> Callable[..., Any]:
-        """A function of `parameters` that returns the code that `write` gives; it reads the event `e`."""
+        """Compile a function of `parameters` that returns the code from `write`. Its properties are those of event `e`."""
         source = SourceWriter()
         names = lower.property_names(*exprs) if parameters.startswith("e") else []
         props = {name: f"p{i}" for i, name in enumerate(names)}
@@ -310,16 +276,14 @@ class _Writer:
                 source.line(f"{local} = e.get({source.const(name, 'n')})")
             result = write(scope)
             source.line(f"return {result}")
-        found: Callable[..., Any] = source.load()["condition"]
-        return found
+        condition: Callable[..., Any] = source.load()["condition"]
+        return condition
 
 
 def period_end(now: int, months: int | None, units: int | None, second: int, zone: str = "UTC") -> int:
-    """A period behind `now`: calendar months in the time zone, then the rest.
+    """Return `now` plus calendar months in the time zone plus `units` of the clock, of which a second has `second`.
 
-    `second` is a second in units of the clock.
-
-    Errors: ValueError for null and negative periods.
+    Errors: ValueError for a null or negative period.
     """
     if months is None or units is None:
         raise ValueError("the period of a context's condition is null")
@@ -330,25 +294,24 @@ def period_end(now: int, months: int | None, units: int | None, second: int, zon
     return min(now + units, NEVER)
 
 
-_LATER = (x.VariableRead, x.CurrentTimestamp, x.UserCall)  # not the same at every event
+_TIME_VARYING = (x.VariableRead, x.CurrentTimestamp, x.UserCall)  # may differ from one event to the next
 
 
 def _sides(e: x.BoundExpr) -> tuple[x.BoundExpr, x.BoundExpr] | None:
-    """An equality as (of the event, of the node)."""
+    """Return the sides of an equality as (event side, node side); None if `e` is no such equality."""
     if not isinstance(e, x.ComparisonExpr) or e.op != "=":
         return None
     for event, node in ((e.left, e.right), (e.right, e.left)):
-        fixed = _reads(node, (x.ContextProp,)) and not _reads(node, (x.Prop, x.EventOf, *_LATER))
-        if fixed and _of_event(event) and not _reads(event, (x.ContextProp, *_LATER)):
+        fixed = _reads(node, (x.ContextProp,)) and not _reads(node, (x.Prop, x.EventOf, *_TIME_VARYING))
+        if fixed and _reads_event_only(event) and not _reads(event, (x.ContextProp, *_TIME_VARYING)):
             return event, node
     return None
 
 
-def _of_event(e: x.BoundExpr) -> bool:
-    """Whether `e` reads the arriving event, and not the match of a pattern so far."""
-    streams = {part.stream for part in x.walk(e) if isinstance(part, (x.Prop, x.EventOf))}
-    return streams == {EVENT_STREAM}
+def _reads_event_only(e: x.BoundExpr) -> bool:
+    """Return whether `e` reads the arriving event, and no event that a pattern matched before."""
+    return {node.stream for node in x.walk(e) if isinstance(node, (x.Prop, x.EventOf))} == {EVENT_STREAM}
 
 
 def _reads(e: x.BoundExpr, kinds: tuple[type, ...]) -> bool:
-    return any(isinstance(part, kinds) for part in x.walk(e))
+    return any(isinstance(node, kinds) for node in x.walk(e))

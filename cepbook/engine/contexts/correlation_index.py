@@ -1,4 +1,4 @@
-"""Finding the partitions that a statement's filter can let an event through in: ``from D(id = context.s.id)``."""
+"""Index of partitions by the equalities in statement filters, such as ``from D(id = context.s.id)``."""
 
 from __future__ import annotations
 
@@ -9,78 +9,78 @@ from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.state import State
 
-_NONE: dict[int, ContextPartition] = {}
+_EMPTY: dict[int, ContextPartition] = {}
 
 
 class CorrelationIndex(State):
-    """Per statement whose filter has equalities with built-in properties: its live partitions by the values of these.
+    """Live partitions by key, per statement whose filter compares event values with built-in properties.
 
-    What is found is all that may be right, by id; the filter itself is left to the statement.
+    The index returns candidates in order of their ids. The statement still evaluates its whole filter.
     """
 
     def __init__(self) -> None:
         self._by_slot: dict[int, tuple[ContextMember, dict[Any, dict[int, ContextPartition]]]] = {}
 
-    def join(self, slot: int, statement: ContextMember, partitions: Iterable[ContextPartition]) -> None:
-        """A statement comes; `partitions` live."""
+    def add_statement(self, slot: int, statement: ContextMember, partitions: Iterable[ContextPartition]) -> None:
+        """Index the live `partitions` for a new statement, if its filter has equalities."""
         if statement.correlation is not None:
             self._by_slot[slot] = statement, {}
             for partition in partitions:
                 self._add(slot, partition)
 
-    def part(self, slot: int) -> None:
-        """A statement goes."""
+    def remove_statement(self, slot: int) -> None:
+        """Drop the table of a statement."""
         self._by_slot.pop(slot, None)
 
-    def open(self, partition: ContextPartition) -> None:
-        """A partition was allocated."""
+    def add(self, partition: ContextPartition) -> None:
+        """Add a new partition to all tables."""
         for slot in list(self._by_slot):
             self._add(slot, partition)
 
-    def sort(self, partition: ContextPartition) -> None:
-        """A partition has come, and its id is not the highest."""
-        for slot, key in (partition.found_by or {}).items():
+    def restore_order(self, partition: ContextPartition) -> None:
+        """Sort the entries beside a partition whose id is not the highest."""
+        for slot, key in (partition.correlation_keys or {}).items():
             if slot in self._by_slot:
                 table = self._by_slot[slot][1]
                 table[key] = dict(sorted(table[key].items()))
 
     def _add(self, slot: int, partition: ContextPartition) -> None:
-        known = self._by_slot.get(slot)
-        if known is None:
+        entry = self._by_slot.get(slot)
+        if entry is None:
             return
-        statement, table = known
+        statement, table = entry
         assert statement.correlation is not None
         try:
             key = statement.correlation[1](None, partition)
-        except Exception:  # noqa: BLE001 - the statement's filter will fail in the partition likewise, and report it
+        except Exception:  # noqa: BLE001 - the statement's filter fails in this partition as well and reports it
             del self._by_slot[slot]
             return
         if None in key:  # null equals nothing
             return
         table.setdefault(key, {})[partition.id] = partition
-        if partition.found_by is None:
-            partition.found_by = {}
-        partition.found_by[slot] = key
+        if partition.correlation_keys is None:
+            partition.correlation_keys = {}
+        partition.correlation_keys[slot] = key
 
-    def close(self, partition: ContextPartition) -> None:
-        """A partition ended."""
-        for slot, key in (partition.found_by or {}).items():
+    def remove(self, partition: ContextPartition) -> None:
+        """Remove an ended partition from all tables."""
+        for slot, key in (partition.correlation_keys or {}).items():
             if slot in self._by_slot:
                 _, table = self._by_slot[slot]
-                found = table[key]
-                del found[partition.id]
-                if not found:
+                partitions = table[key]
+                del partitions[partition.id]
+                if not partitions:
                     del table[key]
 
-    def find(self, slot: int, event: Any) -> Sequence[ContextPartition] | None:
-        """The partitions that an event may be for; None: no table tells."""
-        known = self._by_slot.get(slot)
-        if known is None:
+    def candidates(self, slot: int, event: Any) -> Sequence[ContextPartition] | None:
+        """Return the partitions in which the filter may accept an event; None if the index cannot tell."""
+        entry = self._by_slot.get(slot)
+        if entry is None:
             return None
-        statement, table = known
+        statement, table = entry
         assert statement.correlation is not None
         try:
             key = statement.correlation[0](event, None)
-        except Exception:  # noqa: BLE001 - the statement's filter will fail on the event likewise, and report it
+        except Exception:  # noqa: BLE001 - the statement's filter fails on this event as well and reports it
             return None
-        return list(table.get(key, _NONE).values())
+        return list(table.get(key, _EMPTY).values())

@@ -1,46 +1,61 @@
-"""What one event (or one instant) is to the tree of a context."""
+"""The way of one event through the levels of a context's tree, and then to the statements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+from cepbook.engine.contexts.conditions import LevelStream
 from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.partition import ContextPartition
 
-if TYPE_CHECKING:
-    from cepbook.engine.contexts.tree_levels import LevelMatch
+
+class LevelMatch(NamedTuple):
+    """The result of one event at one level.
+
+    `stream` is the listed stream of the event; None if the level does not list its type. `passes` tells whether the
+    event passes the stream's filter. `key` identifies the node of the event, `keys` are the key values. At a category
+    level, `keys` are the numbers of the matching categories.
+    """
+
+    stream: LevelStream | None
+    passes: bool
+    key: Any
+    keys: Sequence[Any]
+
+
+UNLISTED = LevelMatch(None, True, None, ())
 
 
 class EventRouting:
-    """One event on its way through the tree, and then through the statements.
+    """One event (or one instant) on its way through the tree.
 
-    Partitions with an id from `first` on arose by it: statements have been shown in them what they are to see of it,
-    and those in `took` took it. While it `defers`, such partitions are kept in `late`, each with what is to be shown in
-    it, until the older ones have been shown it. `targets` are the partitions in which statements are to see it, once
-    that is known. `looks` has what it means to each level.
+    The event created the partitions with ids from `first_new` on. The statements have already received it there, and
+    those in `taken_by` took it. With `defers`, such partitions are collected in `deferred`, each with the routing to
+    deliver, until older partitions have received the event. `targets` are the older partitions that receive the event,
+    once they are known. `matches` caches the result per level.
     """
 
-    __slots__ = ("defers", "event", "first", "late", "looks", "targets", "took", "type_name")
+    __slots__ = ("deferred", "defers", "event", "first_new", "matches", "taken_by", "targets", "type_name")
 
-    def __init__(self, type_name: str, event: Any, first: int) -> None:
+    def __init__(self, type_name: str, event: Any, first_new: int) -> None:
         self.type_name = type_name
         self.event = event
-        self.first = first
-        self.took: list[ContextMember] = []
-        self.late: list[tuple[ContextPartition, EventRouting]] = []
+        self.first_new = first_new
+        self.taken_by: list[ContextMember] = []
+        self.deferred: list[tuple[ContextPartition, EventRouting]] = []
         self.defers = False
         self.targets: Sequence[ContextPartition] | None = None
-        self.looks: dict[int, LevelMatch] = {}
+        self.matches: dict[int, LevelMatch] = {}
 
-    def of(self, type_name: str, event: Any) -> EventRouting:
-        """Another event in the course of this one."""
-        made = EventRouting(type_name, event, self.first)
-        made.took, made.late, made.defers = self.took, self.late, self.defers
-        return made
+    def with_event(self, type_name: str, event: Any) -> EventRouting:
+        """Return a routing of another event that is delivered in the course of this one."""
+        routing = EventRouting(type_name, event, self.first_new)
+        routing.taken_by, routing.deferred, routing.defers = self.taken_by, self.deferred, self.defers
+        return routing
 
     def deferring(self) -> EventRouting:
-        """The same, but new partitions are shown it after the older ones."""
-        made = self.of(self.type_name, self.event)
-        made.looks, made.defers = self.looks, True
-        return made
+        """Return a routing of the same event that reaches new partitions after older ones."""
+        routing = self.with_event(self.type_name, self.event)
+        routing.matches, routing.defers = self.matches, True
+        return routing

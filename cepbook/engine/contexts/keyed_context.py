@@ -1,40 +1,25 @@
-"""Keyed contexts at run time: who allocates a context partition, and which one an event belongs to.
+"""Flat keyed contexts: ``partition by`` without conditions and without nesting.
 
-Rules recorded from the reference: every event of a listed stream allocates, whatever the statements' own filters;
-the context's filter hides events from its statements; null is a key like any other; partition ids count
-from 0 and are not reused while the context is active; a context is active while a statement uses it.
+Rules recorded from the reference: every event of a listed stream allocates, whatever the filters of the statements; the
+filter of the context hides events from its statements; null is a key like any other; partition ids count from 0 and are
+not reused while the context is active.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from cepbook.engine.contexts.assigner import (
-    OUTSIDE,
-    PartitionAssigner,
-    PartitionLocation,
-    PartitionLocator,
-    keys_are_deterministic,
-    read_properties,
-)
+from cepbook.engine.contexts.context import Context
+from cepbook.engine.contexts.context_compiler import Locators
 from cepbook.engine.contexts.context_member import ContextMember
-from cepbook.engine.contexts.event_counts import PartitionCounts, count_event
-from cepbook.engine.contexts.members import (
-    ContextMembers,
-    deliver_to_members,
-    dispatch_order,
-    dropping_members,
-    report_drops,
-)
-from cepbook.engine.contexts.partition import ContextPartition
-from cepbook.engine.contexts.partition_listeners import NoticeKind, PartitionListeners, PartitionNotice
+from cepbook.engine.contexts.locator import OUTSIDE, PartitionLocator
+from cepbook.engine.contexts.members import deliver_to_members, dispatch_order, dropping_members, report_drops
+from cepbook.engine.contexts.partition import ContextPartition, Counted
+from cepbook.engine.contexts.partition_listeners import PartitionListeners
 from cepbook.engine.contexts.selectors import LevelIdentity, PartitionIdentity
-from cepbook.engine.contexts.tree_nodes import DetachedNode, PartitionNode
-from cepbook.engine.expressions import to_python as lower
-from cepbook.engine.expressions.hashable import key_code
-from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.services import EngineServices
+from cepbook.engine.state import State
 from cepbook.engine.subscriptions.filter_index import (
     ContextSlots,
     EventHandler,
@@ -42,236 +27,188 @@ from cepbook.engine.subscriptions.filter_index import (
     StatementOrder,
     Subscription,
 )
-from cepbook.lang.plan import expressions as x
-from cepbook.lang.plan.nodes import CreateContextStatement, KeyedStream, KeyedStreams
-from cepbook.lang.types import Type
+from cepbook.lang.plan.nodes import CreateContextStatement
 
 TakeEvent = Callable[[Any, Any], object]  # (event, state)
-Locators = Mapping[str, PartitionLocator]  # by listed event type
 
 
 class NewPartitionRouting:
-    """What an event is that made its partition: all statements have seen it, and those in `took` took it.
+    """The slot of an event that allocated its partition. All statements have received it; `taken_by` took it.
 
-    With `made` they have not yet.
+    If `partition` is set, they have not received it yet.
     """
 
-    __slots__ = ("made", "took")
+    __slots__ = ("partition", "taken_by")
     ended = True
 
-    def __init__(self, took: Sequence[ContextMember], made: ContextPartition | None = None) -> None:
-        self.took = took
-        self.made = made
+    def __init__(self, taken_by: Sequence[ContextMember], partition: ContextPartition | None = None) -> None:
+        self.taken_by = taken_by
+        self.partition = partition
 
 
-class FlatKeyedContext:
-    """The live partitions of one keyed context, by key.
+class FlatKeyedContext(Context):
+    """The live partitions of one flat keyed context, by key.
 
-    The round of an event of a listed type is its `Partition`, `Shown` if the event made it, None if it is in none.
-    An event of any other type is for all partitions.
+    The slot of an event of a listed type holds its `ContextPartition`, a `NewPartitionRouting` if the event allocated
+    it, or None if the event is outside. An event of any other type belongs to all partitions.
     """
 
-    SAVED = ("_next_id", "order", "partitions")
-    PASSING = ("event_counters",)
+    SAVED = ("next_id", "order", "partitions")
+    replay_obstacle = None
 
     def __init__(
         self,
         plan: CreateContextStatement,
-        ways: Locators,
+        locators: Locators,
         order: StatementOrder,
         host: EngineServices,
-        notices: PartitionListeners,
+        listeners: PartitionListeners,
     ) -> None:
-        self.plan = plan
-        self.name = plan.context.name
-        self.order = order
-        self.partitions: dict[Any, ContextPartition] = {}  # new ones come last, so in order of ids, too
-        self._ways = ways
-        self._host = host
-        self._notices = notices
-        self._roster = ContextMembers(host.clock)
-        self._next_id = 0
-        self.event_counters: list[PartitionCounts] = []
+        super().__init__(plan, order, host, listeners)
+        self.partitions: dict[Any, ContextPartition] = {}  # new ones come last, so they are in order of ids
+        self._locators = locators
 
     # -------------------------------------------------------------- statements
-    @property
-    def statements(self) -> Sequence[ContextMember | None]:
-        """Its statements by slot; None where one has gone."""
-        return self._roster.members
-
-    @property
-    def assigner(self) -> PartitionAssigner:
-        """Which partition an event belongs to depends on nothing but the event."""
-        return PartitionAssigner(self)
-
-    @property
-    def objection(self) -> None:
-        """As of `Context`."""
-
     def join(self, statement: ContextMember) -> int:
-        """Add a statement; it gets a state in every live partition. Returns its slot."""
-        if not self._roster:
-            self._tell("activated", None)
-        return self._roster.join(statement, self.partitions.values())
+        if not self._members:
+            self.notify("activated", None)
+        return self._members.add(statement, self.partitions.values())
 
-    def part(self, statement: ContextMember) -> None:
-        """Remove a statement; without statements the context forgets its partitions."""
-        self._roster.part(statement, self.partitions.values())
-        if self._roster:
+    def leave(self, statement: ContextMember) -> None:
+        self._members.remove(statement, self.partitions.values())
+        if self._members:
             return
         for partition in self.partitions.values():
             partition.ended = True
-            self._tell("deallocated", partition)
-        self._roster.members.clear()
+            self.notify("deallocated", partition)
+        self._members.statements.clear()
         self.partitions.clear()
-        self._next_id = 0
-        self._tell("deactivated", None)
+        self.next_id = 0
+        self.notify("deactivated", None)
 
     def rewired(self) -> None:
-        """Nothing is kept of event types and statements."""
+        return None
 
     # -------------------------------------------------------------- administration
     def end_partition(self, id_: int) -> bool:
-        """End a partition by hand. Whether there is one with this id; the next event of its key allocates another."""
+        """End a partition; the next event of its key allocates another. Return False if there is none with this id."""
         partition = next((p for p in self.partitions.values() if p.id == id_), None)
         if partition is None:
             return False
         partition.ended = True
-        del self.partitions[partition.place]
-        self._roster.end(partition)
-        self._tell("deallocated", partition)
+        del self.partitions[partition.owner]
+        self._members.end(partition)
+        self.notify("deallocated", partition)
         return True
 
-    def identities(self) -> Iterator[PartitionIdentity]:
-        """The live partitions, as selectors see them, by id."""
-        return map(self.identity, self.partitions.values())
-
     def identity(self, partition: ContextPartition) -> PartitionIdentity:
-        """A live partition, as selectors see it."""
-        step = LevelIdentity(self.name, "keyed", tuple(partition.properties.values()), partition.properties)
-        return PartitionIdentity(partition.id, _described(partition), (step,))
+        level = LevelIdentity(self.name, "keyed", tuple(partition.properties.values()), partition.properties)
+        return PartitionIdentity(partition.id, self.described(partition), (level,))
 
-    def describe(self) -> list[dict[str, Any]]:
-        """The live partitions with their built-in properties, by id."""
-        return [_described(partition) for partition in self.partitions.values()]
-
-    @property
-    def watched(self) -> bool:
-        """Whether somebody listens to this context and no other."""
-        return self._notices.watched(self.name)
-
-    def _tell(self, kind: NoticeKind, partition: ContextPartition | None, time: int | None = None) -> None:
-        if self._notices.wanted(self.name):
-            id_, properties = (None, {}) if partition is None else (partition.id, _described(partition))
-            now = self._host.clock.now if time is None else time
-            self._notices.tell(PartitionNotice(kind, self.name, id_, properties, now))
+    def described(self, partition: ContextPartition) -> dict[str, Any]:
+        return {"id": partition.id, **partition.properties, "name": partition.name}
 
     # -------------------------------------------------------------- events
-    def listed(self, type_name: str) -> str | None:
-        """The listed type that events of `type_name` are of; None: they are for all partitions."""
+    def listed_type(self, type_name: str) -> str | None:
+        """Return the listed type that events of a type belong to; None if they belong to all partitions."""
         is_a = self._host.catalog.is_a
-        return next((listed for listed in self._ways if is_a(type_name, listed)), None)
+        return next((listed for listed in self._locators if is_a(type_name, listed)), None)
 
-    def several(self, type_names: Iterable[str], at_end: bool) -> bool:
-        """Whether an event of one of these types may be for several partitions. None ends but by hand."""
-        return any(self.listed(type_name) is None for type_name in type_names)
+    def delivers_repeatedly(self, type_names: Iterable[str], at_end: bool) -> bool:
+        return any(self.listed_type(type_name) is None for type_name in type_names)
 
-    def subscribers(self, type_name: str, place: int) -> list[Subscription]:
-        """Who is to see events of a type: the context itself, which finds or makes the partition; its statements."""
-        if not self._roster:
+    def subscribers(self, type_name: str, position: int) -> list[Subscription]:
+        if not self._members:
             return []
-        listed = self.listed(type_name)
-        readers = self._roster.readers(type_name)
-        found: list[Subscription] = []
+        listed = self.listed_type(type_name)
+        readers = self._members.readers(type_name)
+        subscriptions: list[Subscription] = []
         if listed is not None:
-            prompt = self._host.config.prioritized
+            at_once = self._host.config.prioritized
             droppers = dropping_members(readers, self.order)
-            looks = report_drops(self._looks(listed, place, readers if prompt else None), place, droppers)
-            found.append(Subscription(self.order, None, looks, looks, bool(droppers)))
-            if not prompt:  # it opens where the first of its statements is: there it came to life
+            routes = report_drops(self._router(listed, position, readers if at_once else None), position, droppers)
+            subscriptions.append(Subscription(self.order, None, routes, routes, bool(droppers)))
+            if not at_once:  # a new partition receives its first event at the position of the first statement
                 first = min(member.order for member in self.statements if member is not None)
-                shows = self._shows(place, readers)
-                found.append(Subscription(first, None, shows, shows, reads=listed))
-        for member, reading in readers:
-            takes = [self._takes(member, listed, place, take) for take in (reading.checked, reading.matched)]
-            order = dispatch_order(member, reading, self.order)
+                delivers = self._delivery_to_new(position, readers)
+                subscriptions.append(Subscription(first, None, delivers, delivers, reads=listed))
+        for member, reader in readers:
+            handlers = [self._handler(member, listed, position, take) for take in (reader.checked, reader.matched)]
+            order = dispatch_order(member, reader, self.order)
             by_value = listed is not None
-            more = reading.drops, reading.type, by_value, reading.late
-            found.append(Subscription(order, reading.condition, takes[0], takes[1], *more))
-        return found
+            more = reader.drops, reader.type, by_value, reader.late
+            subscriptions.append(Subscription(order, reader.condition, handlers[0], handlers[1], *more))
+        return subscriptions
 
-    def owning(self, type_name: str, event: Any) -> Sequence[ContextPartition]:
-        """The live partition that an event of a type belongs to, all of them if the type is not listed."""
-        listed = self.listed(type_name)
-        found = None if listed is None else self._find(listed, event)
-        return list(self.partitions.values()) if listed is None else [] if found is None else [found]
+    def partitions_of_event(self, type_name: str, event: Any) -> Sequence[ContextPartition]:
+        listed = self.listed_type(type_name)
+        if listed is None:
+            return list(self.partitions.values())
+        partition = self._find_for(listed, event)
+        return [] if partition is None else [partition]
 
     def allocate(self, key: Any, keys: Sequence[Any], time: int | None = None) -> ContextPartition:
-        """A new partition for `key`, with fresh states of all statements, which begin at `time`; None: now."""
+        """Allocate a partition for `key` with fresh states of all statements, which begin at `time` (default: now)."""
         properties = {f"key{i}": value for i, value in enumerate(keys, 1)}
-        partition = ContextPartition(self._next_id, self.name, properties, key)
-        self._next_id += 1
+        partition = ContextPartition(self.next_id, self.name, properties, key)
+        self.next_id += 1
         clock, now = self._host.clock, self._host.clock.now
         try:
             clock.now = now if time is None else max(now, time)
-            self._roster.begin(partition)
+            self._members.create_states(partition)
         finally:
             clock.now = now
-        self.partitions[key] = partition  # when a state could not begin (a variable has no such size) there is none
-        self._tell("allocated", partition, time)
-        self._roster.opened(partition)
+        self.partitions[key] = partition  # not reached if a state could not begin (for example, a window size is null)
+        self.notify("allocated", partition, time)
+        self._members.opened(partition)
         return partition
 
-    def around(self, partition: ContextPartition) -> tuple[list[DetachedNode], dict[str, PartitionNode]]:
-        """Nothing but its key is beside a partition."""
+    def enclosing_state(self, partition: ContextPartition) -> tuple[Sequence[State], Mapping[str, Counted]]:
         return [], {}
 
-    def placeholder_nodes(self) -> dict[str, PartitionNode]:
-        """As of `Context`."""
+    def placeholder_nodes(self) -> Mapping[str, Counted]:
         return {}
 
-    def admit(
-        self, partition: ContextPartition, around: Sequence[DetachedNode], nodes: Mapping[str, PartitionNode]
-    ) -> None:
-        """Put in a partition that has its states, in place of the one of its key, under its own id if that is free."""
-        former = self.partitions.pop(partition.place, None)
+    def admit(self, partition: ContextPartition, enclosing: Sequence[Any], nodes: Mapping[str, Any]) -> None:
+        """Put in a saved partition in place of the one with its key, under its own id if that is free."""
+        former = self.partitions.pop(partition.owner, None)
         if former is not None:
             former.ended = True
-            self._roster.forget(former)
-            self._tell("deallocated", former)
-        behind = self.partitions and partition.id <= next(reversed(self.partitions.values())).id
-        if behind and any(each.id == partition.id for each in self.partitions.values()):
-            partition.id = self._next_id
-        self._next_id = max(self._next_id, partition.id + 1)
-        self.partitions[partition.place] = partition
-        if behind:
-            found = sorted(self.partitions.values(), key=lambda each: each.id)
+            self._members.forget(former)
+            self.notify("deallocated", former)
+        out_of_order = self.partitions and partition.id <= next(reversed(self.partitions.values())).id
+        if out_of_order and any(other.id == partition.id for other in self.partitions.values()):
+            partition.id = self.next_id
+        self.next_id = max(self.next_id, partition.id + 1)
+        self.partitions[partition.owner] = partition
+        if out_of_order:
+            partitions = sorted(self.partitions.values(), key=lambda other: other.id)
             self.partitions.clear()
-            self.partitions.update((each.place, each) for each in found)
-        self._tell("allocated", partition)
+            self.partitions.update((other.owner, other) for other in partitions)
+        self.notify("allocated", partition)
 
-    def _shows(self, place: int, readers: Sequence[tuple[ContextMember, EventReader]]) -> EventHandler:
-        """What shows an event in the partition that it has made."""
+    def _delivery_to_new(self, position: int, readers: Sequence[tuple[ContextMember, EventReader]]) -> EventHandler:
+        """Return a handler that delivers an event in the partition that it allocated."""
 
-        def on_event(event: Any, rounds: ContextSlots) -> None:
-            found = rounds[place]
-            if isinstance(found, NewPartitionRouting) and found.made is not None:
-                rounds[place] = NewPartitionRouting(deliver_to_members(readers, event, found.made))
+        def on_event(event: Any, slots: ContextSlots) -> None:
+            slot = slots[position]
+            if isinstance(slot, NewPartitionRouting) and slot.partition is not None:
+                slots[position] = NewPartitionRouting(deliver_to_members(readers, event, slot.partition))
 
         return on_event
 
-    def _looks(
-        self, listed: str, place: int, readers: Sequence[tuple[ContextMember, EventReader]] | None
+    def _router(
+        self, listed: str, position: int, readers: Sequence[tuple[ContextMember, EventReader]] | None
     ) -> EventHandler:
-        """What the context does with an event of listed type `listed`: find the partition, or make it.
+        """Return the context's handler for events of a listed type: it finds or allocates the partition.
 
-        `readers`, the context's statements that read the event, in order, are shown it in a new one here and now; None:
-        later (recorded: op_current_evaluation_context, tx_global_table_in_context).
+        If `readers` are given (the statements that read the event, in order), a new partition receives the event at
+        once; otherwise later (recorded: op_current_evaluation_context, tx_global_table_in_context).
         """
-        locate, partitions, clock = self._ways[listed].locate, self.partitions, self._host.clock
-        event_counters = self.event_counters  # somebody may begin to look while the event is located
+        locate, partitions, clock = self._locators[listed].locate, self.partitions, self._host.clock
+        event_counters = self.event_counters  # the list may change while the event is located
 
-        def on_event(event: Any, rounds: ContextSlots) -> None:
+        def on_event(event: Any, slots: ContextSlots) -> None:
             try:
                 key, keys = locate(event)
                 partition = partitions.get(key)
@@ -279,121 +216,69 @@ class FlatKeyedContext:
                 self.failed(failure)
                 return
             if partition is not None:
-                rounds[place] = partition
+                slots[position] = partition
             elif key is not OUTSIDE:
                 partition = self.allocate(key, keys)
-                rounds[place] = (
+                slots[position] = (
                     NewPartitionRouting((), partition)
                     if readers is None
                     else NewPartitionRouting(deliver_to_members(readers, event, partition))
                 )
-            if event_counters:
-                count_event((partition,), clock.now)
+            if event_counters and partition is not None:
+                partition.arrived += 1
+                partition.last = clock.now
 
         return on_event
 
-    def _takes(self, member: ContextMember, listed: str | None, place: int, take: TakeEvent) -> EventHandler:
-        """What hands an event to a statement, in the partitions that it belongs to."""
+    def _handler(self, member: ContextMember, listed: str | None, position: int, take: TakeEvent) -> EventHandler:
+        """Return the handler that passes an event to a statement, in the partitions that the event belongs to."""
         if listed is None:
-            return self._everywhere(member, take)
-        slot = self._roster.members.index(member)
-        if member.order < self.order:  # the context looks at the event, and may open a partition for it, later
-            return self._ahead(listed, slot, take)
+            return self._handler_everywhere(member, take)
+        slot = self._members.statements.index(member)
+        if member.order < self.order:  # the context handles the event later, and may allocate a partition for it then
+            return self._handler_ahead(listed, slot, take)
 
-        def on_event(event: Any, rounds: ContextSlots) -> object:
-            found = rounds[place]
-            if found is None:
+        def on_event(event: Any, slots: ContextSlots) -> object:
+            partition = slots[position]
+            if partition is None:
                 return False
-            if found.ended:
-                return member in found.took
-            return take(event, found.states[slot])
+            if partition.ended:
+                return member in partition.taken_by
+            return take(event, partition.states[slot])
 
         return on_event
 
-    def _ahead(self, listed: str, slot: int, take: TakeEvent) -> EventHandler:
-        def on_event(event: Any, _rounds: ContextSlots) -> object:
-            partition = self._find(listed, event)
+    def _handler_ahead(self, listed: str, slot: int, take: TakeEvent) -> EventHandler:
+        def on_event(event: Any, _slots: ContextSlots) -> object:
+            partition = self._find_for(listed, event)
             return partition is not None and take(event, partition.states[slot])
 
         return on_event
 
-    def _everywhere(self, member: ContextMember, take: TakeEvent) -> EventHandler:
+    def _handler_everywhere(self, member: ContextMember, take: TakeEvent) -> EventHandler:
         partitions = self.partitions
 
-        def on_event(event: Any, _rounds: ContextSlots) -> object:
+        def on_event(event: Any, _slots: ContextSlots) -> object:
             return member.guarded(take, event, list(partitions.values()))
 
         return on_event
 
-    def _find(self, listed: str, event: Any) -> ContextPartition | None:
-        """The partition of an event of listed type `listed`, if there is one."""
+    def _find_for(self, listed: str, event: Any) -> ContextPartition | None:
+        """Return the live partition of an event of a listed type; None if there is none."""
         try:
-            key, _ = self._ways[listed].locate(event)
-            return self.partitions.get(key)  # none is outside
+            key, _ = self._locators[listed].locate(event)
+            return self.partitions.get(key)  # no partition has the key OUTSIDE
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self.failed(failure)
             return None
 
-    def failed(self, failure: Exception) -> None:
-        """Report a run-time failure."""
-        self._notices.failed(self.name, failure)
-
     # -------------------------------------------------------------- replays
-    def way(self, type_name: str) -> PartitionLocator | None:
-        """As of `Assignable`."""
-        listed = self.listed(type_name)
-        return None if listed is None else self._ways[listed]
+    def locator(self, type_name: str) -> PartitionLocator | None:
+        listed = self.listed_type(type_name)
+        return None if listed is None else self._locators[listed]
 
-    def by_key(self) -> dict[Any, ContextPartition]:
-        """As of `Assignable`."""
+    def partitions_by_key(self) -> dict[Any, ContextPartition]:
         return self.partitions
 
     def find(self, key: Any) -> ContextPartition | None:
-        """As of `Assignable`."""
         return self.partitions.get(key)
-
-
-def _described(partition: ContextPartition) -> dict[str, Any]:
-    return {"id": partition.id, **partition.properties, "name": partition.name}
-
-
-def keys_code(source: SourceWriter, code: str, types: Sequence[Type]) -> str:
-    """Code of the key that stands for the tuple of values `code`; for a single value that of the value itself."""
-    parts = [f"{code}[{i}]" for i in range(len(types))]
-    keys = [key_code(source, part, type_) for part, type_ in zip(parts, types, strict=True)]
-    if len(keys) == 1:
-        return keys[0]
-    return code if keys == parts else f"({', '.join(keys)})"
-
-
-def compile_locators(spec: KeyedStreams, scope_in: lower.ScopeFactory) -> Locators:
-    """For each stream how its events find their partition.
-
-    Errors: Refusal for an expression that the row engine cannot run.
-    """
-    return {stream.event_type: _way(stream, scope_in) for stream in spec.streams}
-
-
-def _way(stream: KeyedStream, scope_in: lower.ScopeFactory) -> PartitionLocator:
-    decides = keys_are_deterministic(stream.filter, stream.keys)
-    as_is = decides and stream.filter is None and len(stream.keys) == 1 and isinstance(stream.keys[0], x.Prop)
-    return PartitionLocator(_locator(stream, scope_in), read_properties(stream.filter, *stream.keys), decides, as_is)
-
-
-def _locator(stream: KeyedStream, scope_in: lower.ScopeFactory) -> Callable[[Any], PartitionLocation]:
-    source = SourceWriter()
-    names = lower.property_names(stream.filter, *stream.keys)
-    scope = scope_in(source).at(
-        props=lower.property_codes({name: f"p{i}" for i, name in enumerate(names)}), events={0: "e"}
-    )
-    source.bind("OUTSIDE", OUTSIDE)
-    with source.block("def locate(e):"):
-        for i, name in enumerate(names):
-            source.line(f"p{i} = e.get({source.const(name, 'n')})")
-        if stream.filter is not None:
-            with source.block(f"if not ({lower.filter_condition(scope, stream.filter)}):"):
-                source.line("return OUTSIDE, None")
-        source.line(f"keys = ({''.join(lower.value(scope, e) + ', ' for e in stream.keys)})")
-        source.line(f"return {keys_code(source, 'keys', [e.type for e in stream.keys])}, keys")
-    locate: Callable[[Any], PartitionLocation] = source.load()["locate"]
-    return locate

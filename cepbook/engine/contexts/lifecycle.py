@@ -1,75 +1,76 @@
-"""Contexts that begin and end: one span after the other, or overlapping ones."""
+"""Branches of levels that begin and end by conditions: one period after the other, or overlapping ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cepbook.engine.contexts.condition_watch import BEGINS, ConditionWatch, PatternWatch, TimeWatch, watch_condition
-from cepbook.engine.contexts.context_compiler import EventCondition, NowCondition, TimeCondition
-from cepbook.engine.contexts.ending import EndingBranch
-from cepbook.engine.contexts.tree_nodes import ConditionMatch, DetachedNode, PartitionNode
+from cepbook.engine.contexts.condition_watch import (
+    BEGINS,
+    ConditionWatch,
+    EndingBranch,
+    PatternWatch,
+    TimeWatch,
+    watch_condition,
+)
+from cepbook.engine.contexts.conditions import EventCondition, NowCondition, TimeCondition
+from cepbook.engine.contexts.event_routing import EventRouting
+from cepbook.engine.contexts.tree_nodes import ConditionMatch, DetachedNode, Level, PartitionNode
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan import context as c
-
-if TYPE_CHECKING:
-    from cepbook.engine.contexts.event_routing import EventRouting
-    from cepbook.engine.contexts.tree_levels import Level
 
 _BY_TIME = ConditionMatch({}, False)
 
 
 class LifecycleBranch(EndingBranch):
-    """What spans have in common: conditions that begin nodes and that end them. `waiting` stands in for the next
-    node: it waits for what is `awaited`.
-    """
+    """A branch with a condition that begins nodes. The node `waiting` is the owner of that condition."""
 
     __slots__ = ("begins", "waiting")
 
     def __init__(self, level: Level, parent: PartitionNode | None) -> None:
         super().__init__(level, parent)
-        (begins,) = level.form.begins
-        found = watch_condition(self, begins, BEGINS)
-        assert found is not None
-        self.begins: ConditionWatch = found
+        (form,) = level.form.begins
+        begins = watch_condition(self, form, BEGINS)
+        assert begins is not None
+        self.begins: ConditionWatch = begins
         self.waiting: PartitionNode | None = None
 
-    def routed(self, round_: EventRouting) -> Iterable[PartitionNode]:
+    def nodes_of(self, routing: EventRouting) -> Iterable[PartitionNode]:
         return self.children.values()
 
     @property
     def awaited(self) -> ConditionWatch:
-        """The condition that begins nodes."""
+        """The condition that `waiting` waits for."""
         return self.begins
 
     def wait(self) -> None:
-        """Observe what is `awaited`."""
+        """Watch the `awaited` condition."""
         self.waiting = PartitionNode(self, None, {})
         self.awaited.add(self.waiting, self.tree.now)
 
     def stop_waiting(self) -> None:
-        """Observe it no more."""
+        """Stop watching it."""
         if self.waiting is not None:
             self.awaited.remove(self.waiting)
             self.waiting.ended = True
             self.waiting = None
 
     def properties(self, match: ConditionMatch) -> dict[str, Any]:
-        """The properties of a node that `match` begins."""
+        """Return the properties of a node that `match` begins."""
         return {"startTime": self.tree.now, "endTime": None, **self.level.unknown, **match.properties}
 
     def waiting_node(self) -> PartitionNode | None:
         return self.waiting
 
-    def resume(self, waiting: PartitionNode, held: DetachedNode | None) -> None:
-        if held is not None:
+    def resume(self, waiting: PartitionNode, detached: DetachedNode | None) -> None:
+        if detached is not None:
             self.waiting = waiting
             waiting.branch = self
-            self.awaited.resume(waiting, held)
+            self.awaited.resume(waiting, detached)
 
-    def finish(self) -> None:
+    def end_all(self) -> None:
         self.stop_waiting()
-        super().finish()
+        super().end_all()
 
     def drop(self) -> None:
         self.stop_waiting()
@@ -77,17 +78,17 @@ class LifecycleBranch(EndingBranch):
 
 
 class NonOverlappingBranch(LifecycleBranch):
-    """``start … end …``: one node at most; while it lives nobody looks at the condition that starts it.
+    """``start … end …``: one node at most. While it lives, the start condition is not watched.
 
-    With ``start @now`` there always is one, unless it could not begin (a variable has no such size): then the time that
-    it would have had passes without it, and the next one is tried.
+    With ``start @now`` there is always a node, unless it could not begin (for example, a window size is null). Then its
+    period passes without it, and the next one is tried.
     """
 
     __slots__ = ()
 
     @property
     def at_once(self) -> bool:
-        """Whether a node starts when the former one has ended (``@now``)."""
+        """True if a node starts when the former one has ended (``@now``)."""
         return isinstance(self.level.form.begins[0], NowCondition)
 
     @property
@@ -102,7 +103,7 @@ class NonOverlappingBranch(LifecycleBranch):
         self.wait()
         assert self.waiting is not None
         crontabs = [form for form in (begins, ends) if isinstance(form, TimeCondition) and form.crontab]
-        if len(crontabs) == 2:  # between the points: the end comes before the next start (recorded: or with it)
+        if len(crontabs) == 2:  # between start and end: the end comes before the next start, or with it (recorded)
             ends_at = crontabs[1].due(self.waiting, self.tree.now)
             if ends_at <= self.waiting.due < NEVER:
                 self._start(_BY_TIME)
@@ -110,9 +111,9 @@ class NonOverlappingBranch(LifecycleBranch):
         for match in self.begins.at_once(self.waiting, self.tree.now)[:1]:
             self._start(match)
 
-    def adopt(self, node: PartitionNode, held: DetachedNode) -> None:
+    def adopt(self, node: PartitionNode, detached: DetachedNode) -> None:
         self.stop_waiting()
-        super().adopt(node, held)
+        super().adopt(node, detached)
 
     def _start(self, match: ConditionMatch) -> PartitionNode | None:
         self.stop_waiting()
@@ -121,55 +122,55 @@ class NonOverlappingBranch(LifecycleBranch):
             self.wait()
         return node
 
-    def unopened(self, node: PartitionNode) -> None:
+    def abandon_opened(self, node: PartitionNode) -> None:
         if self.at_once and self.ends is not None:
             node.below = None
             self.waiting = node
         else:
-            super().unopened(node)
+            super().abandon_opened(node)
 
-    def on_event(self, round_: EventRouting) -> None:
+    def on_event(self, routing: EventRouting) -> None:
         if not self.children:
             if not self.at_once:
-                self.admit(round_)
-            elif self.waiting is not None and self.awaited.on_event(round_):
-                self.show(self._start(_BY_TIME), round_)
+                self.begin_nodes(routing)
+            elif self.waiting is not None and self.awaited.on_event(routing):
+                self.deliver(self._start(_BY_TIME), routing)
             return
-        found = () if self.ends is None else self.ends.on_event(round_)
-        for node, match in found:
+        matches = () if self.ends is None else self.ends.on_event(routing)
+        for node, match in matches:
             if not node.ended:
-                self.show_terminating_event(node, round_)
-                self._end(node, match, round_)
-        if not found:
-            self.descend(round_)
+                self.deliver_terminating_event(node, routing)
+                self._end(node, match, routing)
+        if not matches:
+            self.descend(routing)
 
-    def admit(self, round_: EventRouting) -> None:
+    def begin_nodes(self, routing: EventRouting) -> None:
         if self.children or self.waiting is None or self.at_once:
             return
-        for _, match in self.begins.on_event(round_)[:1]:
-            self.show_all(self._start(match), match, round_)
+        for _, match in self.begins.on_event(routing)[:1]:
+            self.deliver_match(self._start(match), match, routing)
 
-    def _end(self, node: PartitionNode, match: ConditionMatch, round_: EventRouting | None = None) -> None:
-        """End the node; the event of `round_` that does may start the next one, ``@now`` does so always."""
+    def _end(self, node: PartitionNode, match: ConditionMatch, routing: EventRouting | None = None) -> None:
+        """End the node. The event of `routing` that ends it may start the next one; ``@now`` always starts one."""
         self.end(node, match.properties)
         if self.at_once:
             started = self._start(_BY_TIME)
-            if round_ is not None:
-                self.show(started, round_)
+            if routing is not None:
+                self.deliver(started, routing)
             return
         self.wait()
-        if round_ is not None and isinstance(self.level.form.begins[0], EventCondition):
-            self.admit(round_)
+        if routing is not None and isinstance(self.level.form.begins[0], EventCondition):
+            self.begin_nodes(routing)
 
-    def met(self, owner: PartitionNode, match: ConditionMatch, round_: EventRouting) -> None:
+    def on_condition(self, owner: PartitionNode, match: ConditionMatch, routing: EventRouting) -> None:
         if owner is not self.waiting:
             self._end(owner, match)
         elif self.at_once:
             self._start(_BY_TIME)
         else:
-            self.show_all(self._start(match), match, round_)
+            self.deliver_match(self._start(match), match, routing)
 
-    def dismiss(self, node: PartitionNode) -> None:
+    def end_by_hand(self, node: PartitionNode) -> None:
         self._end(node, _BY_TIME)
 
 
@@ -189,27 +190,28 @@ class OverlappingBranch(LifecycleBranch):
         assert isinstance(spec, c.OverlappingSpec)
         if spec.also_now:
             self._initiate(_BY_TIME)
-        if isinstance(self.begins, PatternWatch):  # a time that is there already waits for the next advance (recorded)
+        if isinstance(self.begins, PatternWatch):  # a time that is due already waits for the next advance (recorded)
             for match in self.begins.at_once(self.waiting, self.tree.now):
                 self._initiate(match)
 
-    def alike(self, held: DetachedNode) -> PartitionNode | None:
-        node = super().alike(held)
+    def counterpart(self, detached: DetachedNode) -> PartitionNode | None:
+        node = super().counterpart(detached)
         if node is None or self.level.form.distinct is not None:
             return node
-        started = ("startTime", *self.level.form.begins[0].names)  # numbers alone tell nothing of other trees' nodes
-        return node if all(node.properties.get(name) == held.properties.get(name) for name in started) else None
+        # Serial numbers alone do not identify nodes of another tree.
+        names = ("startTime", *self.level.form.begins[0].names)
+        return node if all(node.properties.get(name) == detached.properties.get(name) for name in names) else None
 
-    def adopt(self, node: PartitionNode, held: DetachedNode) -> None:
+    def adopt(self, node: PartitionNode, detached: DetachedNode) -> None:
         if self.level.form.distinct is None:
-            self._serial = max(self._serial, held.key)
-            if held.key in self.children:
+            self._serial = max(self._serial, detached.key)
+            if detached.key in self.children:
                 self._serial += 1
-                held.key = self._serial
-        super().adopt(node, held)
+                detached.key = self._serial
+        super().adopt(node, detached)
 
     def _initiate(self, match: ConditionMatch) -> PartitionNode | None:
-        """A new node, unless one of the same distinct key lives."""
+        """Allocate a node, unless one with the same distinct key is live."""
         properties = self.properties(match)
         distinct = self.level.form.distinct
         if distinct is not None:
@@ -218,31 +220,31 @@ class OverlappingBranch(LifecycleBranch):
         self._serial += 1
         return self.allocate(self._serial, properties)
 
-    def on_event(self, round_: EventRouting) -> None:
-        found = [] if self.ends is None else self.ends.on_event(round_)
+    def on_event(self, routing: EventRouting) -> None:
+        matches = [] if self.ends is None else self.ends.on_event(routing)
         inner = self.level.inner
-        before = list(self.children.values()) if inner is not None and inner.concerns(round_.type_name) else ()
-        self.admit(round_)
-        for node, match in found:
-            self.show_terminating_event(node, round_)
+        before = list(self.children.values()) if inner is not None and inner.concerns(routing.type_name) else ()
+        self.begin_nodes(routing)
+        for node, match in matches:
+            self.deliver_terminating_event(node, routing)
             self.end(node, match.properties)
-        self.descend(round_, before)
+        self.descend(routing, before)
 
-    def admit(self, round_: EventRouting) -> None:
-        found = self.begins.on_event(round_)
-        for _, match in found:
-            self.show_all(self._initiate(match), match, round_)
-        if found:
-            self._again()
+    def begin_nodes(self, routing: EventRouting) -> None:
+        matches = self.begins.on_event(routing)
+        for _, match in matches:
+            self.deliver_match(self._initiate(match), match, routing)
+        if matches:
+            self._wait_again()
 
-    def _again(self) -> None:
-        """The condition came true: a time will again, a pattern does so by itself if it is to (``every``)."""
+    def _wait_again(self) -> None:
+        """Watch for the next point in time. A pattern repeats by itself if it has ``every``."""
         if self.waiting is not None and isinstance(self.begins, TimeWatch):
             self.begins.add(self.waiting, self.tree.now)
 
-    def met(self, owner: PartitionNode, match: ConditionMatch, round_: EventRouting) -> None:
+    def on_condition(self, owner: PartitionNode, match: ConditionMatch, routing: EventRouting) -> None:
         if owner is not self.waiting:
             self.end(owner, match.properties)
             return
-        self._again()
-        self.show_all(self._initiate(match), match, round_)
+        self._wait_again()
+        self.deliver_match(self._initiate(match), match, routing)

@@ -1,4 +1,4 @@
-"""The statements of a context, and the states that they have in its partitions."""
+"""The statements of a context, and their states in its partitions."""
 
 from __future__ import annotations
 
@@ -18,75 +18,84 @@ from cepbook.engine.time.clock import Clock
 
 
 class ContextMembers:
-    """The statements of one context, by slot; None where one has gone."""
+    """The statements of one context by slot. The slot of a removed statement holds None."""
 
-    SAVED = ("members",)
+    SAVED = ("statements",)
 
     def __init__(self, clock: Clock) -> None:
-        self.members: list[ContextMember | None] = []
+        self.statements: list[ContextMember | None] = []
         self._clock = clock
 
     def __bool__(self) -> bool:
-        return any(member is not None for member in self.members)
+        return any(statement is not None for statement in self.statements)
 
-    def join(self, statement: ContextMember, partitions: Iterable[ContextPartition]) -> int:
-        """Add a statement with a state in each of `partitions`, or in none if one of them cannot begin."""
+    def add(self, statement: ContextMember, partitions: Iterable[ContextPartition]) -> int:
+        """Add a statement with a state in each of `partitions` and return its slot.
+
+        If one of the states cannot be created, no partition gets one and the exception is raised.
+        """
         live = list(partitions)
-        for partition, state in zip(live, [statement.new_state(each) for each in live], strict=True):
+        for partition, state in zip(live, [statement.new_state(partition) for partition in live], strict=True):
             partition.states.append(state)
-        self.members.append(statement)
-        return len(self.members) - 1
+        self.statements.append(statement)
+        return len(self.statements) - 1
 
-    def part(self, statement: ContextMember, partitions: Iterable[ContextPartition]) -> int:
-        """Remove a statement and its states; returns its slot."""
-        slot = self.members.index(statement)
-        self.members[slot] = None
+    def remove(self, statement: ContextMember, partitions: Iterable[ContextPartition]) -> int:
+        """Remove a statement and its states, and return its slot."""
+        slot = self.statements.index(statement)
+        self.statements[slot] = None
         for partition in partitions:
             partition.states[slot] = None
         return slot
 
-    def begin(self, partition: ContextPartition) -> None:
-        """Make the states of a new partition."""
-        partition.states = [None if each is None else each.new_state(partition) for each in self.members]
+    def create_states(self, partition: ContextPartition) -> None:
+        """Create the states of a new partition."""
+        partition.states = [None if member is None else member.new_state(partition) for member in self.statements]
 
     def opened(self, partition: ContextPartition) -> None:
-        """Tell the statements of a partition that has all its states."""
-        for statement in self.members:
+        """Notify the statements that a partition was allocated and has all its states."""
+        for statement in self.statements:
             if statement is not None:
                 statement.opened(partition)
 
     def end(self, partition: ContextPartition) -> None:
-        """A partition ends: its statements, last deployed first."""
-        for statement in reversed(self.members):
+        """End a partition in all statements, the last deployed first."""
+        for statement in reversed(self.statements):
             if statement is not None:
                 statement.end(partition, self._clock.now)
 
     def forget(self, partition: ContextPartition) -> None:
-        """A partition is no more, and nobody is told of its end."""
-        for statement in self.members:
+        """Drop the states of a partition without output."""
+        for statement in self.statements:
             if statement is not None:
                 statement.forget(partition)
 
-    def blamed(self, failure: Exception) -> ContextMember | None:
-        """The statement whose generated code a failure came out of."""
-        return next((each for each in self.members if each is not None and each.caused(failure)), None)
+    def failing_member(self, failure: Exception) -> ContextMember | None:
+        """Return the statement whose generated code raised `failure`; None if it was not a statement's code."""
+        return next((member for member in self.statements if member is not None and member.caused(failure)), None)
 
     def settle(self) -> None:
-        """The context failed: the timers of its statements are made right."""
-        for statement in self.members:
+        """Repair the timers of all statements after a failure of the context."""
+        for statement in self.statements:
             if statement is not None:
                 statement.settle()
 
     def readers(self, type_name: str) -> list[tuple[ContextMember, EventReader]]:
-        """Who reads events of a type, and how, by priority (there ``@Drop`` first) and deployment."""
-        found = ((each, each.reading(type_name)) for each in self.members if each is not None)
-        readers = [(statement, reading) for statement, reading in found if reading is not None]
-        return sorted(readers, key=lambda each: (each[0].order[0], not each[1].drops, each[0].order))
+        """Return the statements that read events of a type, by priority (``@Drop`` first) and deployment order."""
+        readers = [
+            (statement, reader)
+            for statement in self.statements
+            if statement is not None and (reader := statement.reading(type_name)) is not None
+        ]
+        return sorted(readers, key=lambda entry: (entry[0].order[0], not entry[1].drops, entry[0].order))
 
 
-def dispatch_order(member: ContextMember, reading: EventReader, context: StatementOrder) -> StatementOrder:
-    """The place of a statement of the context at `context`: with ``@Drop`` ahead of its peers, behind the context."""
-    if not reading.drops:
+def dispatch_order(member: ContextMember, reader: EventReader, context: StatementOrder) -> StatementOrder:
+    """Return the position of a statement in the dispatch order, given that of its context.
+
+    A statement with ``@Drop`` comes before its peers, but not before the context if it was behind the context.
+    """
+    if not reader.drops:
         return member.order
     return max(context, before_peers(member.order)) if context < member.order else before_peers(member.order)
 
@@ -94,21 +103,22 @@ def dispatch_order(member: ContextMember, reading: EventReader, context: Stateme
 def dropping_members(
     readers: Iterable[tuple[ContextMember, EventReader]], context: StatementOrder
 ) -> list[ContextMember]:
-    """The statements ahead of the context at `context` that keep an event that they take from all that follow: also
-    one that they take in a partition that it begins.
+    """Return the statements before the context that keep a taken event from all later ones (``@Drop``).
+
+    This also holds for an event that such a statement takes in a partition created by the event.
     """
-    return [member for member, reading in readers if reading.drops and member.order < context]
+    return [member for member, reader in readers if reader.drops and member.order < context]
 
 
-def report_drops(looks: EventHandler, place: int, droppers: Sequence[ContextMember]) -> EventHandler:
-    """What a context does with an event, which then tells whether one of `droppers` took it in what it began."""
+def report_drops(handler: EventHandler, position: int, droppers: Sequence[ContextMember]) -> EventHandler:
+    """Wrap a context's handler so that it returns True if one of `droppers` took the event in a new partition."""
     if not droppers:
-        return looks
+        return handler
 
-    def on_event(event: Any, rounds: ContextSlots) -> bool:
-        looks(event, rounds)
-        found = rounds[place]
-        return found is not None and any(member in found.took for member in droppers)
+    def on_event(event: Any, slots: ContextSlots) -> bool:
+        handler(event, slots)
+        slot = slots[position]
+        return slot is not None and any(member in slot.taken_by for member in droppers)
 
     return on_event
 
@@ -116,11 +126,11 @@ def report_drops(looks: EventHandler, place: int, droppers: Sequence[ContextMemb
 def deliver_to_members(
     readers: Iterable[tuple[ContextMember, EventReader]], event: Any, partition: ContextPartition
 ) -> list[ContextMember]:
-    """Show an event to statements in a partition; who took it, as far as nobody dropped it."""
-    took: list[ContextMember] = []
-    for member, reading in readers:
-        if member.guarded(reading.checked, event, (partition,)):
-            took.append(member)
-            if reading.drops:
+    """Deliver an event to statements in one partition and return those that took it; stop after a drop."""
+    taken_by: list[ContextMember] = []
+    for member, reader in readers:
+        if member.guarded(reader.checked, event, (partition,)):
+            taken_by.append(member)
+            if reader.drops:
                 break
-    return took
+    return taken_by

@@ -1,4 +1,4 @@
-"""Who wants to know what becomes of contexts and their partitions, and of their failures."""
+"""Listeners to the activation of contexts and the allocation of partitions; reports of context failures."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ NoticeKind = Literal["activated", "deactivated", "allocated", "deallocated"]
 
 
 class PartitionNotice(NamedTuple):
-    """A context was activated or deactivated (its first statement came, its last one went), or a partition was
-    allocated or deallocated: then `partition` is its id, and `properties` are its built-in ones, copied for each
+    """A change of a context or of one of its partitions.
+
+    A context is activated by its first statement and deactivated when its last one is undeployed; `partition` is None
+    then. Otherwise `partition` is the id of the partition and `properties` are its built-in properties, copied for each
     listener. `time` is engine time.
     """
 
@@ -28,43 +30,44 @@ PartitionListener = Callable[[PartitionNotice], object]
 
 
 class PartitionListeners:
-    """The partition listeners: of one context, or (None) of all."""
+    """The partition listeners of one context each, or (context None) of all contexts."""
 
     def __init__(self, report: Callable[[StatementError], None]) -> None:
         self._listeners: list[tuple[str | None, PartitionListener]] = []
-        self._of: dict[str, tuple[PartitionListener, ...]] = {}  # by context
+        self._by_context: dict[str, tuple[PartitionListener, ...]] = {}
         self._report = report
 
     def add(self, context: str | None, listener: PartitionListener) -> None:
-        """Call `listener(Notice)` for what happens to `context`."""
+        """Call `listener` with each notice about `context`."""
         self._listeners.append((context, listener))
-        self._of.clear()
+        self._by_context.clear()
 
     def remove(self, context: str | None, listener: PartitionListener) -> None:
-        """Errors: ValueError if it was not added for this context."""
+        """Remove a listener. Errors: ValueError if it was not added for this context."""
         self._listeners.remove((context, listener))
-        self._of.clear()
+        self._by_context.clear()
 
-    def wanted(self, context: str) -> bool:
-        """Whether anybody listens to `context`."""
-        found = self._of.get(context)
-        if found is None:
-            found = self._of[context] = tuple(fn for name, fn in self._listeners if name is None or name == context)
-        return bool(found)
+    def has_listeners(self, context: str) -> bool:
+        """Return whether any listener receives notices about `context`."""
+        listeners = self._by_context.get(context)
+        if listeners is None:
+            listeners = tuple(listener for name, listener in self._listeners if name is None or name == context)
+            self._by_context[context] = listeners
+        return bool(listeners)
 
-    def watched(self, context: str) -> bool:
-        """Whether anybody listens to `context` alone."""
+    def has_own_listeners(self, context: str) -> bool:
+        """Return whether a listener was added for this context alone."""
         return any(name == context for name, _ in self._listeners)
 
-    def tell(self, notice: PartitionNotice) -> None:
-        """Call the listeners of a context of which `wanted` holds; one that fails is reported and stops nothing."""
-        for listener in self._of[notice.context]:
+    def notify(self, notice: PartitionNotice) -> None:
+        """Call the listeners of a context for which `has_listeners` is true. Failures are reported and do not stop."""
+        for listener in self._by_context[notice.context]:
             try:
                 listener(notice._replace(properties=deep_copied(notice.properties)))
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                self.failed(notice.context, failure, "a partition listener of context")
+                self.report_failure(notice.context, failure, "a partition listener of context")
 
-    def failed(self, context: str, failure: Exception, what: str = "context") -> None:
+    def report_failure(self, context: str, failure: Exception, what: str = "context") -> None:
         """Report a run-time failure of a context."""
         message = f"{what} `{context}` failed: {exception_text(failure)}"
         self._report(StatementError(context, message, None, failure))

@@ -1,111 +1,109 @@
-"""Contexts that divide events: by key, by hash, by category."""
+"""Branches of levels that divide events: by key, by hash, by category."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cepbook.engine.contexts.context_compiler import EventCondition, LevelStream
-from cepbook.engine.contexts.ending import EndingBranch
+from cepbook.engine.contexts.condition_watch import EndingBranch
+from cepbook.engine.contexts.conditions import EventCondition, LevelStream
+from cepbook.engine.contexts.event_routing import EventRouting, LevelMatch
+from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.contexts.tree_nodes import Branch, PartitionNode
 from cepbook.lang.plan import context as c
 
-if TYPE_CHECKING:
-    from cepbook.engine.contexts.event_routing import EventRouting
-    from cepbook.engine.contexts.partition import ContextPartition
-    from cepbook.engine.contexts.tree_levels import LevelMatch
-
-_NONE: tuple[PartitionNode, ...] = ()
+_NO_NODES: tuple[PartitionNode, ...] = ()
 
 
 class PartitioningBranch(EndingBranch):
-    """Events of a listed type belong to one node at most, those of other types to all."""
+    """A branch in which events of a listed type belong to one node at most, and other events to all nodes."""
 
     __slots__ = ()
 
-    def allocate_for_event(self, round_: EventRouting) -> None:
-        """Allocate the node that an event begins; below a span that is shown it after the older ones elsewhere.
+    def allocate_for_event(self, routing: EventRouting) -> None:
+        """Allocate the node that an event begins. Below a lifecycle level, older partitions receive the event first.
 
-        Recorded: new_inner_partition_is_delivered_last, and that below a category it is not so (nested_category_keyed).
+        Recorded: new_inner_partition_is_delivered_last; nested_category_keyed shows that it is not so below a category.
         """
-        self.admit(round_.deferring() if self.parent is not None and self.parent.branch.level.timed else round_)
+        self.begin_nodes(routing.deferring() if self.parent is not None and self.parent.branch.level.timed else routing)
 
-    def settles(self, round_: EventRouting, node: PartitionNode | None) -> None:
-        """The event belongs to `node`, of the outermost level: if that is a partition nobody need look for it again."""
+    def set_target(self, routing: EventRouting, node: PartitionNode | None) -> None:
+        """Store `node`, of the outermost level, as the target of the event if it is a live partition."""
         if node is not None and node.partition is not None and not node.ended:
-            round_.targets = (node.partition,)
+            routing.targets = (node.partition,)
 
-    def shown(self, keys: Sequence[Any]) -> dict[str, Any]:
-        """The properties that a node has of the values of its key."""
+    def key_properties(self, keys: Sequence[Any]) -> dict[str, Any]:
+        """Return the properties of a node with these key values."""
         return {}
 
-    def gather(self, key: Sequence[Any], found: list[ContextPartition]) -> bool:
-        return _gathered(self.children.get(key[0]), key, found)
+    def gather(self, key: Sequence[Any], partitions: list[ContextPartition]) -> bool:
+        return _gather(self.children.get(key[0]), key, partitions)
 
     def allocate_missing(
         self, key: Sequence[Any], keys: Sequence[Any], new: list[ContextPartition], older: list[ContextPartition]
     ) -> None:
         node = self.children.get(key[0])
         if node is None:
-            node, older = self.allocate(key[0], self.shown(keys[0])), new
-        _allotted(node, key, keys, new, older)
+            node, older = self.allocate(key[0], self.key_properties(keys[0])), new
+        _allocate_below(node, key, keys, new, older)
 
-    def routed(self, round_: EventRouting) -> Iterable[PartitionNode]:
-        look = self.level.look(round_)
-        if look.stream is None:
+    def nodes_of(self, routing: EventRouting) -> Iterable[PartitionNode]:
+        match = self.level.match(routing)
+        if match.stream is None:
             return self.children.values()
-        node = self.children.get(look.key) if look.passes else None
-        return _NONE if node is None else (node,)
+        node = self.children.get(match.key) if match.passes else None
+        return _NO_NODES if node is None else (node,)
 
 
 class KeyedBranch(PartitioningBranch):
-    """``partition by``: a node for each key, maybe begun by some events only, maybe with an end.
+    """``partition by``: one node per key, optionally begun by certain events only, optionally with an end.
 
-    Events of listed types concern the node of their key alone, also when conditions look at them; the filters of
-    listed streams apply to what statements are shown and to what allocates, not to conditions (recorded).
+    Events of listed types concern the node of their key alone, for conditions as well. The filters of listed streams
+    apply to delivery and allocation, not to conditions (recorded).
     """
 
     __slots__ = ()
 
-    def on_event(self, round_: EventRouting) -> None:
-        look = self.level.look(round_)
-        among = None if look.stream is None else self.children.get(look.key)
-        if look.stream is not None and among is None:
-            self.allocate_for_event(round_)
+    def on_event(self, routing: EventRouting) -> None:
+        match = self.level.match(routing)
+        among = None if match.stream is None else self.children.get(match.key)
+        if match.stream is not None and among is None:
+            self.allocate_for_event(routing)
             return
         if self.ends is not None:
-            for node, match in self.ends.on_event(round_, among):
-                self.end(node, match.properties)
-        self.descend(round_)
-        if self.parent is None and look.stream is not None and look.passes:
-            self.settles(round_, among)
+            for node, end in self.ends.on_event(routing, among):
+                self.end(node, end.properties)
+        self.descend(routing)
+        if self.parent is None and match.stream is not None and match.passes:
+            self.set_target(routing, among)
 
-    def admit(self, round_: EventRouting) -> None:
-        look = self.level.look(round_)
-        if look.stream is None or look.key in self.children:
+    def begin_nodes(self, routing: EventRouting) -> None:
+        match = self.level.match(routing)
+        if match.stream is None or match.key in self.children:
             return
-        named = self._named(round_, look, look.stream)
-        if named is not None:
-            node = self.allocate(look.key, {**self.shown(look.keys), **named})
-            if look.passes:
-                self.show(node, round_)
+        events = self._event_properties(routing, match, match.stream)
+        if events is not None:
+            node = self.allocate(match.key, {**self.key_properties(match.keys), **events})
+            if match.passes:
+                self.deliver(node, routing)
 
-    def shown(self, keys: Sequence[Any]) -> dict[str, Any]:
+    def key_properties(self, keys: Sequence[Any]) -> dict[str, Any]:
         return {f"key{i}": value for i, value in enumerate(keys, 1)}
 
-    def _named(self, round_: EventRouting, look: LevelMatch, stream: LevelStream) -> dict[str, Any] | None:
-        """The named events of a node that an event allocates; None: it does not."""
-        form, event = self.level.form, round_.event
+    def _event_properties(self, routing: EventRouting, match: LevelMatch, stream: LevelStream) -> dict[str, Any] | None:
+        """Return the named events of a node that an event allocates; None if the event does not begin a node."""
+        form, event = self.level.form, routing.event
         if not form.begins:
-            names = [s.alias for s in form.streams if s.alias is not None]
-            return {name: event if name == stream.alias else None for name in names} if look.passes else None
+            names = [listed.alias for listed in form.streams if listed.alias is not None]
+            return {name: event if name == stream.alias else None for name in names} if match.passes else None
         for begin in form.begins:
             assert isinstance(begin, EventCondition)
-            if self.tree.is_a(round_.type_name, begin.event_type) and (begin.test is None or begin.test(event, None)):
-                found = [event] if begin.unfold is None else begin.unfold(event, None)
-                if found:
-                    named = {name: None for each in form.begins for name in each.names}
-                    return {**named, **dict.fromkeys(begin.names, found[0])}
+            is_a = self.tree.is_a(routing.type_name, begin.event_type)
+            if is_a and (begin.test is None or begin.test(event, None)):
+                events = [event] if begin.unfold is None else begin.unfold(event, None)
+                if events:
+                    unset = {name: None for condition in form.begins for name in condition.names}
+                    return {**unset, **dict.fromkeys(begin.names, events[0])}
         return None
 
     def identity(self, node: PartitionNode) -> Any:
@@ -113,14 +111,14 @@ class KeyedBranch(PartitioningBranch):
         assert isinstance(spec, c.KeyedSpec)
         return tuple(node.properties[f"key{i}"] for i in range(1, len(spec.streams.streams[0].keys) + 1))
 
-    def begun(self, node: PartitionNode) -> None:
+    def watch_end(self, node: PartitionNode) -> None:
         if self.ends is not None:
             node.properties.update(dict.fromkeys(self.level.hidden))
-        super().begun(node)
+        super().watch_end(node)
 
 
 class HashBranch(PartitioningBranch):
-    """``coalesce by``: a node for each hash, all from the beginning on with ``preallocate``."""
+    """``coalesce by``: one node per hash; with ``preallocate``, all nodes exist from the beginning."""
 
     __slots__ = ()
 
@@ -134,25 +132,25 @@ class HashBranch(PartitioningBranch):
     def identity(self, node: PartitionNode) -> Any:
         return node.key
 
-    def on_event(self, round_: EventRouting) -> None:
-        self.descend(round_)
-        look = self.level.look(round_)
-        if look.stream is None or not look.passes:
+    def on_event(self, routing: EventRouting) -> None:
+        self.descend(routing)
+        match = self.level.match(routing)
+        if match.stream is None or not match.passes:
             return
-        node = self.children.get(look.key)
+        node = self.children.get(match.key)
         if node is None:
-            self.allocate_for_event(round_)
+            self.allocate_for_event(routing)
         elif self.parent is None:
-            self.settles(round_, node)
+            self.set_target(routing, node)
 
-    def admit(self, round_: EventRouting) -> None:
-        look = self.level.look(round_)
-        if look.stream is not None and look.passes and look.key not in self.children:
-            self.show(self.allocate(look.key, {}), round_)
+    def begin_nodes(self, routing: EventRouting) -> None:
+        match = self.level.match(routing)
+        if match.stream is not None and match.passes and match.key not in self.children:
+            self.deliver(self.allocate(match.key, {}), routing)
 
 
 class CategoryBranch(Branch):
-    """``group … as label``: a node for each category from the beginning on.
+    """``group … as label``: one node per category from the beginning on.
 
     If one was ended by hand, the next event of its category allocates another.
     """
@@ -166,25 +164,25 @@ class CategoryBranch(Branch):
     def identity(self, node: PartitionNode) -> Any:
         return node.properties["label"]
 
-    def routed(self, round_: EventRouting) -> Iterable[PartitionNode]:
-        look = self.level.look(round_)
-        if look.stream is None:
+    def nodes_of(self, routing: EventRouting) -> Iterable[PartitionNode]:
+        match = self.level.match(routing)
+        if match.stream is None:
             return self.children.values()
-        return [self.children[number] for number in look.keys if number in self.children]
+        return [self.children[number] for number in match.keys if number in self.children]
 
-    def on_event(self, round_: EventRouting) -> None:
-        self.descend(round_)
-        self.admit(round_)
+    def on_event(self, routing: EventRouting) -> None:
+        self.descend(routing)
+        self.begin_nodes(routing)
 
-    def admit(self, round_: EventRouting) -> None:
+    def begin_nodes(self, routing: EventRouting) -> None:
         if len(self.children) == len(self.level.form.labels):
             return
-        for number in self.level.look(round_).keys:
+        for number in self.level.match(routing).keys:
             if number not in self.children:
-                self.show(self._allocate(number), round_)
+                self.deliver(self._allocate(number), routing)
 
-    def gather(self, key: Sequence[Any], found: list[ContextPartition]) -> bool:
-        return all(_gathered(self.children.get(number), key, found) for number in key[0])
+    def gather(self, key: Sequence[Any], partitions: list[ContextPartition]) -> bool:
+        return all(_gather(self.children.get(number), key, partitions) for number in key[0])
 
     def allocate_missing(
         self, key: Sequence[Any], keys: Sequence[Any], new: list[ContextPartition], older: list[ContextPartition]
@@ -192,33 +190,33 @@ class CategoryBranch(Branch):
         for number in key[0]:
             node = self.children.get(number)
             if node is None:
-                _allotted(self._allocate(number), key, keys, new, new)
+                _allocate_below(self._allocate(number), key, keys, new, new)
             else:
-                _allotted(node, key, keys, new, older)
+                _allocate_below(node, key, keys, new, older)
 
     def _allocate(self, number: int) -> PartitionNode | None:
         return self.allocate(number, {"label": self.level.form.labels[number]})
 
 
-def _gathered(node: PartitionNode | None, key: Sequence[Any], found: list[ContextPartition]) -> bool:
-    """`gather` of one node."""
+def _gather(node: PartitionNode | None, key: Sequence[Any], partitions: list[ContextPartition]) -> bool:
+    """As `Branch.gather`, for one node."""
     if node is None:
         return False
     if node.below is not None:
-        return node.below.gather(key[1:], found)
+        return node.below.gather(key[1:], partitions)
     if node.partition is not None:
-        found.append(node.partition)
+        partitions.append(node.partition)
     return True
 
 
-def _allotted(
+def _allocate_below(
     node: PartitionNode | None,
     key: Sequence[Any],
     keys: Sequence[Any],
     new: list[ContextPartition],
     older: list[ContextPartition],
 ) -> None:
-    """`allocate_missing` of one node, which is there, or could not begin."""
+    """As `Branch.allocate_missing`, for one node; None if it could not begin."""
     if node is not None and node.below is not None:
         node.below.allocate_missing(key[1:], keys[1:], new, older)
     elif node is not None and node.partition is not None:

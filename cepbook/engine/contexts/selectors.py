@@ -6,13 +6,12 @@ The terms are those of the Esper reference, section "Context Partition Selection
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from cepbook.errors import UsageError, hint_line
 from cepbook.lang.plan import context as c
-from cepbook.lang.plan.nodes import CreateContextStatement, CreateContextTreeStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +35,6 @@ class PartitionIdentity:
     id: int
     properties: Mapping[str, Any]
     steps: tuple[LevelIdentity, ...]
-
-
-class Selectable(Protocol):
-    """What of a context `chosen` looks at."""
-
-    name: str
-
-    @property
-    def plan(self) -> CreateContextStatement | CreateContextTreeStatement:
-        """What it was made from."""
-
-    def identities(self) -> Iterable[PartitionIdentity]:
-        """The live partitions, by id."""
 
 
 LevelSpec = c.ContextSpec | c.KeyedStreams
@@ -229,15 +215,3 @@ class Nested(Selector):
         return all(
             selector.chooses(PartitionIdentity(partition.id, step.properties, (step,))) for selector, step in own
         )
-
-
-def select_partitions(selector: Selector, context: Selectable) -> Set[int]:
-    """The ids of the partitions of a context that `selector` means; given ids as they are.
-
-    Errors: UsageError when partitions of this context have no such thing.
-    """
-    if isinstance(selector, ById):
-        return selector.ids
-    spec = context.plan.spec
-    selector.check(spec.levels if isinstance(spec, c.NestedSpec) else [(context.name, spec)])
-    return {partition.id for partition in context.identities() if selector.chooses(partition)}

@@ -1,48 +1,154 @@
-"""The moving parts of a context's tree: nodes, and the branches that hold those of one level under one parent."""
+"""The moving parts of a tree context.
+
+::
+
+    Level 0   Branch ── PartitionNode    a node is one partition of its level
+                             │ below
+    Level 1                Branch ── PartitionNode ── ContextPartition
+                                  ── PartitionNode ── ContextPartition
+
+A `Level` holds what is the same for all its branches. A `Branch` holds the live nodes of one level under one parent. A
+node of the innermost level owns a context partition; other nodes own the branch below. Kinds of levels differ in their
+class of branch, see `partitioning` and `lifecycle`.
+
+Invariants: a node is in its branch's `children` until it ends, and never after. Nodes are in order of allocation, so
+partitions are in order of their ids. A branch whose parent ended holds no nodes and watches no conditions.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cepbook.engine.contexts.partition import ContextPartition
+from cepbook.engine.contexts.conditions import CompiledLevel, EventCondition, LevelStream, PatternCondition
+from cepbook.engine.contexts.event_routing import UNLISTED, EventRouting, LevelMatch
+from cepbook.engine.contexts.partition import ContextPartition, Counted
+from cepbook.engine.contexts.selectors import level_kind
+from cepbook.engine.contexts.tree_partitions import TreePartitions
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
-
-if TYPE_CHECKING:
-    from cepbook.engine.contexts.condition_watch import ConditionWatch
-    from cepbook.engine.contexts.event_routing import EventRouting
-    from cepbook.engine.contexts.tree_context import TreeContext
-    from cepbook.engine.contexts.tree_levels import Level
+from cepbook.lang.plan import context as c
 
 
-class PartitionNode(State):
-    """A partition of one level. Of the innermost level it has a context `partition`, else the branch `below`.
+class Level:
+    """One level of a context's tree: its compiled `form`, the level `inner` to it, and the events that concern it.
 
-    Conditions read `properties`, those of its own level, and `name`. What is observed on its behalf is kept here: when
-    its `timer` is `due` (`NEVER`: it has none), its `matcher`, the key that it is `found_by`. An `ended` node is none
-    any more. Of outer levels it counts the events of the partitions below, as these do.
+    `timed` levels have startTime and endTime. `hidden` are the properties that only the end of a node defines.
+    `unknown` holds null for every property that conditions define.
     """
 
-    PASSING = ("arrived", "last")
+    def __init__(
+        self,
+        form: CompiledLevel,
+        branch_type: type[Branch],
+        depth: int,
+        tree: TreePartitions,
+        inner: Level | None,
+        nested: bool,
+    ) -> None:
+        self.form = form
+        self.name = form.name
+        self.branch_type = branch_type
+        self.depth = depth
+        self.tree = tree
+        self.inner = inner
+        self.nested = nested
+        self.timed = isinstance(form.spec, (c.NonOverlappingSpec, c.OverlappingSpec))
+        self.kind = level_kind(form.spec)
+        self.hidden: tuple[str, ...] = () if form.ends is None else form.ends.names
+        self.unknown = dict.fromkeys([*(name for begins in form.begins for name in begins.names), *self.hidden])
+        self._concerns: dict[str, bool] = {}
+        self._selects: dict[str, bool] = {}
+        self._streams: dict[str, LevelStream | None] = {}
+        self._types: dict[str, frozenset[str]] = {}
 
-    __slots__ = (
-        "arrived",
-        "below",
-        "branch",
-        "due",
-        "ended",
-        "found_by",
-        "key",
-        "last",
-        "matcher",
-        "partition",
-        "properties",
-        "timer",
-    )
-    arrived: int
-    last: int
+    def branch(self, parent: PartitionNode | None) -> Branch:
+        """Return a new branch of this level under `parent`."""
+        return self.branch_type(self, parent)
+
+    def rewired(self) -> None:
+        """Drop what was derived from event types, which have changed."""
+        self._concerns.clear()
+        self._selects.clear()
+        self._streams.clear()
+        self._types.clear()
+
+    def is_a(self, type_name: str, supertype: str) -> bool:
+        """Return whether events of a type are events of another; cached."""
+        types = self._types.get(type_name)
+        if types is None:
+            types = self._types[type_name] = frozenset(self.tree.types_of(type_name))
+        return supertype in types
+
+    def stream(self, type_name: str) -> LevelStream | None:
+        """Return the listed stream of a type; None if events of the type belong to all nodes of the level."""
+        try:
+            return self._streams[type_name]
+        except KeyError:
+            is_a = self.tree.is_a
+            streams = (stream for stream in self.form.streams if is_a(type_name, stream.event_type))
+            return self._streams.setdefault(type_name, next(streams, None))
+
+    def match(self, routing: EventRouting) -> LevelMatch:
+        """Return the result of an event at this level, which is computed once per event.
+
+        If computing it fails, the first caller gets the exception, and for later callers the event has no node.
+        """
+        match = routing.matches.get(self.depth)
+        if match is None:
+            try:
+                match = self._match(routing.type_name, routing.event)
+            except Exception:
+                routing.matches[self.depth] = LevelMatch(self.stream(routing.type_name), False, object(), ())
+                raise
+            routing.matches[self.depth] = match
+        return match
+
+    def _match(self, type_name: str, event: Any) -> LevelMatch:
+        stream = self.stream(type_name)
+        if stream is None:
+            return UNLISTED
+        passes = stream.passes is None or stream.passes(event)
+        key, keys = stream.locate(event) if passes or self.kind == "keyed" else (None, ())
+        return LevelMatch(stream, passes, key, keys)
+
+    def selects(self, type_name: str) -> bool:
+        """Return whether events of a type select nodes at this level or below, instead of belonging to all."""
+        selects = self._selects.get(type_name)
+        if selects is None:
+            below = self.inner is not None and self.inner.selects(type_name)
+            selects = self._selects[type_name] = below or self.stream(type_name) is not None
+        return selects
+
+    def concerns(self, type_name: str) -> bool:
+        """Return whether events of a type may allocate or end nodes at this level or below."""
+        concerns = self._concerns.get(type_name)
+        if concerns is None:
+            concerns = self._concerns[type_name] = self._concerned(type_name)
+        return concerns
+
+    def _concerned(self, type_name: str) -> bool:
+        if self.inner is not None and self.inner.concerns(type_name):
+            return True
+        types = {stream.event_type for stream in self.form.streams}
+        for condition in (*self.form.begins, self.form.ends):
+            if isinstance(condition, PatternCondition):
+                types.update(condition.types)
+            elif isinstance(condition, EventCondition):
+                types.add(condition.event_type)
+        return any(self.tree.is_a(type_name, event_type) for event_type in types)
+
+
+class PartitionNode(Counted):
+    """A partition of one level. On the innermost level it has a context `partition`, on others the branch `below`.
+
+    Conditions read the `properties` of the node's own level, and `name`. The node also holds the state of the condition
+    that ends it: `due` is the time of its `timer` (`NEVER` if it has none), `matcher` that of a pattern, and `lookup`
+    the keys under which it waits. Nodes of outer levels count the events of the partitions below.
+    """
+
+    __slots__ = ("below", "branch", "due", "ended", "key", "lookup", "matcher", "partition", "properties", "timer")
 
     def __init__(self, branch: Branch, key: Any, properties: dict[str, Any]) -> None:
         self.branch = branch
@@ -53,37 +159,48 @@ class PartitionNode(State):
         self.due = NEVER
         self.timer: Any = None
         self.matcher: Any = None
-        self.found_by: Any = None
+        self.lookup: Any = None
         self.ended = False
-
-    def __getattr__(self, name: str) -> Any:
-        """Nothing was counted yet."""
-        if name in self.PASSING:
-            return 0
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def id(self) -> int | None:
-        """The id of its context partition; None but on the innermost level."""
+        """The id of the node's context partition; None on outer levels."""
         return None if self.partition is None else self.partition.id
 
     @property
     def name(self) -> str:
-        """The name of its level."""
+        """The name of the node's level."""
         return self.branch.level.name
 
-    def leaves(self, round_: EventRouting, found: list[ContextPartition]) -> None:
-        """Collect its context partition, or those below that an event belongs to."""
+    @property
+    def visible_properties(self) -> dict[str, Any]:
+        """The properties of a live node that inspection shows: without those that only its end defines."""
+        hidden = self.branch.level.hidden
+        return {name: value for name, value in self.properties.items() if name not in hidden}
+
+    @property
+    def path(self) -> list[PartitionNode]:
+        """The nodes from the outermost level to this one."""
+        nodes: list[PartitionNode] = []
+        node: PartitionNode | None = self
+        while node is not None:
+            nodes.append(node)
+            node = node.branch.parent
+        return nodes[::-1]
+
+    def collect_partitions(self, routing: EventRouting, partitions: list[ContextPartition]) -> None:
+        """Append the node's partition, or those below that an event belongs to."""
         if self.partition is not None:
-            found.append(self.partition)
+            partitions.append(self.partition)
         elif self.below is not None:
-            self.below.leaves(round_, found)
+            self.below.collect_partitions(routing, partitions)
 
 
 class DetachedNode(State):
-    """What a node has beside what is below it, on its way to another tree: its `key` and `properties`, when its `timer`
-    is `due`, its `matcher`. A timer may be `lost` to a statement with ``@Drop``. `waiting` is the same of what the
-    branch below waits for.
+    """The own state of a node that is saved to be put into another tree.
+
+    `lost`: its timer was suppressed by a statement with ``@Drop``. `waiting` is the state of the node for which the
+    branch below waits.
     """
 
     __slots__ = ("due", "key", "lost", "matcher", "properties", "timer", "waiting")
@@ -95,90 +212,91 @@ class DetachedNode(State):
         self.timer = node.timer
         self.lost = node.due < NEVER and node.branch.tree.timed.at(node.timer) >= NEVER
         self.matcher = node.matcher
-        waits = None if node.below is None else node.below.waiting_node()
-        self.waiting = None if waits is None else DetachedNode(waits)
+        waiting = None if node.below is None else node.below.waiting_node()
+        self.waiting = None if waiting is None else DetachedNode(waiting)
 
 
 class ConditionMatch(State):
-    """A condition came true: the `properties` that it gives, and what the statements are shown of it.
+    """A condition that came true, and the `properties` that it defines.
 
-    `shows`: the event that made it true; `replay`: the events of an inclusive pattern, with their types.
+    `delivers`: the event that made it true is delivered to the statements. `replay`: the events of an inclusive
+    pattern, with their types, which are delivered as well.
     """
 
-    __slots__ = ("properties", "replay", "shows")
+    __slots__ = ("delivers", "properties", "replay")
 
-    def __init__(self, properties: dict[str, Any], shows: bool, replay: tuple[tuple[str, Any], ...] = ()) -> None:
+    def __init__(self, properties: dict[str, Any], delivers: bool, replay: tuple[tuple[str, Any], ...] = ()) -> None:
         self.properties = properties
-        self.shows = shows
+        self.delivers = delivers
         self.replay = replay
 
 
 class Branch(State, ABC):
-    """The live nodes of one level under one parent, in order of allocation."""
+    """The live nodes of one level under one parent, by key, in order of allocation."""
 
     __slots__ = ("children", "level", "parent", "tree")
 
     def __init__(self, level: Level, parent: PartitionNode | None) -> None:
         self.level = level
-        self.tree: TreeContext = level.tree
+        self.tree: TreePartitions = level.tree
         self.parent = parent
         self.children: dict[Any, PartitionNode] = {}
 
-    # -------------------------------------------------------------- what the levels differ in
+    # -------------------------------------------------------------- differs by kind of level
     def open(self) -> None:
-        """The parent was allocated, or the context activated: allocate what is there from the beginning."""
+        """Allocate the nodes that exist from the beginning. Called for a new parent, or when the context activates."""
         return None
 
     @abstractmethod
-    def routed(self, round_: EventRouting) -> Iterable[PartitionNode]:
-        """The nodes that an event belongs to, as things are, by age."""
+    def nodes_of(self, routing: EventRouting) -> Iterable[PartitionNode]:
+        """Return the present nodes that an event belongs to, oldest first."""
 
     @abstractmethod
-    def on_event(self, round_: EventRouting) -> None:
-        """What an event does here and below: end nodes, allocate others."""
+    def on_event(self, routing: EventRouting) -> None:
+        """Process an event here and below: end nodes and allocate others."""
 
     @abstractmethod
-    def admit(self, round_: EventRouting) -> None:
-        """Allocate the nodes that an event begins, and show it to the statements in them."""
+    def begin_nodes(self, routing: EventRouting) -> None:
+        """Allocate the nodes that an event begins and deliver it to their statements."""
 
-    def met(self, owner: PartitionNode, match: ConditionMatch, round_: EventRouting) -> None:
-        """A condition that is observed for `owner` came true with time."""
+    def on_condition(self, owner: PartitionNode, match: ConditionMatch, routing: EventRouting) -> None:
+        """Handle a condition of `owner` that came true by time. By default, the node ends."""
         self.end(owner, match.properties)
 
     # -------------------------------------------------------------- replays
-    def gather(self, key: Sequence[Any], found: list[ContextPartition]) -> bool:
-        """Collect the context partitions of a key, whose first part is of this level; whether all nodes are there."""
+    def gather(self, key: Sequence[Any], partitions: list[ContextPartition]) -> bool:
+        """Append the partitions of a key, whose first element is for this level. Return False if a node is missing."""
         raise NotImplementedError
 
     def allocate_missing(
         self, key: Sequence[Any], keys: Sequence[Any], new: list[ContextPartition], older: list[ContextPartition]
     ) -> None:
-        """As `gather`, but what is missing begins, where it can, and shows the values `keys`."""
+        """As `gather`, but allocate missing nodes, which show the values `keys`, as far as they can begin."""
         raise NotImplementedError
 
     # -------------------------------------------------------------- nodes
-    def first(self, round_: EventRouting) -> None:
-        """An event that allocated the parent: statements are shown it in what is there, and it ends nothing."""
-        for node in list(self.routed(round_)):
-            self.show(node, round_)
-        self.admit(round_)
+    def deliver_first(self, routing: EventRouting) -> None:
+        """Process the event that allocated the parent: deliver it to present nodes, begin others, and end none."""
+        for node in list(self.nodes_of(routing)):
+            self.deliver(node, routing)
+        self.begin_nodes(routing)
 
     def allocate(self, key: Any, properties: dict[str, Any]) -> PartitionNode | None:
-        """A new node, and all below it that is there from the beginning.
+        """Allocate a node and everything below it that exists from the beginning.
 
-        None if a state or a timer in it cannot begin (a variable has no such size): that is reported.
+        Return None if a state or timer in it cannot begin (for example, a window size is null). That is reported.
         """
         level = self.level
         if level.nested:
             properties["name"] = level.name
         node = PartitionNode(self, key, properties)
         self.children[key] = node
-        give_up = self.unbegun
+        give_up = self.abandon
         try:
-            self.begun(node)
-            give_up = self.unopened
+            self.watch_end(node)
+            give_up = self.abandon_opened
             if level.inner is None:
-                self.tree.open(node)
+                self._open_partition(node)
             else:
                 node.below = level.inner.branch(node)
                 node.below.open()
@@ -189,128 +307,136 @@ class Branch(State, ABC):
             return None
         return node
 
-    def unbegun(self, node: PartitionNode) -> None:
-        """`node` could not begin."""
+    def _open_partition(self, node: PartitionNode) -> None:
+        """Allocate the context partition of a node of the innermost level."""
+        tree, properties = self.tree, node.properties
+        if self.level.nested:
+            properties = {outer.name: outer.properties for outer in node.path}
+            node.properties["id"] = tree.next_id
+        partition = ContextPartition(tree.next_id, tree.name, properties, node)
+        tree.create_states(partition)
+        node.partition = partition
+        tree.open(partition)
+
+    def abandon(self, node: PartitionNode) -> None:
+        """Give up a node that could not begin."""
         node.ended = True
-        self.left(node)
+        self.unwatch_end(node)
 
-    def unopened(self, node: PartitionNode) -> None:
-        """What would be in `node`, whose end is observed, could not begin."""
-        self.unbegun(node)
+    def abandon_opened(self, node: PartitionNode) -> None:
+        """Give up a node whose end is watched but whose contents could not begin."""
+        self.abandon(node)
 
-    def begun(self, node: PartitionNode) -> None:
-        """Observe the condition that ends `node`."""
+    def watch_end(self, node: PartitionNode) -> None:
+        """Watch the condition that ends `node`."""
         return None
 
-    def left(self, node: PartitionNode) -> None:
-        """Observe it no more."""
+    def unwatch_end(self, node: PartitionNode) -> None:
+        """Stop watching it."""
         return None
 
-    def show(self, node: PartitionNode | None, round_: EventRouting) -> None:
-        """Show an event to the statements in a node that was allocated by it."""
+    def deliver(self, node: PartitionNode | None, routing: EventRouting) -> None:
+        """Deliver an event to the statements in a node that was allocated by it."""
         if node is None:
             return
         if node.partition is not None:
-            self.tree.present(node.partition, round_)
+            self.tree.deliver(node.partition, routing)
         else:
             assert node.below is not None
-            node.below.first(round_)
+            node.below.deliver_first(routing)
 
-    def show_all(self, node: PartitionNode | None, match: ConditionMatch, round_: EventRouting) -> None:
-        """Show what `match` wants to be shown in the node that it allocated."""
-        if match.shows:
-            self.show(node, round_)
+    def deliver_match(self, node: PartitionNode | None, match: ConditionMatch, routing: EventRouting) -> None:
+        """Deliver the events of `match` in the node that it allocated."""
+        if match.delivers:
+            self.deliver(node, routing)
         for type_name, event in match.replay:
-            self.show(node, round_.of(type_name, event))
+            self.deliver(node, routing.with_event(type_name, event))
 
-    def show_terminating_event(self, node: PartitionNode, round_: EventRouting) -> None:
-        """Statements see the event that ends a node of an inner level; that of a level alone or outermost they do not.
+    def deliver_terminating_event(self, node: PartitionNode, routing: EventRouting) -> None:
+        """Deliver the event that ends a node of an inner level. Outermost nodes do not receive it.
 
         Recorded: nested_terminating_event_is_still_counted.
         """
         if self.level.depth and not node.ended:
-            self.tree.present_terminating_event(node, round_)
+            partitions: list[ContextPartition] = []
+            node.collect_partitions(routing, partitions)
+            for partition in partitions:
+                self.tree.deliver_behind(partition, routing)
 
-    def descend(self, round_: EventRouting, nodes: Iterable[PartitionNode] | None = None) -> None:
-        """Hand an event on to the levels below: in `nodes`, by default those that it belongs to."""
+    def descend(self, routing: EventRouting, nodes: Iterable[PartitionNode] | None = None) -> None:
+        """Pass an event to the branches below `nodes`, by default those that it belongs to."""
         inner = self.level.inner
-        if inner is not None and inner.concerns(round_.type_name):
-            for node in list(self.routed(round_) if nodes is None else nodes):
+        if inner is not None and inner.concerns(routing.type_name):
+            for node in list(self.nodes_of(routing) if nodes is None else nodes):
                 if not node.ended and node.below is not None:
-                    node.below.on_event(round_)
+                    node.below.on_event(routing)
 
     def end(self, node: PartitionNode, properties: dict[str, Any]) -> None:
-        """End a node and all below it, in order of allocation. `properties` are those of what ended it."""
+        """End a node and everything below, in order of allocation. The condition that ended it gives `properties`."""
         if node.ended:
             return
         del self.children[node.key]
-        self.left(node)
+        self.unwatch_end(node)
         node.ended = True
         if node.partition is not None:
             node.properties.update(properties)
-            self.tree.close(node)
+            self.tree.close(node.partition)
         else:
             assert node.below is not None
-            node.below.finish()
+            node.below.end_all()
 
     def identity(self, node: PartitionNode) -> Any:
-        """What tells a node from others, for selectors; None if only its id does."""
+        """Return the key of a node for selectors; None if the level has no keys."""
         return None
 
-    def fired(self, watch: ConditionWatch, owner: PartitionNode, round_: EventRouting) -> None:
-        """A timer of `watch` is due for `owner`."""
-        for match in watch.fired(owner, self.tree.now):
-            if not owner.ended:
-                self.met(owner, match, round_)
-
-    def dismiss(self, node: PartitionNode) -> None:
-        """End a node by hand, as a condition would."""
+    def end_by_hand(self, node: PartitionNode) -> None:
+        """End a node as a condition would."""
         self.end(node, {})
 
-    def finish(self) -> None:
-        """The parent ended: end all nodes and observe nothing more."""
+    def end_all(self) -> None:
+        """End all nodes and stop watching conditions, because the parent ended."""
         for node in list(self.children.values()):
             self.end(node, {})
 
     def drop(self) -> None:
-        """Forget everything, without any output."""
+        """Forget everything without output."""
         for node in self.children.values():
-            self.left(node)
+            self.unwatch_end(node)
             node.ended = True
             if node.below is not None:
                 node.below.drop()
         self.children.clear()
 
-    # -------------------------------------------------------------- nodes from elsewhere
+    # -------------------------------------------------------------- saved nodes
     def waiting_node(self) -> PartitionNode | None:
-        """The node on whose behalf it observes what begins others, if it does."""
+        """Return the node for which the branch watches the condition that begins others, if it does."""
         return None
 
-    def resume(self, waiting: PartitionNode, held: DetachedNode | None) -> None:
-        """`open`, below a node from elsewhere, where the branch observed this on behalf of `waiting`."""
+    def resume(self, waiting: PartitionNode, detached: DetachedNode | None) -> None:
+        """As `open`, below a saved node; `waiting` takes the place of its `waiting_node`."""
         self.open()
 
-    def alike(self, held: DetachedNode) -> PartitionNode | None:
-        """The live node in whose place a node from elsewhere comes."""
-        return self.children.get(held.key)
+    def counterpart(self, detached: DetachedNode) -> PartitionNode | None:
+        """Return the live node that a saved node replaces."""
+        return self.children.get(detached.key)
 
-    def adopt(self, node: PartitionNode, held: DetachedNode) -> None:
-        """Take in a node from elsewhere: what is observed on its behalf goes on. Those of partitions stand by id."""
-        node.branch, node.key, node.properties = self, held.key, held.properties
+    def adopt(self, node: PartitionNode, detached: DetachedNode) -> None:
+        """Insert a saved node and continue watching its condition. Nodes with partitions are kept in order of ids."""
+        node.branch, node.key, node.properties = self, detached.key, detached.properties
         last = next(reversed(self.children.values()), None)
         self.children[node.key] = node
-        behind = last is not None and (node.id or 0) < (last.id or 0)
-        if behind:
-            found = sorted(self.children.items(), key=lambda each: each[1].id or 0)
+        out_of_order = last is not None and (node.id or 0) < (last.id or 0)
+        if out_of_order:
+            nodes = sorted(self.children.items(), key=lambda entry: entry[1].id or 0)
             self.children.clear()
-            self.children.update(found)
-        self.goes_on(node, held, behind)
+            self.children.update(nodes)
+        self.resume_end(node, detached, out_of_order)
 
-    def goes_on(self, node: PartitionNode, held: DetachedNode, behind: bool) -> None:
-        """Observe on behalf of `node`, which came from elsewhere and may not be the last one, what ends it."""
+    def resume_end(self, node: PartitionNode, detached: DetachedNode, out_of_order: bool) -> None:
+        """Continue watching the condition that ends a saved node, which may not be the last one (`out_of_order`)."""
         return None
 
-    def leaves(self, round_: EventRouting, found: list[ContextPartition]) -> None:
-        """Collect the context partitions below that an event belongs to."""
-        for node in self.routed(round_):
-            node.leaves(round_, found)
+    def collect_partitions(self, routing: EventRouting, partitions: list[ContextPartition]) -> None:
+        """Append the context partitions below that an event belongs to."""
+        for node in self.nodes_of(routing):
+            node.collect_partitions(routing, partitions)

@@ -13,8 +13,8 @@ from cepbook.engine.codegen.program import StatementProgram
 from cepbook.engine.codegen.select import compile_select
 from cepbook.engine.codegen.subquery import compile_subqueries, scope_with_subqueries
 from cepbook.engine.config import Config
-from cepbook.engine.contexts.context_compiler import CompiledLevels, compile_levels, correlation_keys
-from cepbook.engine.contexts.keyed_context import Locators, compile_locators
+from cepbook.engine.contexts.conditions import CompiledLevels
+from cepbook.engine.contexts.context_compiler import Locators, compile_levels, compile_locators, correlation_keys
 from cepbook.engine.cycles.cycle_program import compile_cycles, sql_scope
 from cepbook.engine.delivery.delivery_splitter import compile_delivery_key
 from cepbook.engine.expressions.source_writer import SourceWriter

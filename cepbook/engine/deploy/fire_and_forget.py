@@ -16,7 +16,8 @@ from weakref import WeakKeyDictionary
 from cepbook.dialects import parse_epl
 from cepbook.engine.codegen.store_query import StoreQuery
 from cepbook.engine.config import Config
-from cepbook.engine.contexts.selectors import Selector, select_partitions
+from cepbook.engine.contexts.context import select_partitions
+from cepbook.engine.contexts.selectors import Selector
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.deploy.compiler import CompiledModule, binder_options, compile_plan
 from cepbook.engine.deploy.naming import lookup_name

@@ -6,18 +6,12 @@ Order of what is found: as the atoms were started; with a range, ascending by bo
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
+from cepbook.engine.patterns.state_node import NumberedNode
 from cepbook.engine.state import State
 
-
-class Numbered(Protocol):
-    """What waits, with the number of its start."""
-
-    serial: int
-
-
-Waiter = TypeVar("Waiter", bound=Numbered)
+Waiter = TypeVar("Waiter", bound=NumberedNode)
 Sorted = list[tuple[Any, int, Waiter]]  # (bound, serial, waiter)
 
 

@@ -6,14 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.patterns.atom_index import AtomIndex, new_index
-from cepbook.engine.patterns.state_node import PatternFunction, PatternMatch, PatternParent, PatternRun, StateNode
+from cepbook.engine.patterns.state_node import (
+    NumberedNode,
+    PatternFunction,
+    PatternMatch,
+    PatternParent,
+    PatternRun,
+    PatternSpec,
+)
 from cepbook.engine.state import State, StateMarker
 
 _NOWHERE = StateMarker.NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
-class AtomSpec:
+class AtomSpec(PatternSpec):
     """`position` is that of the tag in matches. A `stays` atom stands directly under every and goes on waiting.
 
     Functions of the filter's parts: `test` of the event only, `event_key` and `match_key` (None: no such key can
@@ -116,10 +123,10 @@ class WaitingAtoms(State):
             self.index.remove(waiter, waiter.key, waiter.bound)
 
 
-class WaitingAtom(StateNode):
+class WaitingAtom(NumberedNode):
     """An atom that waits. `serial` tells the order of starts, `since` the time."""
 
-    __slots__ = ("bound", "home", "key", "serial", "since")
+    __slots__ = ("bound", "home", "key")
 
     key: Any
     bound: Any

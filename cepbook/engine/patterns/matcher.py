@@ -12,15 +12,14 @@ from cepbook.engine.patterns.atoms import AtomSpec, WaitingAtom, WaitingAtoms
 from cepbook.engine.patterns.observers import WithinNode
 from cepbook.engine.patterns.pattern_timers import PatternTimers
 from cepbook.engine.patterns.state_node import (
-    PatternFunction,
     PatternMatch,
     PatternOwner,
+    PatternRun,
     PatternSpec,
     StateNode,
     TimerNode,
     first_serial,
 )
-from cepbook.engine.state import State
 from cepbook.engine.subscriptions.filter_index import IndexCondition
 from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan import expressions as x
@@ -81,7 +80,7 @@ class PatternProgram:
         return tuple(group for name in types for group in self.groups if group.event_type == name)
 
 
-class Matcher(State):
+class Matcher(PatternRun):
     """The state of a pattern in one statement, context partition or condition of a context.
 
     `due` is its next timer (`NEVER`: none), `size` the number of atoms and observers that wait and of matches that a
@@ -89,10 +88,7 @@ class Matcher(State):
     that are dropped; `armed` is for him, who may note there for when he has set an alarm.
     """
 
-    __slots__ = (
-        *("armed", "atoms", "ended", "found", "limit", "now", "owner"),
-        *("partition", "program", "root", "serial", "size", "timers"),
-    )
+    __slots__ = ("armed", "ended", "found", "program", "root", "timers")
 
     def __init__(
         self,
@@ -102,17 +98,14 @@ class Matcher(State):
         partition: Any = None,
         limit: int = 1_000_000,
     ) -> None:
+        super().__init__(owner, partition, limit)
         self.program = program
-        self.owner = owner
-        self.partition = partition
-        self.limit = limit
         self.atoms = [WaitingAtoms(spec) for spec in program.atoms]
         self.timers = PatternTimers()
         self.found: list[CompleteMatch] = []
         self.root: StateNode | None = None
         self.ended = False
         self.armed = NEVER
-        self.now = self.serial = self.size = 0
 
     # -------------------------------------------------------------- from outside
     def start(self, now: int) -> list[CompleteMatch]:
@@ -262,29 +255,6 @@ class Matcher(State):
     def on_false(self, child: StateNode) -> None:
         """The pattern cannot match any more."""
         self.ended = True
-
-    def call(self, function: PatternFunction, match: PatternMatch) -> Any:
-        """The value of an expression over the match; None also if it fails, which is reported."""
-        try:
-            return function(None, match, self.partition, self.now)
-        except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            self.owner.failed(failure)
-            return None
-
-    def call_at(self, function: PatternFunction, match: PatternMatch, now: int) -> Any:
-        """`call` at another time than the present."""
-        try:
-            return function(None, match, self.partition, now)
-        except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            self.owner.failed(failure)
-            return None
-
-    def room(self) -> bool:
-        """Whether one more partial match may be open."""
-        if self.size < self.limit:
-            return True
-        self.owner.partials_limit_reached()
-        return False
 
     def arm(self, timer: TimerNode, due: int) -> None:
         """Call `timer` at `due`."""

@@ -47,7 +47,7 @@ class ObserverNode(TimerNode):
 
 
 @dataclass(frozen=True, slots=True)
-class ObserverSpec:
+class ObserverSpec(PatternSpec):
     """``timer:interval``, ``timer:at``: `due` gives the time, not after now for at once, NEVER for never."""
 
     shown: str
@@ -92,7 +92,7 @@ class TimePointObserver(ObserverNode):
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleSpec:
+class ScheduleSpec(PatternSpec):
     """``timer:schedule``. `points` gives (date or None, repetitions or None for ever); `after` the next from one.
 
     `even`: all points have the same distance, there are no months in it. `repeats`: it is true at each point, as at the
@@ -187,7 +187,7 @@ class ScheduleObserver(ObserverNode):
 
 # ---------------------------------------------------------------- guards
 @dataclass(frozen=True, slots=True)
-class WithinSpec:
+class WithinSpec(PatternSpec):
     """``timer:within``, ``timer:withinmax``: `due` gives the end, `most` the number of matches that may pass."""
 
     operand: PatternSpec
@@ -259,7 +259,7 @@ class WithinNode(TimerNode):
 
 
 @dataclass(frozen=True, slots=True)
-class WhileSpec:
+class WhileSpec(PatternSpec):
     operand: PatternSpec
     condition: PatternFunction
 

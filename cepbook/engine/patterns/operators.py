@@ -21,7 +21,7 @@ from cepbook.engine.patterns.state_node import (
 
 # ---------------------------------------------------------------- followed-by
 @dataclass(frozen=True, slots=True)
-class FollowedBySpec:
+class FollowedBySpec(PatternSpec):
     """`maxima` stands before each operand: how many of it may run at once under one instance."""
 
     operands: tuple[PatternSpec, ...]
@@ -73,7 +73,7 @@ class FollowedByNode(StateNode):
             done = not self.children
             self.alive = not done
             self.parent.on_true(self, match, done)
-        elif (self.counts is None or self._may_start(following, match)) and (ended or self.matcher.room()):
+        elif (self.counts is None or self._may_start(following, match)) and (ended or self.matcher.has_room()):
             self._start_step(following, match)
         elif not self.children:
             self.fail()
@@ -98,7 +98,7 @@ class FollowedByNode(StateNode):
 
 # ---------------------------------------------------------------- and, or, not
 @dataclass(frozen=True, slots=True)
-class AndSpec:
+class AndSpec(PatternSpec):
     """`tags` are the places in matches that each operand fills; `negated` tells which operands are a ``not``.
 
     The nots start first: an event for both sides cancels (recorded: not_order_same_event); `order` is that of starting.
@@ -172,7 +172,7 @@ class AndNode(StateNode):
 
     def _keep(self, place: int, match: PatternMatch) -> None:
         kept = self.matches[place]
-        if kept and not self.matcher.room():
+        if kept and not self.matcher.has_room():
             return
         if kept:
             self.matcher.size += 1
@@ -206,7 +206,7 @@ class AndNode(StateNode):
 
 
 @dataclass(frozen=True, slots=True)
-class OrSpec:
+class OrSpec(PatternSpec):
     operands: tuple[PatternSpec, ...]
 
     def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
@@ -257,7 +257,7 @@ class OrNode(StateNode):
 
 
 @dataclass(frozen=True, slots=True)
-class NotSpec:
+class NotSpec(PatternSpec):
     operand: PatternSpec
 
     def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
@@ -283,7 +283,7 @@ class NotNode(UnaryStateNode):
 
 # ---------------------------------------------------------------- every
 @dataclass(frozen=True, slots=True)
-class EverySpec:
+class EverySpec(PatternSpec):
     """`respawns`: a new instance starts each time one becomes true; not over atoms that stay and over schedules.
 
     `restarts`: a new instance starts when one became false. `keys` gives the key of a match of every-distinct,
@@ -349,7 +349,7 @@ class EveryNode(StateNode):
             return
         if ended:
             self.children.discard(child)
-        if self.spec.respawns and (ended or self.matcher.room()):
+        if self.spec.respawns and (ended or self.matcher.has_room()):
             self._spawn(self.begin)
         if self.alive and (self.spec.keys is None or self._is_new(self.spec.keys, match)):
             self.parent.on_true(self, match, False)
@@ -391,7 +391,7 @@ class EveryNode(StateNode):
 
 # ---------------------------------------------------------------- repeat
 @dataclass(frozen=True, slots=True)
-class RepeatSpec:
+class RepeatSpec(PatternSpec):
     """`bounds` gives (lowest, highest) number of matches, None for none. `tags` are the places that become arrays."""
 
     operand: PatternSpec

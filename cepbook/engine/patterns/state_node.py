@@ -9,8 +9,9 @@ A match is a list with a place for each tag: the event, under a repeat the list 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from cepbook.engine.state import State
 
@@ -19,65 +20,82 @@ PatternMatch = list[Any]
 PatternFunction = Callable[[Any, Any, Any, int], Any]
 
 
-class PatternOwner(Protocol):
-    """Who has a pattern that runs."""
+class PatternOwner(ABC):
+    """The statement or context that a running pattern belongs to."""
 
+    @abstractmethod
     def failed(self, failure: Exception) -> None:
-        """An expression of the pattern failed."""
+        """Report that an expression of the pattern failed."""
 
+    @abstractmethod
     def partials_limit_reached(self) -> None:
-        """The limit of open partial matches made a matcher drop one."""
+        """Handle that a matcher has dropped a partial match because of the limit."""
 
 
-class PatternRun(Protocol):
-    """The pattern that runs, as its started sub-expressions see it.
+class PatternParent(State):
+    """The receiver of a sub-expression's results: another node, or the whole pattern."""
 
-    `serial` is the number of the latest start of a leaf, `size` how many leaves wait and how many matches are kept.
+    __slots__ = ()
+
+    def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
+        """Handle that `child` became true. With `ended` it has stopped."""
+        raise NotImplementedError
+
+    def on_false(self, child: StateNode) -> None:
+        """Handle that `child` has stopped and can never become true. No effect for a child that was removed."""
+        raise NotImplementedError
+
+
+class PatternRun(PatternParent):
+    """The running pattern as its nodes see it.
+
+    `serial` is the number of the latest start of a leaf. `size` is the number of waiting leaves and stored matches, of
+    which there may be `limit`. `atoms` are the waiting atoms by number, `partition` is the context partition.
     """
 
-    now: int
-    serial: int
-    size: int
+    __slots__ = ("atoms", "limit", "now", "owner", "partition", "serial", "size")
 
-    @property
-    def owner(self) -> PatternOwner: ...
-
-    @property
-    def partition(self) -> Any:
-        """The context partition."""
-
-    @property
-    def atoms(self) -> Sequence[Any]:
-        """What waits, by the number of the atom."""
+    def __init__(self, owner: PatternOwner, partition: Any, limit: int) -> None:
+        self.owner = owner
+        self.partition = partition
+        self.limit = limit
+        self.atoms: Sequence[Any] = ()
+        self.now = self.serial = self.size = 0
 
     def call(self, function: PatternFunction, match: PatternMatch) -> Any:
-        """The value of an expression over the match; None also if it fails, which is reported."""
+        """Return the value of an expression over the match; None also if it fails, which is reported."""
+        try:
+            return function(None, match, self.partition, self.now)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.owner.failed(failure)
+            return None
 
     def call_at(self, function: PatternFunction, match: PatternMatch, now: int) -> Any:
-        """`call` at another time than the present."""
+        """As `call`, at another time than the present."""
+        try:
+            return function(None, match, self.partition, now)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.owner.failed(failure)
+            return None
 
-    def room(self) -> bool:
-        """Whether one more partial match may be open."""
+    def has_room(self) -> bool:
+        """Return whether one more partial match may be open; if not, notify the owner."""
+        if self.size < self.limit:
+            return True
+        self.owner.partials_limit_reached()
+        return False
 
     def arm(self, timer: TimerNode, due: int) -> None:
         """Call `timer` at `due`."""
+        raise NotImplementedError
 
     def disarm(self, timer: TimerNode) -> None:
-        """Do not call it."""
+        """Cancel the call."""
+        raise NotImplementedError
 
 
-class PatternParent(Protocol):
-    """Who is told of a sub-expression."""
-
-    def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
-        """`child` became true; with `ended` it has stopped."""
-
-    def on_false(self, child: StateNode) -> None:
-        """`child` has stopped and can never become true; nothing new of a child that is there no more."""
-
-
-class StateNode(State):
-    """A started sub-expression. `place` is its number among the operands of its parent, `begin` the match before it."""
+class StateNode(PatternParent):
+    """A running sub-expression. `place` is its index among the operands of its parent, `begin` the match before it."""
 
     __slots__ = ("alive", "begin", "matcher", "parent", "place")
 
@@ -97,12 +115,6 @@ class StateNode(State):
 
         Does nothing when it has stopped already.
         """
-        raise NotImplementedError
-
-    def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
-        raise NotImplementedError
-
-    def on_false(self, child: StateNode) -> None:
         raise NotImplementedError
 
     def below(self) -> Iterable[StateNode]:
@@ -129,11 +141,14 @@ class StateNode(State):
             child.discard(events)
 
 
-class PatternSpec(Protocol):
-    """A sub-expression of the pattern, compiled."""
+class PatternSpec(ABC):
+    """A compiled sub-expression of the pattern."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
-        """An instance, not started yet."""
+        """Return a state node that is not started yet."""
 
 
 class UnaryStateNode(StateNode):
@@ -161,10 +176,19 @@ class UnaryStateNode(StateNode):
         return () if self.child is None else (self.child,)
 
 
-class TimerNode(StateNode):
-    """What the matcher's clock calls. `serial` is 0 while no time is set; `since` is its start, `due` the time set."""
+class NumberedNode(StateNode):
+    """A node with the number and the time of its start."""
 
-    __slots__ = ("due", "serial", "since")
+    __slots__ = ("serial", "since")
+
+    serial: int
+    since: int
+
+
+class TimerNode(NumberedNode):
+    """A node that the matcher calls at the time `due`. `serial` is 0 while no time is set; `since` is its start."""
+
+    __slots__ = ("due",)
 
     def __init__(self, matcher: PatternRun, parent: PatternParent, place: int) -> None:
         super().__init__(matcher, parent, place)
@@ -194,7 +218,7 @@ def in_start_order(children: Iterable[StateNode]) -> list[StateNode]:
 
 def first_serial(node: StateNode) -> int:
     """The serial of a leaf, of anything else that of the first leaf below it."""
-    serial = getattr(node, "serial", None)
+    serial = getattr(node, "serial", None)  # not set in a leaf that was never started
     if isinstance(serial, int):
         return serial
     return min((first_serial(child) for child in node.below()), default=0)

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
+from cepbook.engine.patterns.state_node import PatternOwner
 from cepbook.engine.time.clock import NEVER, Clock
 
 TakeMatch = Callable[[Any, Any], object]  # (match or event, state)
 
 
-class StatementPattern:
+class StatementPattern(PatternOwner):
     """What a statement over a pattern has beside its program.
 
     `take` handles one match in a state, `taken` is called when all of one stimulus were. ``arm(due, state)`` sees to it

@@ -258,8 +258,8 @@ class BatchReplayer:
 
     def _obstacle_in(self, statement: RunningStatement) -> str | None:
         context = statement.context
-        if context is not None and context.objection is not None:
-            return f"context `{context.name}` {context.objection}"
+        if context is not None and context.replay_obstacle is not None:
+            return f"context `{context.name}` {context.replay_obstacle}"
         if statement.steps.lots:
             return f"`{statement.name}` takes part in activations: each event has one, through all that read its rows"
         assigner = None if context is None else context.assigner
@@ -267,7 +267,7 @@ class BatchReplayer:
             patterns = [each.source.pattern for each in statement.steps.scans]
             if not all(starts_undecided(each.root) for each in patterns if each is not None):
                 return f"`{statement.name}` has a pattern that may be true as soon as a partition begins"
-            if any(assigner.way(each) is None for each in self._read_by(statement)):
+            if any(assigner.locator(each) is None for each in self._read_by(statement)):
                 return f"`{statement.name}` takes events for all partitions of a context together"
         if any(each.reads_types for each in (statement.program, *statement.program.subqueries)):
             return f"`{statement.name}` asks for the type of each event"

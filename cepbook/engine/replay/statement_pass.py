@@ -18,9 +18,10 @@ from operator import itemgetter
 from time import thread_time
 from typing import Any
 
-from cepbook.engine.contexts.assigner import ArrivingColumns, PartitionAssigner, PartitionLocator
+from cepbook.engine.contexts.assigner import ArrivingColumns, PartitionAssigner
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.event_counts import count_batch
+from cepbook.engine.contexts.locator import PartitionLocator
 from cepbook.engine.contexts.partition import PartitionAssignment
 from cepbook.engine.delivery.delta import CauseKey, InsertColumns, Row
 from cepbook.engine.dispatch.event_engine import EventEngine
@@ -119,7 +120,7 @@ class StatementPass:
             assigned = context.assign([given for _, given in parts])
             for (each, given), partitions in zip(parts, assigned, strict=True):
                 self._partitions[context.name, each.type] = partitions
-                if given.way.several and tuple in set(map(type, partitions)):
+                if given.locator.several and tuple in set(map(type, partitions)):
                     self._shared.add((context.name, each.type))
                 if context.event_counters:
                     count_batch(partitions, each.times, alone=len(parts) == 1)
@@ -166,7 +167,7 @@ class StatementPass:
         context = statement.context
         if context is None or context.assigner is None:
             return False
-        ways = [context.assigner.way(each.type) for each in produced]
+        ways = [context.assigner.locator(each.type) for each in produced]
         return any(way.several for way in ways if way) or any((context.name, s.type) in self._shared for s in given)
 
     def _run_plain(
@@ -439,7 +440,7 @@ class StatementPass:
 
     def _locator(self, context: Context, type_name: str) -> Callable[[Row, int], PartitionAssignment]:
         return next(
-            c.locator(way) for c, way in allocating_contexts(self._runtime, type_name) if c.name == context.name
+            c.partition_finder(way) for c, way in allocating_contexts(self._runtime, type_name) if c.name == context.name
         )
 
     def _catch_up(self, statement: RunningStatement, out: OutputCollector) -> Callable[[int], None]:
@@ -473,7 +474,7 @@ def allocating_contexts(runtime: EventEngine, type_name: str) -> list[tuple[Part
     found: list[tuple[PartitionAssigner, PartitionLocator]] = []
     for context in runtime.contexts.values():
         assigner = context.assigner
-        way = None if assigner is None else assigner.way(type_name)
+        way = None if assigner is None else assigner.locator(type_name)
         if assigner is not None and way is not None and any(context.statements):
             found.append((assigner, way))
     return found

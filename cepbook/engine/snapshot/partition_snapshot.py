@@ -36,7 +36,7 @@ def save_partition(runtime: Any, context: str, id_: int) -> bytes:
     if partition is None:
         raise UsageError(f"context `{context}` has no live partition {id_}")
     parts = runtime_parts(runtime)
-    around, outside = found.around(partition)
+    around, outside = found.enclosing_state(partition)
     writer = GraphWriter(parts.path, outside)
     try:
         kept = {"partition": writer.value(partition), "around": writer.value(around)}

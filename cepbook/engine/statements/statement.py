@@ -220,7 +220,7 @@ class RunningStatement(StoreAccess, ContextMember):
         if self.lots is not None:
             self.lots.stop()
         if self.context is not None and self in self.context.statements:
-            self.context.part(self)
+            self.context.leave(self)
         for store in self.stores.values():
             if self in store.readers:
                 store.readers.remove(self)
@@ -334,7 +334,7 @@ class RunningStatement(StoreAccess, ContextMember):
         if self.steps.matches or context is None:
             return self.steps.matches
         at_end = self.steps.output is not None or "dues" in self.program.namespace
-        return context.several(self.steps.event_types, at_end)
+        return context.delivers_repeatedly(self.steps.event_types, at_end)
 
     def _wire(self, ports: DeliveryPorts | None) -> None:
         """Deliver to `ports`. Event functions have them, as all constants, among their default values."""

@@ -102,7 +102,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
     def _partitions_of(self, row: dict[str, Any]) -> Sequence[ContextPartition]:
         assert self.steps.owns is not None
         assert self.context is not None
-        return self.context.owning(self.steps.owns.partitioned_as or self.steps.owns.name, row)
+        return self.context.partitions_of_event(self.steps.owns.partitioned_as or self.steps.owns.name, row)
 
     def connect_target(
         self, stores: Mapping[str, Store], target_type: StoreType, trigger: StoreType | None, number: int = 0

@@ -11,7 +11,8 @@ from typing import Any, SupportsInt, TypeGuard
 
 from cepbook.argument_checks import describe_value
 from cepbook.engine.contexts import selectors as engine
-from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested, select_partitions
+from cepbook.engine.contexts.context import select_partitions
+from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError, exception_text, hint_line

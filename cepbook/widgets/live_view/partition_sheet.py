@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cepbook.engine.contexts.context import Context
-from cepbook.engine.contexts.event_counts import PartitionCounts
-from cepbook.engine.contexts.partition import ContextPartition
+from cepbook.engine.contexts.partition import ContextPartition, PartitionCounts
 from cepbook.session.inspect.partition_table import TIMES, partition_properties
 from cepbook.widgets.live_view.row_filter import Row
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from cepbook.display import format_time, format_value
 from cepbook.engine.contexts.tree_context import TreeContext
-from cepbook.engine.contexts.tree_levels import visible_properties
 from cepbook.engine.contexts.tree_nodes import Branch, PartitionNode
 from cepbook.session.inspect.partition_table import TIMES
 from cepbook.widgets.live_view.partition_sheet import EVENT_COLUMNS, SIZE_COLUMNS, PartitionFigures
@@ -273,7 +272,7 @@ class _Look:
 def _own(node: PartitionNode) -> dict[str, Any]:
     """What tells a node from others: its properties, those of a hash level also the hash."""
     found = {"hash": node.branch.identity(node)} if node.branch.level.kind == "hash" else {}
-    return found | {name: value for name, value in visible_properties(node).items() if name not in ("id", "name")}
+    return found | {name: value for name, value in node.visible_properties.items() if name not in ("id", "name")}
 
 
 def _text(node: PartitionNode) -> str:

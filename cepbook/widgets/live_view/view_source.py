@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple, Protocol
 
-from cepbook.engine.contexts.event_counts import PartitionCounts
+from cepbook.engine.contexts.partition import PartitionCounts
 from cepbook.engine.inspection.visible_rows import (
     LatestRows,
     WindowEvents,

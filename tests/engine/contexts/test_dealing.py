@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.contexts.event_counts import PartitionCounts
-from cepbook.engine.runtime import Runtime
+from cepbook.engine.contexts.partition import PartitionCounts
 from cepbook.engine.vectorized.column_batch import ColumnBatch
+from cepbook.engine.runtime import Runtime
 from tests.engine.histories import Event, Run
 from tests.engine.sinks import Deltas
 from tests.engine.slices import fails
@@ -211,24 +211,24 @@ def test_events_are_counted_where_they_belong(context: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("context", "objection"),
+    ("context", "obstacle"),
     [
         ("partition by k from A", None),
         (f"context G {KINDS}, context K partition by k from A", None),
-        ("context K partition by k from A, context G group x > 0 as hi from A(x < 3)", "may hide events"),
-        ("context K partition by k from A, context L partition by d from A", "may hide events"),
+        ("context K partition by k from A, context G group x > 0 as hi from A(x < 3)", "may reject events"),
+        ("context K partition by k from A, context L partition by d from A", "may reject events"),
         ("context K partition by k from A, k from B, context L partition by x from A", "list different streams"),
         ("context K partition by k from A as a, context L partition by x from A", "keep their first event"),
         ("partition by k from A terminated after 1 sec", "begin and end partitions"),
     ],
 )
-def test_what_keeps_a_context_from_dealing_is_told(context: str, objection: str | None) -> None:
+def test_what_keeps_a_context_from_dealing_is_told(context: str, obstacle: str | None) -> None:
     run = Run(f"create context P {context}; @name('s') context P select x from A")
     merged = run.runtime.batch(["A", "B"]).merged
-    if objection is None:
+    if obstacle is None:
         assert merged == {}
     else:
-        assert objection in merged["s"]
+        assert obstacle in merged["s"]
 
 
 def test_values_that_hardly_come_again_are_located_one_by_one() -> None:

@@ -76,7 +76,7 @@ def test_circles() -> None:
     state += [partition, (state, partition), {"me": state}]
     found = there_and_back(state)
     assert found[0].states[0] is found is found[1][0] is found[2]["me"]
-    assert found[0].id == 7 and found[0].found_by is None and found[1][1] is found[0]
+    assert found[0].id == 7 and found[0].correlation_keys is None and found[1][1] is found[0]
 
 
 @pytest.mark.histories
