@@ -214,7 +214,7 @@ class PatternWatch(ConditionWatch):
 
     def add(self, owner: PartitionNode, now: int) -> None:
         owner.matcher = Matcher(self.form.program, self.tree, partition=owner, limit=self.tree.pattern_limit)
-        owner.matcher.found = owner.matcher.start(now)  # an immediate match waits for the next instant
+        owner.matcher.completed = owner.matcher.start(now)  # an immediate match waits for the next instant
         self._index(owner)
         self._arm(owner)
 
@@ -270,7 +270,7 @@ class PatternWatch(ConditionWatch):
 
     def _arm(self, owner: PartitionNode) -> None:
         matcher: Matcher = owner.matcher
-        due = self.tree.now if matcher.found else matcher.due
+        due = self.tree.now if matcher.completed else matcher.due
         if due != owner.due:
             self.arm(owner, due)
 

@@ -265,7 +265,10 @@ class _LevelCompiler:
     def _function(
         self, parameters: str, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], str]
     ) -> Callable[..., Any]:
-        """Compile a function of `parameters` that returns the code from `write`. Its properties are those of event `e`."""
+        """Compile a function of `parameters` that returns the code from `write`.
+
+        Its properties are those of event `e`.
+        """
         source = SourceWriter()
         names = lower.property_names(*exprs) if parameters.startswith("e") else []
         props = {name: f"p{i}" for i, name in enumerate(names)}

@@ -1,6 +1,6 @@
-"""Waiting atoms of one number in one matcher, found by what an event must have.
+"""Indexes of the waiting instances of one atom in one matcher.
 
-Order of what is found: as the atoms were started; with a range, ascending by bound (recorded: match_order_correlated).
+Results are in order of start; with a range, ascending by bound (recorded: match_order_correlated).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Sorted = list[tuple[Any, int, Waiter]]  # (bound, serial, waiter)
 
 
 class UnkeyedAtomIndex(State, Generic[Waiter]):
-    """All waiters of an atom without key, in order of start."""
+    """All instances of an atom without key, in order of start."""
 
     __slots__ = ("waiters",)
 
@@ -27,19 +27,22 @@ class UnkeyedAtomIndex(State, Generic[Waiter]):
         return bool(self.waiters)
 
     def add(self, waiter: Waiter, key: Any, bound: Any) -> None:
-        """`key` and `bound` are those of the match; null never matches and need not be kept."""
+        """Add an instance; `key` and `bound` are values of its match. Null matches nothing and need not be added."""
         self.waiters[waiter.serial] = waiter
 
     def remove(self, waiter: Waiter, key: Any, bound: Any) -> None:
         del self.waiters[waiter.serial]
 
     def find(self, key: Any, bound: Any) -> list[Waiter]:
-        """The waiters for which an event with this key and bound is right; both not null."""
+        """Return the instances that accept an event with this key and bound, neither of which is null."""
         return list(self.waiters.values())
 
 
 class KeyedAtomIndex(State, Generic[Waiter]):
-    """Waiters by key. One waiter of a key stands in the table itself, several in a dict in order of start."""
+    """Instances by key.
+
+    A single instance of a key is stored in the table itself, several in a dict in order of start.
+    """
 
     __slots__ = ("table",)
 
@@ -50,32 +53,32 @@ class KeyedAtomIndex(State, Generic[Waiter]):
         return bool(self.table)
 
     def add(self, waiter: Waiter, key: Any, bound: Any) -> None:
-        held = self.table.get(key)
-        if held is None:
+        entry = self.table.get(key)
+        if entry is None:
             self.table[key] = waiter
-        elif isinstance(held, dict):
-            held[waiter.serial] = waiter
+        elif isinstance(entry, dict):
+            entry[waiter.serial] = waiter
         else:
-            self.table[key] = {held.serial: held, waiter.serial: waiter}
+            self.table[key] = {entry.serial: entry, waiter.serial: waiter}
 
     def remove(self, waiter: Waiter, key: Any, bound: Any) -> None:
-        held = self.table[key]
-        if held is waiter:
+        entry = self.table[key]
+        if entry is waiter:
             del self.table[key]
             return
-        del held[waiter.serial]
-        if not held:
+        del entry[waiter.serial]
+        if not entry:
             del self.table[key]
 
     def find(self, key: Any, bound: Any) -> list[Waiter]:
-        held = self.table.get(key)
-        if held is None:
+        entry = self.table.get(key)
+        if entry is None:
             return []
-        return list(held.values()) if isinstance(held, dict) else [held]
+        return list(entry.values()) if isinstance(entry, dict) else [entry]
 
 
 class RangeAtomIndex(State, Generic[Waiter]):
-    """Waiters by bound. `op` compares the event with the bound."""
+    """Instances by bound. `op` compares the event with the bound."""
 
     __slots__ = ("op", "waiters")
 
@@ -97,7 +100,7 @@ class RangeAtomIndex(State, Generic[Waiter]):
 
 
 class KeyedRangeAtomIndex(State, Generic[Waiter]):
-    """Waiters by key and bound."""
+    """Instances by key and bound."""
 
     __slots__ = ("op", "table")
 
@@ -112,31 +115,31 @@ class KeyedRangeAtomIndex(State, Generic[Waiter]):
         insort(self.table.setdefault(key, []), (bound, waiter.serial, waiter))
 
     def remove(self, waiter: Waiter, key: Any, bound: Any) -> None:
-        held = self.table[key]
-        del held[bisect_left(held, (bound, waiter.serial))]
-        if not held:
+        bounds = self.table[key]
+        del bounds[bisect_left(bounds, (bound, waiter.serial))]
+        if not bounds:
             del self.table[key]
 
     def find(self, key: Any, bound: Any) -> list[Waiter]:
-        held = self.table.get(key)
-        return [] if held is None else items_in_range(held, self.op, bound)
+        bounds = self.table.get(key)
+        return [] if bounds is None else items_in_range(bounds, self.op, bound)
 
 
 AtomIndex = UnkeyedAtomIndex[Waiter] | KeyedAtomIndex[Waiter] | RangeAtomIndex[Waiter] | KeyedRangeAtomIndex[Waiter]
 
 
 def items_in_range(waiters: Sorted[Waiter], op: str, value: Any) -> list[Waiter]:
-    """Those of `waiters` for whose bound ``value op bound`` holds, ascending by bound."""
+    """Return the instances for whose bound ``value op bound`` holds, ascending by bound."""
     match op:
         case ">":
-            chosen = waiters[: bisect_left(waiters, value, key=_bound)]
+            matching = waiters[: bisect_left(waiters, value, key=_bound)]
         case ">=":
-            chosen = waiters[: bisect_right(waiters, value, key=_bound)]
+            matching = waiters[: bisect_right(waiters, value, key=_bound)]
         case "<":
-            chosen = waiters[bisect_right(waiters, value, key=_bound) :]
+            matching = waiters[bisect_right(waiters, value, key=_bound) :]
         case _:
-            chosen = waiters[bisect_left(waiters, value, key=_bound) :]
-    return [waiter for _, _, waiter in chosen]
+            matching = waiters[bisect_left(waiters, value, key=_bound) :]
+    return [waiter for _, _, waiter in matching]
 
 
 def _bound(entry: tuple[Any, int, Any]) -> Any:
@@ -144,7 +147,7 @@ def _bound(entry: tuple[Any, int, Any]) -> Any:
 
 
 def new_index(keyed: bool, op: str | None) -> AtomIndex[Waiter]:
-    """An empty index for an atom with or without a key, and with a range (`op`) or without."""
+    """Return an empty index for an atom with or without a key, and with a range (`op`) or without."""
     if op is None:
         return KeyedAtomIndex() if keyed else UnkeyedAtomIndex()
     return KeyedRangeAtomIndex(op) if keyed else RangeAtomIndex(op)

@@ -1,4 +1,4 @@
-"""Atoms: waiting for an event of a type that passes a filter."""
+"""Atoms: the leaves of a pattern that wait for an event of a type that passes a filter."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ _NOWHERE = StateMarker.NOWHERE
 
 @dataclass(frozen=True, slots=True)
 class AtomSpec(PatternSpec):
-    """`position` is that of the tag in matches. A `stays` atom stands directly under every and goes on waiting.
+    """A compiled atom. `position` is the index of its tag in matches. An atom that `stays` is directly under ``every``
+    and goes on waiting after a match.
 
-    Functions of the filter's parts: `test` of the event only, `event_key` and `match_key` (None: no such key can
-    match), `event_bound` and `match_bound` likewise, `rest`. None where there is no such part.
+    The filter is divided into functions: `test` reads the event only; `event_key` and `match_key` are equal (None: no
+    match); `event_bound` and `match_bound` compare by `op`; `rest` reads both. A function is None if the filter has no
+    such part. `unfold` returns the contained events, which become the value of the tag.
     """
 
     number: int
@@ -39,14 +41,16 @@ class AtomSpec(PatternSpec):
     match_bound: PatternFunction | None
     op: str | None
     rest: PatternFunction | None
-    unfold: PatternFunction | None = None  # the events within, which the tag is
+    unfold: PatternFunction | None = None
 
-    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> WaitingAtom:
-        return WaitingAtom(matcher, matcher.atoms[self.number], parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> WaitingAtom:
+        return WaitingAtom(matcher, matcher.atoms[self.number], parent, ordinal)
 
 
 class WaitingAtoms(State):
-    """The waiters of one atom in one matcher, which it does not know: only the collector would free the two."""
+    """The waiting instances of one atom in one matcher. They do not refer to the matcher, so that both are freed
+    without the garbage collector.
+    """
 
     __slots__ = ("index", "spec")
 
@@ -55,7 +59,7 @@ class WaitingAtoms(State):
         self.index: AtomIndex[WaitingAtom] = new_index(spec.match_key is not None, spec.op)
 
     def find(self, event: Any, matcher: PatternRun) -> list[WaitingAtom]:
-        """The waiters that the event satisfies; it has passed `test`."""
+        """Return the instances that an event satisfies. The event has passed `test`."""
         spec = self.spec
         key = bound = None
         try:
@@ -70,13 +74,13 @@ class WaitingAtoms(State):
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             matcher.owner.failed(failure)
             return []
-        found = self.index.find(key, bound)
-        if found and spec.unfold is not None and not self.within(event, matcher):
+        waiting = self.index.find(key, bound)
+        if waiting and spec.unfold is not None and not self.tag_value(event, matcher):
             return []
-        return found if spec.rest is None else [w for w in found if self._passes(spec.rest, event, w)]
+        return waiting if spec.rest is None else [atom for atom in waiting if self._passes(spec.rest, event, atom)]
 
-    def within(self, event: Any, matcher: PatternRun) -> Any:
-        """The tag: the event, or those that it contains."""
+    def tag_value(self, event: Any, matcher: PatternRun) -> Any:
+        """Return the value of the tag: the event, or the events that it contains."""
         unfold = self.spec.unfold
         if unfold is None:
             return event
@@ -95,7 +99,9 @@ class WaitingAtoms(State):
             return False
 
     def enter(self, waiter: WaitingAtom) -> None:
-        """Add a waiter under its key. Where null (or a failure) is in the way no event will ever find it."""
+        """Add an instance under its key. If the key is null or cannot be computed, no event will ever find the
+        instance.
+        """
         spec, matcher = self.spec, waiter.matcher
         key = bound = None
         if spec.match_key is None and spec.match_bound is None:
@@ -124,17 +130,17 @@ class WaitingAtoms(State):
 
 
 class WaitingAtom(NumberedNode):
-    """An atom that waits. `serial` tells the order of starts, `since` the time."""
+    """An atom that waits. `serial` orders the starts, `since` is the time of the start."""
 
     __slots__ = ("bound", "home", "key")
 
     key: Any
     bound: Any
 
-    def __init__(self, matcher: PatternRun, home: WaitingAtoms, parent: PatternParent, place: int) -> None:
+    def __init__(self, matcher: PatternRun, home: WaitingAtoms, parent: PatternParent, ordinal: int) -> None:
         self.matcher = matcher
         self.parent = parent
-        self.place = place
+        self.ordinal = ordinal
         self.alive = False
         self.home = home
 
@@ -155,11 +161,11 @@ class WaitingAtom(NumberedNode):
             self.home.leave(self)
 
     def fire(self, event: Any) -> None:
-        """The event is the one: tell the parent."""
+        """Handle an event that satisfies the atom."""
         spec = self.home.spec
         match = self.begin.copy()
         if spec.position is not None:
-            match[spec.position] = event if spec.unfold is None else self.home.within(event, self.matcher)
+            match[spec.position] = event if spec.unfold is None else self.home.tag_value(event, self.matcher)
         if spec.stays:
             self.parent.on_true(self, match, False)
             return

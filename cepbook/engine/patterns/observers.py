@@ -1,4 +1,6 @@
-"""Observers of time, and guards (Esper reference, "Pattern Guards", "Timer-interval", "Timer-at", "Schedule")."""
+"""State nodes of observers of time and of guards (Esper reference, "Pattern Guards", "Timer-interval", "Timer-at",
+"Schedule").
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from cepbook.engine.time.crontab import CrontabSchedule as Crontab
 
 
 def period_after(now: int, months: int | None, units: float | None, second: int, zone: str = "UTC") -> int:
-    """A time period after `now`, months in the time zone; `second` is a second in units of the clock.
+    """Return `now` plus calendar months in the time zone plus `units` of the clock, of which a second has `second`.
 
     Errors: ValueError for null.
     """
@@ -35,7 +37,7 @@ def period_after(now: int, months: int | None, units: float | None, second: int,
 
 # ---------------------------------------------------------------- observers
 class ObserverNode(TimerNode):
-    """A leaf of the tree: while it waits it counts as a partial match."""
+    """A leaf that waits for a time. While it waits, it counts as a partial match."""
 
     __slots__ = ()
 
@@ -48,24 +50,24 @@ class ObserverNode(TimerNode):
 
 @dataclass(frozen=True, slots=True)
 class ObserverSpec(PatternSpec):
-    """``timer:interval``, ``timer:at``: `due` gives the time, not after now for at once, NEVER for never."""
+    """``timer:interval``, ``timer:at``. `due` returns the time: at or before now for at once, NEVER for never."""
 
     shown: str
     due: PatternFunction
 
-    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
-        return TimePointObserver(self.shown, self.due, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
+        return TimePointObserver(self.shown, self.due, matcher, parent, ordinal)
 
 
 class TimePointObserver(ObserverNode):
-    """True once, at a time that is known when it starts."""
+    """True once, at a time that is computed at its start."""
 
     __slots__ = ("shown", "time")
 
     def __init__(
-        self, shown: str, time: PatternFunction, matcher: PatternRun, parent: PatternParent, place: int
+        self, shown: str, time: PatternFunction, matcher: PatternRun, parent: PatternParent, ordinal: int
     ) -> None:
-        super().__init__(matcher, parent, place)
+        super().__init__(matcher, parent, ordinal)
         self.shown = shown
         self.time = time
 
@@ -93,10 +95,12 @@ class TimePointObserver(ObserverNode):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSpec(PatternSpec):
-    """``timer:schedule``. `points` gives (date or None, repetitions or None for ever); `after` the next from one.
+    """``timer:schedule``.
 
-    `even`: all points have the same distance, there are no months in it. `repeats`: it is true at each point, as at the
-    top of a pattern and directly under ``every``; elsewhere at the first only. `delayed`: the date itself is no point.
+    `points` returns (date or None, repetitions or None for unlimited); `after` the next point.
+
+    `even`: all points have the same distance, without months. `repeats`: true at each point, as at the top of a pattern
+    and directly under ``every``; otherwise at the first only. `delayed`: the date itself is no point.
     """
 
     shown: str
@@ -106,17 +110,17 @@ class ScheduleSpec(PatternSpec):
     repeats: bool
     delayed: bool
 
-    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
-        return ScheduleObserver(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
+        return ScheduleObserver(self, matcher, parent, ordinal)
 
 
 class ScheduleObserver(ObserverNode):
-    """True at each of its points in time, which lie on a grid; those that passed unseen count, too."""
+    """True at each of its points in time, which lie on a grid. Points that passed before the start count as well."""
 
     __slots__ = ("left", "point", "spec")
 
-    def __init__(self, spec: ScheduleSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
-        super().__init__(matcher, parent, place)
+    def __init__(self, spec: ScheduleSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
+        super().__init__(matcher, parent, ordinal)
         self.spec = spec
         self.left: int | None = None
         self.point = 0
@@ -124,11 +128,11 @@ class ScheduleObserver(ObserverNode):
     def start(self, match: PatternMatch) -> None:
         self.begin = match
         self.since = self.matcher.now
-        found = self.matcher.call(self.spec.points, match)
-        if found is None:
+        points = self.matcher.call(self.spec.points, match)
+        if points is None:
             self.parent.on_false(self)
             return
-        date, repetitions = found
+        date, repetitions = points
         self.left = None if repetitions is None or repetitions < 0 else repetitions
         self.alive = True
         self.matcher.size += 1
@@ -137,7 +141,7 @@ class ScheduleObserver(ObserverNode):
             self.fail()
 
     def _step(self) -> bool:
-        """Go to the next point; whether there is one."""
+        """Go to the next point. Return False if there is none."""
         after = self.spec.after
         point = None if after is None else self.matcher.call_at(after, self.begin, self.point)
         if point is None or point <= self.point:
@@ -146,7 +150,7 @@ class ScheduleObserver(ObserverNode):
         return True
 
     def _arm(self) -> bool:
-        """Wait for the next point later than now; whether there is one."""
+        """Wait for the next point later than now. Return False if there is none."""
         now = self.matcher.now
         while self.left is None or self.left > 0:
             if self.point > now:
@@ -162,7 +166,7 @@ class ScheduleObserver(ObserverNode):
         return False
 
     def _skip(self, now: int, distance: int) -> None:
-        """Leave out at once all but the last point that has passed: years in steps of a second take long."""
+        """Skip all passed points but the last in one step. Years in steps of a second would take long."""
         passed = max((now - self.point) // distance, 0)
         if self.left is not None:
             passed = min(passed, self.left)
@@ -188,25 +192,27 @@ class ScheduleObserver(ObserverNode):
 # ---------------------------------------------------------------- guards
 @dataclass(frozen=True, slots=True)
 class WithinSpec(PatternSpec):
-    """``timer:within``, ``timer:withinmax``: `due` gives the end, `most` the number of matches that may pass."""
+    """``timer:within``, ``timer:withinmax``. `due` returns the end, `most` the number of matches that may pass."""
 
     operand: PatternSpec
     due: PatternFunction
     most: PatternFunction | None
 
-    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
-        return WithinNode(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
+        return WithinNode(self, matcher, parent, ordinal)
 
 
 class WithinNode(TimerNode):
-    """Ends its operand at a time reckoned from the start (at that very time it is too late), or with a match."""
+    """Ends its operand at a time computed from the start (exclusive: at that time it is too late), or with its last
+    match.
+    """
 
     __slots__ = ("child", "left", "spec")
 
-    def __init__(self, spec: WithinSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
+    def __init__(self, spec: WithinSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
         self.matcher = matcher
         self.parent = parent
-        self.place = place
+        self.ordinal = ordinal
         self.alive = False
         self.serial = 0
         self.spec = spec
@@ -263,17 +269,17 @@ class WhileSpec(PatternSpec):
     operand: PatternSpec
     condition: PatternFunction
 
-    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
-        return WhileNode(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
+        return WhileNode(self, matcher, parent, ordinal)
 
 
 class WhileNode(UnaryStateNode):
-    """Passes matches on while the condition holds; the first other one is its end."""
+    """Passes matches on while the condition holds. The first other match ends the node."""
 
     __slots__ = ("condition",)
 
-    def __init__(self, spec: WhileSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
-        super().__init__(spec.operand, matcher, parent, place)
+    def __init__(self, spec: WhileSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
+        super().__init__(spec.operand, matcher, parent, ordinal)
         self.condition = spec.condition
 
     def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
@@ -291,7 +297,7 @@ class WhileNode(UnaryStateNode):
 
 @dataclass(slots=True)
 class CrontabTime:
-    """The next time of a crontab; `operands` gives the numbers in it. Errors: ValueError as `engine.crontab`."""
+    """The next time of a crontab. `operands` returns the numbers in it. Errors: ValueError as `engine.time.crontab`."""
 
     schedule: Crontab
     operands: PatternFunction

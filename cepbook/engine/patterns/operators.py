@@ -1,4 +1,4 @@
-"""Followed-by, and, or, not, every and repeat as started sub-expressions (Esper reference, "Pattern Operators")."""
+"""State nodes of the operators followed-by, and, or, not, every and repeat (Esper reference, "Pattern Operators")."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from cepbook.engine.patterns.state_node import (
 # ---------------------------------------------------------------- followed-by
 @dataclass(frozen=True, slots=True)
 class FollowedBySpec(PatternSpec):
-    """`maxima` stands before each operand: how many of it may run at once under one instance."""
+    """``a -> b``. `maxima` limits how many instances of each operand may run under one node."""
 
     operands: tuple[PatternSpec, ...]
     maxima: tuple[PatternFunction | None, ...]
 
-    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
-        return FollowedByNode(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
+        return FollowedByNode(self, matcher, parent, ordinal)
 
 
 class FollowedByNode(StateNode):
-    """Each time a step becomes true the next one starts, with the match so far."""
+    """Each time a step becomes true, the next one starts with the match so far."""
 
     __slots__ = ("children", "counts", "spec")
 
-    def __init__(self, spec: FollowedBySpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
-        super().__init__(matcher, parent, place)
+    def __init__(self, spec: FollowedBySpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
+        super().__init__(matcher, parent, ordinal)
         self.spec = spec
         self.children: set[StateNode] = set()
         self.counts: dict[int, int] | None = {} if any(spec.maxima) else None
@@ -47,17 +47,17 @@ class FollowedByNode(StateNode):
         self.alive = True
         self._start_step(0, match)
 
-    def _start_step(self, place: int, match: PatternMatch) -> None:
-        child = self.spec.operands[place].new(self.matcher, self, place)
+    def _start_step(self, ordinal: int, match: PatternMatch) -> None:
+        child = self.spec.operands[ordinal].new(self.matcher, self, ordinal)
         self.children.add(child)
         if self.counts is not None:
-            self.counts[place] = self.counts.get(place, 0) + 1
+            self.counts[ordinal] = self.counts.get(ordinal, 0) + 1
         child.start(match)
 
     def _leaves(self, child: StateNode) -> None:
         self.children.discard(child)
         if self.counts is not None:
-            self.counts[child.place] -= 1
+            self.counts[child.ordinal] -= 1
 
     def stop(self) -> None:
         self.alive = False
@@ -68,7 +68,7 @@ class FollowedByNode(StateNode):
     def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
         if ended:
             self._leaves(child)
-        following = child.place + 1
+        following = child.ordinal + 1
         if following == len(self.spec.operands):
             done = not self.children
             self.alive = not done
@@ -78,12 +78,12 @@ class FollowedByNode(StateNode):
         elif not self.children:
             self.fail()
 
-    def _may_start(self, place: int, match: PatternMatch) -> bool:
-        maximum = self.spec.maxima[place]
+    def _may_start(self, ordinal: int, match: PatternMatch) -> bool:
+        maximum = self.spec.maxima[ordinal]
         if maximum is None or self.counts is None:
             return True
         allowed = self.matcher.call(maximum, match)
-        return allowed is None or self.counts.get(place, 0) < allowed
+        return allowed is None or self.counts.get(ordinal, 0) < allowed
 
     def on_false(self, child: StateNode) -> None:
         if child not in self.children:
@@ -99,9 +99,11 @@ class FollowedByNode(StateNode):
 # ---------------------------------------------------------------- and, or, not
 @dataclass(frozen=True, slots=True)
 class AndSpec(PatternSpec):
-    """`tags` are the places in matches that each operand fills; `negated` tells which operands are a ``not``.
+    """``a and b``.
 
-    The nots start first: an event for both sides cancels (recorded: not_order_same_event); `order` is that of starting.
+    `tags` are the positions in matches that each operand fills; `negated` marks operands that are a ``not``.
+
+    Operands start in `order`: the nots first, since an event for both sides cancels (recorded: not_order_same_event).
     """
 
     operands: tuple[PatternSpec, ...]
@@ -110,20 +112,20 @@ class AndSpec(PatternSpec):
     order: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        order = sorted(range(len(self.negated)), key=lambda place: not self.negated[place])
+        order = sorted(range(len(self.negated)), key=lambda ordinal: not self.negated[ordinal])
         object.__setattr__(self, "order", tuple(order))
 
-    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
-        return AndNode(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
+        return AndNode(self, matcher, parent, ordinal)
 
 
 class AndNode(StateNode):
-    """True when all operands have been; a ``not`` is true from the beginning."""
+    """True when all operands have been true; a ``not`` is true from the beginning."""
 
     __slots__ = ("children", "matches", "spec")
 
-    def __init__(self, spec: AndSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
-        super().__init__(matcher, parent, place)
+    def __init__(self, spec: AndSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
+        super().__init__(matcher, parent, ordinal)
         self.spec = spec
         self.children: list[StateNode | None] = [None] * len(spec.operands)
         self.matches: list[list[PatternMatch]] = [[] for _ in spec.operands]
@@ -131,11 +133,11 @@ class AndNode(StateNode):
     def start(self, match: PatternMatch) -> None:
         self.begin = match
         self.alive = True
-        children = [operand.new(self.matcher, self, place) for place, operand in enumerate(self.spec.operands)]
+        children = [operand.new(self.matcher, self, ordinal) for ordinal, operand in enumerate(self.spec.operands)]
         self.children = [*children]
-        for place in self.spec.order:
+        for ordinal in self.spec.order:
             if self.alive:
-                children[place].start(match)
+                children[ordinal].start(match)
 
     def stop(self) -> None:
         if not self.alive:
@@ -151,56 +153,56 @@ class AndNode(StateNode):
                 child.stop()
 
     def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
-        place, negated = child.place, self.spec.negated
+        ordinal, negated = child.ordinal, self.spec.negated
         if ended:
-            self.children[place] = None
-        for i, found in enumerate(self.matches):
-            if not found and i != place:  # another side needs it
-                self._keep(place, match)
+            self.children[ordinal] = None
+        for i, stored in enumerate(self.matches):
+            if not stored and i != ordinal:  # another operand was not true yet
+                self._keep(ordinal, match)
                 return
-        live = [i for i, each in enumerate(self.children) if each is not None and not negated[i]]
-        if any(i != place for i in live):  # another side may need it again
-            self._keep(place, match)
-        others = [matches if i != place else [match] for i, matches in enumerate(self.matches)]
+        live = [i for i, node in enumerate(self.children) if node is not None and not negated[i]]
+        if any(i != ordinal for i in live):  # another operand may become true again
+            self._keep(ordinal, match)
+        others = [matches if i != ordinal else [match] for i, matches in enumerate(self.matches)]
         done = not live
-        combined = [self._combined(match, place, each) for each in product(*others)]
+        combined = [self._combined(match, ordinal, node) for node in product(*others)]
         if done:
             self.stop()
-        for each in combined:
+        for result in combined:
             if self.alive or done:
-                self.parent.on_true(self, each, done)
+                self.parent.on_true(self, result, done)
 
-    def _keep(self, place: int, match: PatternMatch) -> None:
-        kept = self.matches[place]
-        if kept and not self.matcher.has_room():
+    def _keep(self, ordinal: int, match: PatternMatch) -> None:
+        stored = self.matches[ordinal]
+        if stored and not self.matcher.has_room():
             return
-        if kept:
+        if stored:
             self.matcher.size += 1
-        kept.append(match)
+        stored.append(match)
 
-    def _combined(self, match: PatternMatch, place: int, found: Sequence[PatternMatch]) -> PatternMatch:
+    def _combined(self, match: PatternMatch, ordinal: int, stored: Sequence[PatternMatch]) -> PatternMatch:
         result = match.copy()
         for i, tags in enumerate(self.spec.tags):
-            if i != place:
+            if i != ordinal:
                 for tag in tags:
-                    result[tag] = found[i][tag]
+                    result[tag] = stored[i][tag]
         return result
 
     def on_false(self, child: StateNode) -> None:
-        if self.children[child.place] is child:
-            self.children[child.place] = None
+        if self.children[child.ordinal] is child:
+            self.children[child.ordinal] = None
             self.fail()
 
     def below(self) -> Iterable[StateNode]:
         return [child for child in self.children if child is not None and child.alive]
 
     def discard(self, events: Collection[int]) -> None:
-        for place, matches in enumerate(self.matches):
-            kept = [match for match in matches if not contains_event(match, events)]
-            self.matcher.size -= max(len(matches) - 1, 0) - max(len(kept) - 1, 0)
-            self.matches[place] = kept
-            if matches and not kept and self.children[place] is None:
-                self.fail()  # that side will not become true again
+        for ordinal, matches in enumerate(self.matches):
+            remaining = [match for match in matches if not contains_event(match, events)]
+            self.matcher.size -= max(len(matches) - 1, 0) - max(len(remaining) - 1, 0)
+            self.matches[ordinal] = remaining
+            if matches and not remaining and self.children[ordinal] is None:
+                self.fail()  # the operand will not become true again
                 return
         StateNode.discard(self, events)
 
@@ -209,21 +211,21 @@ class AndNode(StateNode):
 class OrSpec(PatternSpec):
     operands: tuple[PatternSpec, ...]
 
-    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
-        return OrNode(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
+        return OrNode(self, matcher, parent, ordinal)
 
 
 class OrNode(StateNode):
-    """True with each operand; the end of one that became true is the end of all.
+    """True with each operand. The end of an operand that became true is the end of all.
 
-    A schedule tells that its last point has passed after it was true with it; that ends what is not there any more, and
-    ``every`` starts once more (recorded: schedule_every_over_or_of_two_dates).
+    A schedule reports the end of its points after it was true with the last one. That ends the alternatives that are
+    still waiting, and ``every`` starts once more (recorded: schedule_every_over_or_of_two_dates).
     """
 
     __slots__ = ("children", "spec")
 
-    def __init__(self, spec: OrSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
-        super().__init__(matcher, parent, place)
+    def __init__(self, spec: OrSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
+        super().__init__(matcher, parent, ordinal)
         self.spec = spec
         self.children: list[StateNode] = []
 
@@ -233,7 +235,7 @@ class OrNode(StateNode):
         self.children = [operand.new(self.matcher, self, i) for i, operand in enumerate(self.spec.operands)]
         for child in list(self.children):
             if self.alive:
-                child.start(match.copy())  # its own: a timer behind `until` writes arrays into it
+                child.start(match.copy())  # a copy, because a timer after `until` writes arrays into it
 
     def stop(self) -> None:
         self.alive = False
@@ -260,12 +262,12 @@ class OrNode(StateNode):
 class NotSpec(PatternSpec):
     operand: PatternSpec
 
-    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
-        return NotNode(self.operand, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
+        return NotNode(self.operand, matcher, parent, ordinal)
 
 
 class NotNode(UnaryStateNode):
-    """True as soon as it starts; false, and that for good, when its operand becomes true."""
+    """True as soon as it starts; false for good when its operand becomes true."""
 
     __slots__ = ()
 
@@ -278,16 +280,17 @@ class NotNode(UnaryStateNode):
         self.fail()
 
     def on_false(self, child: StateNode) -> None:
-        self.child = None  # from now on true for ever
+        self.child = None  # the node stays true
 
 
 # ---------------------------------------------------------------- every
 @dataclass(frozen=True, slots=True)
 class EverySpec(PatternSpec):
-    """`respawns`: a new instance starts each time one becomes true; not over atoms that stay and over schedules.
+    """``every a``, ``every-distinct(keys) a``.
 
-    `restarts`: a new instance starts when one became false. `keys` gives the key of a match of every-distinct,
-    `expiry` the time at which it is free again.
+    `respawns`: a new instance starts each time one becomes true; False over atoms that stay and over schedules.
+    `restarts`: a new instance starts when one became false. `keys` returns the key of a match, `expiry` the time from
+    which it is new again.
     """
 
     operand: PatternSpec
@@ -296,29 +299,29 @@ class EverySpec(PatternSpec):
     keys: PatternFunction | None = None
     expiry: PatternFunction | None = None
 
-    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
-        return EveryNode(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
+        return EveryNode(self, matcher, parent, ordinal)
 
 
 class EveryNode(StateNode):
     """Starts its operand again each time it became true or false.
 
-    An operand that is true or false at once would do so without end: it is stopped, unheard, and not started again.
-    ``every-distinct`` forgets its keys when an operand became false.
+    An operand that is true or false at once would do so without end. It is stopped without notice and not started
+    again. ``every-distinct`` forgets its keys when an operand became false.
     """
 
     __slots__ = ("at_once", "children", "seen", "spec", "starting")
 
-    def __init__(self, spec: EverySpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
-        super().__init__(matcher, parent, place)
+    def __init__(self, spec: EverySpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
+        super().__init__(matcher, parent, ordinal)
         self.spec = spec
         self.children: set[StateNode] = set()
         self.starting: StateNode | None = None
-        self.at_once = False  # whether that became true
-        self.seen: dict[Any, int | None] = {}  # key -> when it is free again
+        self.at_once = False  # True if `starting` became true
+        self.seen: dict[Any, int | None] = {}  # key -> time from which it is new again
 
     def start(self, match: PatternMatch) -> None:
-        # Timers hand on the very match that they began with, and `until` writes into it: the first round has its own
+        # Timers pass on the same list that they began with, and `until` writes into it. So the first start has a copy
         # (recorded: until_timer_stale_array).
         self.begin = match.copy()
         self.alive = True
@@ -357,7 +360,7 @@ class EveryNode(StateNode):
     def _is_new(self, keys: PatternFunction, match: PatternMatch) -> bool:
         key, now = self.matcher.call(keys, match), self.matcher.now
         if key is None:
-            return False  # it failed
+            return False  # the expression failed
         seen, expiry = self.seen, self.spec.expiry
         if expiry is None:
             if key in seen:
@@ -392,29 +395,32 @@ class EveryNode(StateNode):
 # ---------------------------------------------------------------- repeat
 @dataclass(frozen=True, slots=True)
 class RepeatSpec(PatternSpec):
-    """`bounds` gives (lowest, highest) number of matches, None for none. `tags` are the places that become arrays."""
+    """``[low:high] a until b``.
+
+    `bounds` returns (lowest, highest) number of matches, None for no limit. `tags` are the positions that become
+    arrays.
+    """
 
     operand: PatternSpec
     until: PatternSpec | None
     bounds: PatternFunction
     tags: tuple[int, ...]
 
-    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
-        return RepeatNode(self, matcher, parent, place)
+    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
+        return RepeatNode(self, matcher, parent, ordinal)
 
 
 class RepeatNode(StateNode):
-    """Collects matches of its operand in arrays, up to a number of them or until something else becomes true.
+    """Collects matches of its operand in arrays, up to a number of them or until another expression becomes true.
 
-    With an exact number it is true with the last of them; else something else alone can make it true.
-
-    `until` starts first: an event for both is only its (recorded: until_event_matches_both).
+    With an exact number, the node is true with the last match; otherwise only the other expression makes it true.
+    `until` starts first: an event for both counts for it alone (recorded: until_event_matches_both).
     """
 
     __slots__ = ("arrays", "child", "count", "high", "low", "spec", "starting", "until")
 
-    def __init__(self, spec: RepeatSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
-        super().__init__(matcher, parent, place)
+    def __init__(self, spec: RepeatSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
+        super().__init__(matcher, parent, ordinal)
         self.spec = spec
         self.arrays: dict[int, list[Any]] = {}
         self.count = 0
@@ -438,7 +444,7 @@ class RepeatNode(StateNode):
         self._start_operand()
 
     def _start_operand(self) -> None:
-        """Operands that are true at once are started again up to the highest number only: else it would not end."""
+        """Start the operand. If it is true at once, start it again up to the highest number, if there is one."""
         while self.alive and not self._full:
             before = self.count
             self.child = self.spec.operand.new(self.matcher, self, 0)
@@ -461,7 +467,7 @@ class RepeatNode(StateNode):
                 child.stop()
 
     def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
-        if child.place == 1:
+        if child.ordinal == 1:
             self._on_until(match)
             return
         self.count += 1
@@ -481,7 +487,7 @@ class RepeatNode(StateNode):
             self._start_operand()
 
     def _on_until(self, match: PatternMatch) -> None:
-        """The end came; too early it is the end of hope (recorded: until_min, repeat_bound_expression)."""
+        """Finish, or fail if there are too few matches (recorded: until_min, repeat_bound_expression)."""
         if self.count >= self.low:
             self._done(match)
         else:

@@ -1,7 +1,7 @@
-"""A pattern of the plan as functions in generated source, and as the tree of specs that calls them.
+"""Code generation for patterns: functions in generated source, and the tree of specs that calls them.
 
-`PatternCodegen` writes into the source of a statement (or into one of its own); when that is loaded, `program` puts the
-functions where the tree needs them. Generated functions take (event, match, context partition, now).
+`PatternCodegen` writes into the source of a statement, or into a source of its own. After that source is loaded,
+`program` returns the specs with its functions. Generated functions take (event, match, context partition, now).
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from cepbook.engine.patterns.observers import (
 from cepbook.engine.patterns.operators import AndSpec, EverySpec, FollowedBySpec, NotSpec, OrSpec, RepeatSpec
 from cepbook.engine.patterns.state_node import PatternFunction, PatternSpec
 from cepbook.engine.subscriptions.filter_index import IndexCondition, leading_conditions
-from cepbook.engine.time.crontab import CrontabSchedule as Crontab
+from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.errors import Span
 from cepbook.lang.explain.expressions import show_expr
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import pattern as p
 from cepbook.lang.types import BOOLEAN, EXACT_KEY_TYPES
 
-_OF_THE_MOMENT = (x.VariableRead, x.CurrentTimestamp, x.ContextProp, x.UserCall, x.EventOf)  # columns do not tell
-_EXACT = EXACT_KEY_TYPES  # equal to themselves, always
+_NOT_IN_COLUMNS = (x.VariableRead, x.CurrentTimestamp, x.ContextProp, x.UserCall, x.EventOf)
 
 
 class PatternCodegen:
@@ -52,27 +51,27 @@ class PatternCodegen:
         self._scope = own.at(events={p.EVENT_STREAM: "e"})
         self._prefix = prefix
         self._count = 0
-        self._parts = [split_filter(atom.filter) for atom in pattern.atoms]
+        self._filters = [split_filter(atom.filter) for atom in pattern.atoms]
         self._namespace: Mapping[str, Any] = {}
         self._moment = self.source.bind("_moment", period_after)
-        self._atoms = [self._atom(atom, parts) for atom, parts in zip(pattern.atoms, self._parts, strict=True)]
+        self._atoms = [self._atom(atom, parts) for atom, parts in zip(pattern.atoms, self._filters, strict=True)]
         self._selects = {name: self._select(name) for name in self.types}
         self._picks = {name: self._pick(name) for name in self.types}
         self._root = self._build(pattern.root)
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The event types of the atoms, each once."""
+        """The event types of the atoms, without repetition."""
         return tuple(dict.fromkeys(atom.event_type for atom in self.pattern.atoms))
 
     def _conditions(self) -> dict[str, x.BoundExpr]:
-        """Of each type with only one atom what its events must pass."""
+        """Return the condition on events of each type that has only one atom."""
         named = [atom.event_type for atom in self.pattern.atoms]
-        pairs = zip(named, self._parts, strict=True)
+        pairs = zip(named, self._filters, strict=True)
         return {name: _all(parts.event) for name, parts in pairs if parts.event and named.count(name) == 1}
 
     def program(self, namespace: Mapping[str, Any]) -> PatternProgram:
-        """The pattern, with the functions of the loaded source."""
+        """Return the compiled pattern with the functions of the loaded source."""
         self._namespace = namespace
         atoms = tuple(make() for make in self._atoms)
         groups = []
@@ -80,7 +79,7 @@ class PatternCodegen:
             own = tuple(atom for atom, node in zip(atoms, self.pattern.atoms, strict=True) if node.event_type == name)
             pick = self._picks[name]
             picking = None if pick is None else namespace[pick]
-            groups.append(AtomGroup(name, namespace[select], own, {}, picking, self._ways(name)))
+            groups.append(AtomGroup(name, namespace[select], own, {}, picking, self._alternatives(name)))
         of_pattern = self.pattern
         return PatternProgram(
             self._root(atoms),
@@ -94,21 +93,23 @@ class PatternCodegen:
 
     # -------------------------------------------------------------- functions
     def _new_name(self, kind: str = "") -> str:
-        """A name for one more function."""
         self._count += 1
         return f"{self._prefix}_{kind}{self._count - 1}"
 
     def _function(
         self, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], None], span: Span
     ) -> Callable[[], PatternFunction]:
-        """Write a function over the events and tags that `exprs` read; returns what finds it when it is loaded."""
+        """Write a function over the event and tags that `exprs` read.
+
+        The result returns the function once it is loaded.
+        """
         name = self._new_name()
         with self.source.block(f"def {name}(e, m, P, now):", span):
             write(self._reading(exprs))
         return lambda: self._namespace[name]
 
     def _reading(self, exprs: Sequence[x.BoundExpr]) -> CodeScope:
-        """Properties of the event into locals."""
+        """Write the event properties into locals and return a scope that reads these."""
         names = lower.property_names(*exprs, at=p.EVENT_STREAM)
         keys = [(f"p{i}", self.source.const(name, "n")) for i, name in enumerate(names)]
         if keys:
@@ -121,7 +122,7 @@ class PatternCodegen:
         return self._with(names)
 
     def _with(self, names: Sequence[str]) -> CodeScope:
-        """The scope in which properties of the event are locals."""
+        """Return the scope in which event properties are locals."""
         own = {name: f"p{i}" for i, name in enumerate(names)}
         return self._scope.at(props={**self._tagged, **lower.property_codes(own, p.EVENT_STREAM)})
 
@@ -140,15 +141,15 @@ class PatternCodegen:
         return self._returning([e], lambda scope: lower.value(scope, e), e.span)
 
     def _key(self, exprs: Sequence[x.BoundExpr]) -> Callable[[], PatternFunction] | None:
-        """A key for a look-up; None where a part is null, or NaN, which equal nothing."""
+        """Write a lookup key. It is None if a value is null or NaN, which equal nothing."""
         if not exprs:
             return None
 
         def write(scope: CodeScope) -> None:
             for i, e in enumerate(exprs):
                 self.source.line(f"k{i} = {lower.value(scope.at(deciding=True), e)}", e.span)
-                strange = "" if e.type.name in _EXACT else f" or k{i} != k{i}"
-                with self.source.block(f"if k{i} is None{strange}:"):
+                is_nan = "" if e.type.name in EXACT_KEY_TYPES else f" or k{i} != k{i}"
+                with self.source.block(f"if k{i} is None{is_nan}:"):
                     self.source.line("return None")
             names = [f"k{i}" for i in range(len(exprs))]
             self.source.line(f"return {names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'}")
@@ -156,7 +157,7 @@ class PatternCodegen:
         return self._function(exprs, write, exprs[0].span)
 
     def _time(self, period: x.BoundExpr) -> Callable[[], PatternFunction]:
-        """The time a period after now."""
+        """Write the time one period after now."""
         fixed = period.millis if isinstance(period, x.Period) and period.months is None else None
         if isinstance(fixed, x.Const) and isinstance(fixed.value, int):
             after = self.source.const(fixed.value)
@@ -170,10 +171,10 @@ class PatternCodegen:
         return self._returning([period], code, period.span)
 
     def _select(self, event_type: str) -> str:
-        """``select(e, P, now)``: which atoms of a type an event may satisfy, as bits."""
+        """Write ``select(e, P, now)``, which returns by bits the atoms of a type that an event may satisfy."""
         conditions = [
             parts.event
-            for atom, parts in zip(self.pattern.atoms, self._parts, strict=True)
+            for atom, parts in zip(self.pattern.atoms, self._filters, strict=True)
             if atom.event_type == event_type
         ]
         name = self._new_name("select_")
@@ -184,41 +185,43 @@ class PatternCodegen:
                 code = lower.filter_condition(scope, _all(conditions[0])) if conditions[0] else "True"
                 source.line(f"return 1 if {code} else 0")
                 return name
-            source.line(f"found = {sum(1 << i for i, parts in enumerate(conditions) if not parts)}")
+            source.line(f"bits = {sum(1 << i for i, parts in enumerate(conditions) if not parts)}")
             for i, parts in enumerate(conditions):
                 if parts:
                     with source.block(f"if {lower.filter_condition(scope, _all(parts))}:", parts[0].span):
-                        source.line(f"found |= {1 << i}")
-            source.line("return found")
+                        source.line(f"bits |= {1 << i}")
+            source.line("return bits")
         return name
 
     def _pick(self, event_type: str) -> str | None:
-        """``pick(columns)``: of each event whether an atom may take it; None where columns alone do not tell."""
-        atoms = zip(self.pattern.atoms, self._parts, strict=True)
+        """Write ``pick(columns)``, which returns per event whether an atom may take it; None if columns alone do not
+        decide.
+        """
+        atoms = zip(self.pattern.atoms, self._filters, strict=True)
         conditions = [parts.event for atom, parts in atoms if atom.event_type == event_type]
         exprs = [e for parts in conditions for e in parts]
-        if not all(conditions) or any(isinstance(q, _OF_THE_MOMENT) for e in exprs for q in x.walk(e)):
+        if not all(conditions) or any(isinstance(q, _NOT_IN_COLUMNS) for e in exprs for q in x.walk(e)):
             return None
         names = lower.property_names(*exprs, at=p.EVENT_STREAM)
         if not names:
             return None
         name, source = self._new_name("pick_"), self.source
         scope = self._with(names)
-        wanted = " or ".join(lower.truth(scope, _all(parts)) for parts in conditions)
+        condition = " or ".join(lower.truth(scope, _all(parts)) for parts in conditions)
         with source.block(f"def {name}(columns):"):
             columns = ", ".join(f"columns[{source.const(name, 'n')}]" for name in names)
             rows = ", ".join(f"p{i}" for i in range(len(names)))
-            each = columns if len(names) == 1 else f"zip({columns})"
-            source.line(f"return [{wanted} for {rows} in {each}]")
+            columns_code = columns if len(names) == 1 else f"zip({columns})"
+            source.line(f"return [{condition} for {rows} in {columns_code}]")
         return name
 
-    def _ways(self, event_type: str) -> tuple[tuple[IndexCondition, ...], ...]:
-        """The simple conditions of each atom of a type, where no condition of it needs more; else none."""
-        atoms = zip(self.pattern.atoms, self._parts, strict=True)
+    def _alternatives(self, event_type: str) -> tuple[tuple[IndexCondition, ...], ...]:
+        """Return the simple conditions of each atom of a type; none if a condition of an atom is not simple."""
+        atoms = zip(self.pattern.atoms, self._filters, strict=True)
         conditions = [parts.event for atom, parts in atoms if atom.event_type == event_type]
-        ways = tuple(leading_conditions(each) for each in conditions)
-        whole = all(len(way) == len(each) > 0 for way, each in zip(ways, conditions, strict=True))
-        return ways if whole else ()
+        alternatives = tuple(leading_conditions(parts) for parts in conditions)
+        whole = all(len(simple) == len(parts) > 0 for simple, parts in zip(alternatives, conditions, strict=True))
+        return alternatives if whole else ()
 
     # -------------------------------------------------------------- atoms
     def _atom(self, atom: p.Atom, parts: AtomFilter) -> Callable[[], AtomSpec]:
@@ -237,14 +240,14 @@ class PatternCodegen:
             position=None if atom.tag is None else self._positions[atom.tag],
             consume=atom.consume,
             stays=stays,
-            test=_found(test),
-            event_key=_found(event_key),
-            match_key=_found(match_key),
-            event_bound=_found(event_bound),
-            match_bound=_found(match_bound),
+            test=_loaded(test),
+            event_key=_loaded(event_key),
+            match_key=_loaded(match_key),
+            event_bound=_loaded(event_bound),
+            match_bound=_loaded(match_bound),
             op=None if bound is None else bound.op,
-            rest=_found(rest),
-            unfold=_found(unfold),
+            rest=_loaded(rest),
+            unfold=_loaded(unfold),
         )
 
     def _unfold(self, atom: p.Atom) -> Callable[[], PatternFunction] | None:
@@ -256,7 +259,7 @@ class PatternCodegen:
 
     # -------------------------------------------------------------- the tree
     def _build(self, node: p.PatternExpr) -> _Make:
-        """Write what `node` needs; returns what makes its spec, given those of the atoms."""
+        """Write the functions of `node`. The result makes its spec, given the atoms."""
         match node:
             case p.Atom():
                 return lambda atoms: atoms[node.number]
@@ -264,7 +267,7 @@ class PatternCodegen:
                 steps = [self._build(operand) for operand in node.operands]
                 maxima = [None, *(None if e is None else self._value(e) for e in node.maxima)]
                 return lambda atoms: FollowedBySpec(
-                    tuple(step(atoms) for step in steps), tuple(_found(maximum) for maximum in maxima)
+                    tuple(step(atoms) for step in steps), tuple(_loaded(maximum) for maximum in maxima)
                 )
             case p.LogicalPattern():
                 return self._logical(node)
@@ -278,11 +281,11 @@ class PatternCodegen:
             case p.WithinGuard():
                 below, due = self._build(node.operand), self._time(node.period)
                 most = None if node.count is None else self._value(node.count)
-                return lambda atoms: WithinSpec(below(atoms), due(), _found(most))
+                return lambda atoms: WithinSpec(below(atoms), due(), _loaded(most))
             case p.WhileGuard():
                 below = self._build(node.operand)
-                asked = node.condition
-                condition = self._returning([asked], lambda scope: lower.truth(scope, asked), asked.span)
+                predicate = node.condition
+                condition = self._returning([predicate], lambda scope: lower.truth(scope, predicate), predicate.span)
                 return lambda atoms: WhileSpec(below(atoms), condition())
         return self._observer(node)
 
@@ -306,10 +309,10 @@ class PatternCodegen:
         if node.keys is not None:
             keys = self._returning(node.keys, lambda scope: self._frozen(scope, node.keys or ()), node.span)
             expiry = None if node.expiry is None else self._time(node.expiry)
-        return lambda atoms: EverySpec(below(atoms), respawns, restarts, _found(keys), _found(expiry))
+        return lambda atoms: EverySpec(below(atoms), respawns, restarts, _loaded(keys), _loaded(expiry))
 
     def _frozen(self, scope: CodeScope, exprs: Sequence[x.BoundExpr]) -> str:
-        """A tuple of values as a key; arrays count by content, null is a value."""
+        """Return code of a tuple as a key. Arrays compare by content, and null is a value."""
         codes = [key_code(self.source, lower.value(scope, e), e.type) for e in exprs]
         return "(" + "".join(f"{code}, " for code in codes) + ")"
 
@@ -317,15 +320,15 @@ class PatternCodegen:
         below = self._build(node.operand)
         until = None if node.until is None else self._build(node.until)
         check = self.source.bind("_bounds", repeat_bounds)
-        given = [e for e in (node.low, node.high) if e is not None]
+        limits_given = [e for e in (node.low, node.high) if e is not None]
 
         def code(scope: CodeScope) -> str:
-            low = "1" if node.low is None else lower.value(scope, node.low)  # checked like a given one
+            low = "1" if node.low is None else lower.value(scope, node.low)  # checked like an explicit bound
             high = "_ABSENT" if node.high is None else lower.value(scope, node.high)
             return f"{check}({low}, {high}, {node.low is not None})"
 
         self.source.bind("_ABSENT", NO_UPPER_BOUND)
-        limits = self._returning(given, code, node.span)
+        limits = self._returning(limits_given, code, node.span)
         tags = tuple(self._positions[tag] for tag in node.tags)
         return lambda atoms: RepeatSpec(below(atoms), None if until is None else until(atoms), limits(), tags)
 
@@ -335,14 +338,14 @@ class PatternCodegen:
             interval = f"timer:interval({_shown(node.period)})"
             return lambda _: ObserverSpec(interval, due())
         if isinstance(node, p.CrontabTimer):
-            schedule = Crontab(node.crontab, self._scope.second)
+            schedule = CrontabSchedule(node.crontab, self._scope.second)
             numbers = schedule.operands
             operands = self._returning(numbers, lambda scope: self._values(scope, numbers), node.span)
             return lambda _: ObserverSpec("timer:at", CrontabTime(schedule, operands()))
         if not isinstance(node, p.ScheduleTimer):
             raise TypeError(f"no rule for {type(node).__name__}")
         points = [node.date, node.repetitions]
-        given = self._returning(
+        points_function = self._returning(
             [e for e in points if e is not None],
             lambda scope: "(" + ", ".join("None" if e is None else lower.value(scope, e) for e in points) + ")",
             node.span,
@@ -351,7 +354,7 @@ class PatternCodegen:
         over = [n for n in p.walk(self.pattern.root) if any(operand is node for operand in p.operands(n))]
         repeats = not over or isinstance(over[0], p.EveryPattern)
         even = not (isinstance(node.period, x.Period) and node.period.months is not None)
-        return lambda _: ScheduleSpec("timer:schedule", given(), _found(after), even, repeats, node.delayed)
+        return lambda _: ScheduleSpec("timer:schedule", points_function(), _loaded(after), even, repeats, node.delayed)
 
     def _values(self, scope: CodeScope, exprs: Sequence[x.BoundExpr]) -> str:
         return "(" + "".join(f"{lower.value(scope, e)}, " for e in exprs) + ")"
@@ -362,9 +365,9 @@ NO_UPPER_BOUND = -1
 
 
 def repeat_bounds(low: int | None, high: int | None, has_low: bool) -> tuple[int, int | None]:
-    """(lowest, highest) number of matches of a repeat, None for no highest; the lowest of a range may be 0.
+    """Return (lowest, highest) number of matches of a repeat, None for no highest. The lowest of a range may be 0.
 
-    Errors: ValueError for null, for too low ones, and backwards.
+    Errors: ValueError for null, for a bound that is too low, and for a lowest above the highest.
     """
     if low is None or high is None:
         raise ValueError("a bound of a repeat is null")
@@ -375,7 +378,7 @@ def repeat_bounds(low: int | None, high: int | None, has_low: bool) -> tuple[int
     return low if has_low else 0, None if high == NO_UPPER_BOUND else high
 
 
-def _found(function: Callable[[], PatternFunction] | None) -> PatternFunction | None:
+def _loaded(function: Callable[[], PatternFunction] | None) -> PatternFunction | None:
     return None if function is None else function()
 
 
@@ -391,9 +394,9 @@ def _shown(e: x.BoundExpr) -> str:
 
 
 def atom_text(atom: p.Atom) -> str:
-    """The atom as a user would write it."""
+    """Return the atom as a user would write it."""
     tag = "" if atom.tag is None else f"{atom.tag}="
-    conditions = ", ".join(_shown(part) for part in x.conjuncts(atom.filter))
+    conditions = ", ".join(_shown(conjunct) for conjunct in x.conjuncts(atom.filter))
     condition = f"({conditions})" if conditions else ""
     brackets = "".join(f"[{show_expr(step.path)}]" for step in atom.contained)
     return f"{tag}{atom.event_type}{condition}{brackets}"

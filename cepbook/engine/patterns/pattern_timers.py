@@ -1,4 +1,4 @@
-"""The timers of a matcher, by time."""
+"""The timers of a matcher by due time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cepbook.engine.patterns.state_node import TimerNode
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
 
-_FEW = 64  # times of no use that are not worth a clean-up
+_MAX_UNUSED = 64  # unused times in the heap that are tolerated before it is rebuilt
 
 
 class PatternTimers(State):
-    """Which timers are due when. `due` is the earliest time, `NEVER` if nothing is due.
+    """Timers by due time. `due` is the earliest time, `NEVER` if there is no timer.
 
-    The one timer of a time stands in the table itself, several in a dict by serial, in order of start. Nothing else is
-    made for a timer: most of them guard what ends before they are due.
+    A single timer of a time is stored in the table itself, several in a dict by serial, in order of start. Nothing else
+    is allocated per timer, because most timers guard a sub-expression that ends before they are due.
     """
 
     __slots__ = ("_at", "_times", "due")
@@ -24,57 +24,59 @@ class PatternTimers(State):
     def __init__(self) -> None:
         self.due = NEVER
         self._at: dict[int, TimerNode | dict[int, TimerNode]] = {}
-        self._times: list[int] = []  # a heap; also times that are in `_at` no more
+        self._times: list[int] = []  # a heap; it may contain times that are no longer in `_at`
 
     def add(self, timer: TimerNode) -> None:
-        """`timer`, which is not in here and the latest by serial, is due at its time."""
+        """Add a timer, which must be new and have the highest serial."""
         due = timer.due
-        held = self._at.get(due)
-        if held is None:
-            heappush(self._times, due)  # first: a failure between the two leaves a time of no use, and loses no timer
+        entry = self._at.get(due)
+        if entry is None:
+            heappush(
+                self._times, due
+            )  # first: an interrupt between the two lines then leaves an unused time and loses no timer
             self._at[due] = timer
             if due < self.due:
                 self.due = due
-            if len(self._times) > _FEW + 2 * len(self._at):
+            if len(self._times) > _MAX_UNUSED + 2 * len(self._at):
                 self._times = list(self._at)
                 heapify(self._times)
-        elif isinstance(held, dict):
-            held[timer.serial] = timer
+        elif isinstance(entry, dict):
+            entry[timer.serial] = timer
         else:
-            self._at[due] = {held.serial: held, timer.serial: timer}
+            self._at[due] = {entry.serial: entry, timer.serial: timer}
 
     def drop(self, timer: TimerNode) -> None:
-        """`timer` is due no more, if it was."""
+        """Remove a timer if it is in the table."""
         due = timer.due
-        held = self._at.get(due)
-        if isinstance(held, dict):
-            if held.pop(timer.serial, None) is None or held:
+        entry = self._at.get(due)
+        if isinstance(entry, dict):
+            if entry.pop(timer.serial, None) is None or entry:
                 return
-        elif held is not timer:
+        elif entry is not timer:
             return
         del self._at[due]
         if due == self.due:
-            self._settle()
+            self._drop_unused()
 
     def first(self) -> Sequence[TimerNode]:
-        """The timers that are due first, in order of start."""
-        held = self._at[self.due]
-        return list(held.values()) if isinstance(held, dict) else (held,)
+        """Return the timers of the earliest time, in order of start."""
+        entry = self._at[self.due]
+        return list(entry.values()) if isinstance(entry, dict) else (entry,)
 
-    def lose(self, upto: int) -> None:
-        """Forget what is due at or before `upto`."""
+    def skip_due(self, upto: int) -> None:
+        """Forget the timers that are due at or before `upto`."""
         while self.due <= upto:
             del self._at[self.due]
-            self._settle()
+            self._drop_unused()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all timers."""
         self._at.clear()
         self._times.clear()
         self.due = NEVER
 
-    def _settle(self) -> None:
-        """Drop times of no use at the front."""
+    def _drop_unused(self) -> None:
+        """Remove unused times from the front of the heap."""
         times, at = self._times, self._at
         while times and times[0] not in at:
             heappop(times)

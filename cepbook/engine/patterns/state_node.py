@@ -1,10 +1,11 @@
-"""What all started sub-expressions have in common.
+"""State nodes: the running sub-expressions of a pattern.
 
-A pattern is a tree of specs, the same for all matchers. Starting a spec after a match makes a `StateNode`, which tells
-its parent when it becomes true (with the match so far, and whether that was its end) or false (which is always its end;
-it has stopped by then). Who stops a sub-expression from outside hears nothing of it.
+A pattern is compiled to a tree of specs, which all its matchers share. Starting a spec after a match makes a
+`StateNode`. The node notifies its parent when it becomes true, with the match so far and whether that was its end, and
+when it becomes false, which is always its end: it has stopped by then. A node that is stopped from outside notifies
+nobody.
 
-A match is a list with a place for each tag: the event, under a repeat the list of events, or None.
+A match is a list with one element per tag: the event, the list of events under a repeat, or None.
 """
 
 from __future__ import annotations
@@ -95,43 +96,46 @@ class PatternRun(PatternParent):
 
 
 class StateNode(PatternParent):
-    """A running sub-expression. `place` is its index among the operands of its parent, `begin` the match before it."""
+    """A running sub-expression.
 
-    __slots__ = ("alive", "begin", "matcher", "parent", "place")
+    `ordinal` is its index among the operands of its parent, `begin` the match before it.
+    """
 
-    def __init__(self, matcher: PatternRun, parent: PatternParent, place: int) -> None:
+    __slots__ = ("alive", "begin", "matcher", "ordinal", "parent")
+
+    def __init__(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
         self.matcher = matcher
         self.parent = parent
-        self.place = place
+        self.ordinal = ordinal
         self.alive = False
         self.begin: PatternMatch = []
 
     def start(self, match: PatternMatch) -> None:
-        """Begin to look, after `match`; may become true or false at once."""
+        """Start after `match`. The node may become true or false at once."""
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Forget everything, also what is below (or it would take the collector of cycles to free it).
+        """Drop the node's state and everything below it, so that it is freed without the garbage collector.
 
-        Does nothing when it has stopped already.
+        No effect if the node has stopped already.
         """
         raise NotImplementedError
 
     def below(self) -> Iterable[StateNode]:
-        """The started sub-expressions directly below."""
+        """Return the running sub-expressions directly below."""
         return ()
 
     def waiting(self) -> dict[str, Any] | None:
-        """For leaves: what it waits for, since when, until when."""
+        """Return for a leaf the text of its expression, the start and the end of its waiting; None for other nodes."""
         return None
 
     def fail(self) -> None:
-        """Stop and tell the parent that it cannot become true."""
+        """Stop and notify the parent that the node can never become true."""
         self.stop()
         self.parent.on_false(self)
 
     def discard(self, events: Collection[int]) -> None:
-        """Remove what holds an event with one of these identities."""
+        """Stop every partial match that contains an event with one of these identities."""
         if not self.alive:
             return
         if contains_event(self.begin, events):
@@ -147,17 +151,17 @@ class PatternSpec(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def new(self, matcher: PatternRun, parent: PatternParent, place: int) -> StateNode:
+    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
         """Return a state node that is not started yet."""
 
 
 class UnaryStateNode(StateNode):
-    """A node over one sub-expression, which starts and stops with it; the child is None once it has ended."""
+    """A node over one sub-expression, which starts and stops with it. The child is None once it has ended."""
 
     __slots__ = ("child",)
 
-    def __init__(self, operand: PatternSpec, matcher: PatternRun, parent: PatternParent, place: int) -> None:
-        super().__init__(matcher, parent, place)
+    def __init__(self, operand: PatternSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
+        super().__init__(matcher, parent, ordinal)
         self.child: StateNode | None = operand.new(matcher, self, 0)
 
     def start(self, match: PatternMatch) -> None:
@@ -190,18 +194,18 @@ class TimerNode(NumberedNode):
 
     __slots__ = ("due",)
 
-    def __init__(self, matcher: PatternRun, parent: PatternParent, place: int) -> None:
-        super().__init__(matcher, parent, place)
+    def __init__(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
+        super().__init__(matcher, parent, ordinal)
         self.serial = 0
         self.since = self.due = 0
 
     def on_time(self) -> None:
-        """The time has come."""
+        """Handle that the time `due` is reached."""
         raise NotImplementedError
 
 
 def contains_event(match: PatternMatch, events: Collection[int]) -> bool:
-    """Whether the match has one of `events` (identities) in it."""
+    """Return whether the match contains an event with one of these identities."""
     for value in match:
         if isinstance(value, list):
             if any(id(event) in events for event in value):
@@ -212,12 +216,12 @@ def contains_event(match: PatternMatch, events: Collection[int]) -> bool:
 
 
 def in_start_order(children: Iterable[StateNode]) -> list[StateNode]:
-    """The order of their first leaf's start, so that runs are the same each time; sets have none."""
+    """Return nodes in the order of their first leaf's start, so that runs are reproducible; sets have no order."""
     return sorted(children, key=first_serial)
 
 
 def first_serial(node: StateNode) -> int:
-    """The serial of a leaf, of anything else that of the first leaf below it."""
+    """Return the serial of a leaf, or of the first leaf below another node."""
     serial = getattr(node, "serial", None)  # not set in a leaf that was never started
     if isinstance(serial, int):
         return serial

@@ -1,7 +1,7 @@
-"""The matchers of one statement: events and timers in, matches to the statement's rows.
+"""The matchers of one statement: events and timers go in, matches go to the statement's rows.
 
-Each state of the statement has its matcher as its last part. All rows that the matches of one event (or one instant)
-make are one delivery, which the runtime's rounds see to.
+Each state of the statement has its matcher as its last element. All rows from the matches of one event (or one instant)
+form one delivery.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ TakeMatch = Callable[[Any, Any], object]  # (match or event, state)
 
 
 class StatementPattern(PatternOwner):
-    """What a statement over a pattern has beside its program.
+    """The pattern of a statement, beside the statement's program.
 
-    `take` handles one match in a state, `taken` is called when all of one stimulus were. ``arm(due, state)`` sees to it
-    that `advance` is called; `failed` is told of failures, `partials_limit_reached` once when a state has `limit`
-    partial matches.
-    `at` is the input of a join whose events are the matches; the matcher is the last part of the state of that input.
+    `take` handles one match in a state; `taken` is called after all matches of one stimulus. ``arm(due, state)``
+    arranges a call of `advance`. `failed` receives failures; `partials_limit_reached` is called once when a state has
+    `limit` partial matches. `at` is the input of a join whose events are the matches; the matcher is the last element
+    of that input's state.
     """
 
-    SAVED = ("_told",)
+    SAVED = ("_limit_reported",)
 
     def __init__(
         self,
@@ -46,68 +46,69 @@ class StatementPattern(PatternOwner):
         self._take = self._handle = take
         self._failed = failed
         self._limit = limit
-        self._tell = partials_limit_reached
-        self._told = False
+        self._report_limit = partials_limit_reached
+        self._limit_reported = False
         self._taken = taken
 
     def failed(self, failure: Exception) -> None:
-        """An expression of the pattern failed."""
+        """Report a failing expression of the pattern."""
         self._failed(failure)
 
     def partials_limit_reached(self) -> None:
-        """A state has as many partial matches as there may be: tell it once."""
-        if not self._told:
-            self._told = True
-            self._tell()
+        """Report, once, that a state has reached the limit of partial matches."""
+        if not self._limit_reported:
+            self._limit_reported = True
+            self._report_limit()
 
     # -------------------------------------------------------------- life
     def _own(self, state: Any) -> Any:
         return state if self.at is None else state[1].states[self.at]
 
     def matcher(self, state: Any) -> Matcher:
-        """The matcher of a state."""
-        found: Matcher = state[-1] if self.at is None else state[1].states[self.at][-1]
-        return found
+        """Return the matcher of a state."""
+        matcher: Matcher = state[-1] if self.at is None else state[1].states[self.at][-1]
+        return matcher
 
     def add(self, state: Any) -> None:
-        """Start a matcher in a new state. What matches at once waits for `begun`."""
+        """Start a matcher in a new state. Immediate matches wait for `begun`."""
         matcher = Matcher(self.program, self, partition=state[0], limit=self._limit)
         self._own(state).append(matcher)
-        matcher.found = matcher.start(self._clock.now)
+        matcher.completed = matcher.start(self._clock.now)
         self._arm(matcher, state)
 
     def begun(self, state: Any) -> None:
-        """`state` is there: what matched at once happens now; at deployment nobody listens yet."""
+        """Deliver the immediate matches of a new state."""
         matcher = self.matcher(state)
-        matches, matcher.found = matcher.found, []
+        matches, matcher.completed = matcher.completed, []
         if matches:
             self._deliver(matches, state)
 
     def begun_in_partition(self, _event: Any, state: Any) -> bool:
-        """The same of a state in a new context partition."""
+        """As `begun`, for a state in a new context partition."""
         self.begun(state)
         return False
 
     def watch(self, listeners: Sequence[Callable[[Any], object]]) -> None:
-        """Tell `listeners` of each match before it is handled. Without any nothing is paid."""
+        """Call `listeners` with each match before it is handled."""
         handle = self._handle
 
-        def tell(match: Any, state: Any) -> object:
+        def notify(match: Any, state: Any) -> object:
             for listener in listeners:
                 listener(match)
             return handle(match, state)
 
-        self._take = tell if listeners else handle
+        self._take = notify if listeners else handle
 
     def end(self, state: Any) -> None:
-        """The context partition of `state` ended: forget its partial matches."""
+        """Drop the partial matches of a state whose context partition ended."""
         self.matcher(state).stop()
 
     # -------------------------------------------------------------- events
     def taker(self, types: Sequence[str], known: Any = None) -> TakeMatch | None:
-        """What takes an event that is of all `types`, its own first; None if no atom is for it.
+        """Return the function (event, state) that takes events which are of all `types`, their own type first; None if
+        no atom is for them.
 
-        A state that is `known` need not be told.
+        The function needs no state if it is `known`.
         """
         route = self.program.route(types)
         if not route:
@@ -118,15 +119,15 @@ class StatementPattern(PatternOwner):
         def take(event: Any, state: Any = known) -> bool:
             matcher: Matcher = state[-1] if at is None else state[1].states[at][-1]
             bits = None
-            if select is not None and not matcher.found:
+            if select is not None and not matcher.completed:
                 try:
                     bits = select(event, matcher.partition, clock.now)
-                except Exception:  # noqa: BLE001 - `look` tells of it, if an atom waits
+                except Exception:  # noqa: BLE001 - `candidates` reports it, if an atom waits
                     bits = None
                 if bits == 0:
-                    return False  # most events are for no atom
-            hits = matcher.look(route, event, clock.now, bits)
-            if not hits and not matcher.found:
+                    return False  # most events are for no atom, and end here
+            hits = matcher.candidates(route, event, clock.now, bits)
+            if not hits and not matcher.completed:
                 return False
             matches = matcher.fire(hits, event)
             if matches:
@@ -157,32 +158,35 @@ class StatementPattern(PatternOwner):
             self._alarm(due, state)
 
     def due(self, state: Any) -> int:
-        """When `advance` must be called; NEVER if nothing is to happen."""
+        """Return the time at which `advance` must be called; NEVER if there is none."""
         return self._due_of(self.matcher(state))
 
     def _due_of(self, matcher: Matcher) -> int:
-        return min(self._clock.now, matcher.due) if matcher.found else matcher.due
+        return min(self._clock.now, matcher.due) if matcher.completed else matcher.due
 
     def advance(self, state: Any, now: int) -> None:
-        """Run the timers of a state that are due."""
+        """Run the due timers of a state."""
         matcher = self.matcher(state)
         matcher.armed = NEVER
         self._deliver(matcher.advance(now), state)
         self._arm(matcher, state)
 
-    def lose(self, state: Any, now: int) -> None:
-        """Timers that are due are not run; those after them are."""
+    def skip_due(self, state: Any, now: int) -> None:
+        """Skip the due timers of a state; later ones stay."""
         matcher = self.matcher(state)
-        matcher.lose(now)
+        matcher.skip_due(now)
         matcher.armed = NEVER
         self._arm(matcher, state)
 
     def inspect(self, state: Any, most: int) -> dict[str, Any]:
-        """Plain data about the partial matches of a state: how many, and the first `most` of them."""
+        """Return plain data about the partial matches of a state: the total and the first `most`."""
         matcher = self.matcher(state)
         return {"total": matcher.size, "rows": matcher.partials(most) if most else []}
 
 
-def merge_partials(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The partial matches of several patterns as one list."""
-    return {"total": sum(each["total"] for each in found), "rows": [row for each in found for row in each["rows"]]}
+def merge_partials(partials: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the partial matches of several patterns as one list."""
+    return {
+        "total": sum(pattern["total"] for pattern in partials),
+        "rows": [row for pattern in partials for row in pattern["rows"]],
+    }

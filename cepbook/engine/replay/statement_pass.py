@@ -440,7 +440,9 @@ class StatementPass:
 
     def _locator(self, context: Context, type_name: str) -> Callable[[Row, int], PartitionAssignment]:
         return next(
-            c.partition_finder(way) for c, way in allocating_contexts(self._runtime, type_name) if c.name == context.name
+            c.partition_finder(way)
+            for c, way in allocating_contexts(self._runtime, type_name)
+            if c.name == context.name
         )
 
     def _catch_up(self, statement: RunningStatement, out: OutputCollector) -> Callable[[int], None]:
@@ -486,7 +488,11 @@ def filter_for_patterns(statements: Iterable[RunningStatement], each: ColumnBatc
     if any(found is None for found in groups):
         return None
     asked = [group for found in groups for group in found or ()]
-    passed = each.passing([way for group in asked for way in group.ways]) if all(g.ways for g in asked) else None
+    passed = (
+        each.passing([way for group in asked for way in group.alternatives])
+        if all(g.alternatives for g in asked)
+        else None
+    )
     if not asked or (passed is not None and passed.exact):
         return passed
     found: list[list[Any]] = []

@@ -182,7 +182,7 @@ class StatementTimers(OwnerTimers):
         for _, (id_, place) in entries:
             state = self._states.get(id_)
             if PATTERN <= place < SUBQUERY and state is not None:
-                self._matchings[place - PATTERN].lose(state, now)
+                self._matchings[place - PATTERN].skip_due(state, now)
 
     def _match(self, now: int, id_: int, matching: StatementPattern) -> None:
         state = self._states.get(id_)
