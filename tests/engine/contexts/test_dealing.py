@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cepbook.engine.contexts.partition import PartitionCounts
-from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.vectorized.column_batch import ColumnBatch
 from tests.engine.histories import Event, Run
 from tests.engine.sinks import Deltas
 from tests.engine.slices import fails
