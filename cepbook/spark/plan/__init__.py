@@ -1,1 +1,1 @@
-"""How a statement runs, decided from its plan: by which key, how far back, by Spark itself, in one order."""
+"""Decisions about how a statement runs on Spark, made from its plan before anything is read."""

@@ -1,7 +1,7 @@
-"""Contexts whose partitions are known beforehand: categories and hash buckets, which are dealt out among the tasks.
+"""Contexts whose partitions are known before any event: categories and hash buckets.
 
-An event goes to the tasks that have partitions of its. Which these are Spark works out: conditions of categories as
-expressions of its own, hashes with the function that the engine has.
+Each task gets a share of the categories or buckets. An event goes to every task that has one of its partitions. Spark
+itself computes which these are: conditions of categories become SQL, hashes use the engine's function.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _HASHED = frozenset({"consistent_hash_crc32", "hash_code"})
 
 @dataclass(frozen=True, slots=True)
 class ContextShards:
-    """The outermost level `spec` of the context `context`, whose partitions are dealt out."""
+    """The outermost level `spec` of the context `context`, whose partitions are shared among the tasks.
+
+    Of a hash level `inputs` gives by input type the position of its stream.
+    """
 
     context: str
     spec: contexts.CategorySpec | contexts.HashSpec
@@ -34,35 +37,43 @@ class ContextShards:
 
     @property
     def reason(self) -> str:
-        """What divides the tasks, in words."""
-        what = "categories" if isinstance(self.spec, contexts.CategorySpec) else "hash buckets"
-        return f"the {what} of the context {self.context} are divided among the tasks"
+        """How the tasks are divided, for reports."""
+        partitions = "categories" if isinstance(self.spec, contexts.CategorySpec) else "hash buckets"
+        return f"the {partitions} of the context {self.context} are divided among the tasks"
 
 
-def context_shards_of(line: StatementDependencies, catalog: Catalog, ticks: bool) -> ContextShards | str | None:
-    """The partitions by which the tasks of `line` can be divided, why they cannot, or None without such a context."""
-    trees = [c for c in line.contexts if isinstance(c, nodes.CreateContextTreeStatement)]
-    level = _outermost(trees[0]) if len(trees) == len(line.contexts) == 1 else None
+def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool) -> ContextShards | str | None:
+    """Return how the partitions of a context divide the tasks; a text that says why they cannot; None without such a
+    context.
+
+    `ticks` says that the clock makes one of the statements deliver rows.
+    """
+    trees = [c for c in deps.contexts if isinstance(c, nodes.CreateContextTreeStatement)]
+    level = _outer_level(trees[0]) if len(trees) == len(deps.contexts) == 1 else None
     if level is None:
         return None
     context = trees[0]
     name = context.context.name
     read = [level.event_type] if isinstance(level, contexts.CategorySpec) else [s.event_type for s in level.streams]
-    created = [s for s in line.stores if isinstance(s, nodes.CreateWindowStatement)]
-    for statement in (*line.readers, *created):
+    created = [s for s in deps.stores if isinstance(s, nodes.CreateWindowStatement)]
+    for statement in (*deps.readers, *created):
         if statement.context != name:
             return f"{statement.name}, which belongs to it, does not run in the context {name}"
         if isinstance(statement, nodes.CycleStatement) or statement.drop:
             return f"{statement.name} sees the events of all partitions"
-        refusal = partition_obstacle(statement, context, read, line, catalog)
+        refusal = partition_obstacle(statement, context, read, deps, catalog)
         if refusal is not None:
             return refusal
-    own = partition_local_stores(line, catalog)
-    inserted = {i.target for reader in line.readers for i in reader.inserts} - own
-    if any(catalog.is_a(target, each) for target in inserted for each in event_types_read((line.readers, context))):
+    local_stores = partition_local_stores(deps, catalog)
+    inserted = {i.target for reader in deps.readers for i in reader.inserts} - local_stores
+    if any(
+        catalog.is_a(target, event_type)
+        for target in inserted
+        for event_type in event_types_read((deps.readers, context))
+    ):
         return f"what it inserts is divided by the context {name} only as it comes"
     if isinstance(level, contexts.CategorySpec):
-        if line.stores:
+        if deps.stores:
             return f"what one category of the context {name} inserts is in all those that it belongs to"
         conditions = [level.filter, *(condition for _, condition in level.categories)]
         if not all(e is None or is_expressible(e) for e in conditions):
@@ -72,38 +83,40 @@ def context_shards_of(line: StatementDependencies, catalog: Catalog, ticks: bool
         whole = all(isinstance(a, expressions.Prop) and a.type.name in EXACT_KEY_TYPES for a in stream.args)
         if stream.function not in _HASHED or not whole:
             return f"the hashes of the context {name} are not of properties by a built-in function"
-    for window in context_windows_inserted_into(line, context):
+    for window in context_windows_inserted_into(deps, context):
         target, like = window.store.name, window.store.partitioned_as or ""
         args = next((stream.args for stream in level.streams if catalog.is_a(like, stream.event_type)), ())
-        if not args or not all(_keeps(target, a.name, line, catalog) for a in args if isinstance(a, expressions.Prop)):
+        if not args or not all(
+            _copies_property(target, a.name, deps, catalog) for a in args if isinstance(a, expressions.Prop)
+        ):
             return f"what is inserted into {target} is divided by the context {name} only as it comes"
     if level.preallocate and ticks:
         return f"all partitions of the context {name} live from the beginning (preallocate)"
     inputs = []
-    for each in line.inputs:
-        of = [i for i, stream in enumerate(level.streams) if catalog.is_a(each, stream.event_type)]
-        if len(of) > 1:
-            return f"events of {each} are hashed in several ways"
-        inputs += [(each, i) for i in of]
+    for input_type in deps.inputs:
+        positions = [i for i, stream in enumerate(level.streams) if catalog.is_a(input_type, stream.event_type)]
+        if len(positions) > 1:
+            return f"events of {input_type} are hashed in several ways"
+        inputs += [(input_type, i) for i in positions]
     return ContextShards(name, level, tuple(inputs))
 
 
-def _keeps(window: str, name: str, line: StatementDependencies, catalog: Catalog) -> bool:
-    """Whether a property of the rows of a named window is that of the event that a row was made of."""
-    own = {each: frozenset({name}) for each in line.inputs}
-    written = [each for reader in line.readers for each in key_copies(reader, own, catalog)]
-    kept = all(name in copies for target, copies in written if target == window)
-    return kept and name not in mutated_properties(window, line, catalog)
+def _copies_property(window: str, name: str, deps: StatementDependencies, catalog: Catalog) -> bool:
+    """Return whether rows inserted into a named window have the property of the event that they were made of."""
+    carried = {event_type: frozenset({name}) for event_type in deps.inputs}
+    written = [copy for reader in deps.readers for copy in key_copies(reader, carried, catalog)]
+    copied = all(name in copies for target, copies in written if target == window)
+    return copied and name not in mutated_properties(window, deps, catalog)
 
 
-def _outermost(context: nodes.CreateContextTreeStatement) -> contexts.CategorySpec | contexts.HashSpec | None:
+def _outer_level(context: nodes.CreateContextTreeStatement) -> contexts.CategorySpec | contexts.HashSpec | None:
     spec = context.spec
     first = spec.levels[0][1] if isinstance(spec, contexts.NestedSpec) else spec
     return first if isinstance(first, contexts.CategorySpec | contexts.HashSpec) else None
 
 
 def shard_module(module: nodes.ModulePlan, parts: ContextShards, task: int, tasks: int) -> nodes.ModulePlan:
-    """`module` as task number `task` of `tasks` runs it: of categories the context has those of the task only."""
+    """Return `module` as task number `task` of `tasks` runs it: its context keeps the categories of this task only."""
     if not isinstance(parts.spec, contexts.CategorySpec):
         return module
 
@@ -123,15 +136,15 @@ def shard_module(module: nodes.ModulePlan, parts: ContextShards, task: int, task
 
 
 def hash_buckets(parts: ContextShards, name: str, columns: Sequence[Sequence[Any]]) -> list[int]:
-    """The hash buckets of events of the input type `name`, from the columns of what is hashed."""
+    """Return the hash buckets of events of the input type `name`, given the columns of the hashed properties."""
     assert isinstance(parts.spec, contexts.HashSpec)
     stream = parts.spec.streams[dict(parts.inputs)[name]]
-    of = hasher(stream.function, [a.type for a in stream.args])
-    return [bucket(of(values), parts.spec.granularity) for values in zip(*columns, strict=True)]
+    hash_function = hasher(stream.function, [a.type for a in stream.args])
+    return [bucket(hash_function(values), parts.spec.granularity) for values in zip(*columns, strict=True)]
 
 
 def hashed_properties(parts: ContextShards, name: str) -> tuple[str, ...]:
-    """The properties of an input type that are hashed."""
+    """Return the properties of an input type whose values are hashed."""
     assert isinstance(parts.spec, contexts.HashSpec)
     stream = parts.spec.streams[dict(parts.inputs)[name]]
     return tuple(a.name for a in stream.args if isinstance(a, expressions.Prop))

@@ -1,4 +1,9 @@
-"""Keys that divide the input types, and the properties of derived streams and stores that carry them."""
+"""Keys that divide the input types, and the properties of derived streams and stores that carry them.
+
+A choice of keys takes one property of each input type. The key propagates to a derived stream if every statement that
+inserts into it copies the key to the same property. `common_partition_keys` tries the choices and returns those that
+meet the requirements of all statements.
+"""
 
 from __future__ import annotations
 
@@ -19,30 +24,39 @@ NO_REQUIREMENT: KeyRequirement = ()
 
 
 def common_partition_keys(
-    line: StatementDependencies, needs: Sequence[KeyRequirement], catalog: Catalog
+    deps: StatementDependencies, needs: Sequence[KeyRequirement], catalog: Catalog
 ) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
-    """All properties (one list per input type, position by position) by which tasks may be divided, or None."""
-    if not line.inputs:
+    """Return the properties that may divide the tasks, or None if no choice meets all `needs`.
+
+    The result has a list of properties per input type; those at the same position form one choice.
+    """
+    if not deps.inputs:
         return None
-    read = properties_read(line, catalog)
-    declared = {name: catalog.event_types[name].properties for name in line.inputs}
-    options = [[p for p in read[n] if declared[n][p].name in EXACT_KEY_TYPES] for n in line.inputs]
-    found: list[tuple[str, ...]] = []
+    read = properties_read(deps, catalog)
+    declared = {name: catalog.event_types[name].properties for name in deps.inputs}
+    options = [[p for p in read[n] if declared[n][p].name in EXACT_KEY_TYPES] for n in deps.inputs]
+    choices: list[tuple[str, ...]] = []
     for choice in itertools.islice(itertools.product(*options), _MOST_KEYS_TRIED):
-        carried = _carried_by(dict(zip(line.inputs, choice, strict=True)), line, catalog)
-        if all(_is_whole(need, carried, catalog) for need in needs):
-            found.append(choice)
-    if not found:
+        carried = _propagate_keys(dict(zip(deps.inputs, choice, strict=True)), deps, catalog)
+        if all(_is_satisfied(need, carried, catalog) for need in needs):
+            choices.append(choice)
+    if not choices:
         return None
-    return tuple((name, tuple(c[i] for c in found)) for i, name in enumerate(line.inputs))
+    return tuple((name, tuple(c[i] for c in choices)) for i, name in enumerate(deps.inputs))
 
 
-def _carried_by(choice: Mapping[str, str], line: StatementDependencies, catalog: Catalog) -> dict[str, frozenset[str]]:
-    """The properties, by type and store, that hold the key where `choice` divides the input types."""
-    changed = {name: mutated_properties(name, line, catalog) for name in (*catalog.event_types, *catalog.stores)}
+def _propagate_keys(
+    choice: Mapping[str, str], deps: StatementDependencies, catalog: Catalog
+) -> dict[str, frozenset[str]]:
+    """Return by type and store the properties that hold the key, if `choice` divides the input types.
+
+    Starts from all properties and removes those that a writer does not copy, until nothing changes. This also settles
+    statements that feed one another.
+    """
+    changed = {name: mutated_properties(name, deps, catalog) for name in (*catalog.event_types, *catalog.stores)}
     carried = {name: frozenset({p}) - changed[name] for name, p in choice.items()}
-    readers = [r for r in line.readers if not isinstance(r, nodes.CycleStatement)]
-    created = [s for s in line.stores if isinstance(s, nodes.CreateWindowStatement) and s not in readers]
+    readers = [r for r in deps.readers if not isinstance(r, nodes.CycleStatement)]
+    created = [s for s in deps.stores if isinstance(s, nodes.CreateWindowStatement) and s not in readers]
     writers = [*readers, *created]
     targets = {target for w in writers for target, _ in key_copies(w, carried, catalog)}
     for target in targets:
@@ -50,51 +64,51 @@ def _carried_by(choice: Mapping[str, str], line: StatementDependencies, catalog:
         table = catalog.stores.get(target)
         keys = {f"#{i}" for i in range(len(table.keys))} if table is not None else set()
         carried.setdefault(target, (declared - changed.get(target, frozenset())) | keys)
-    settled = False
-    while not settled:  # the greatest set of properties of derived types that repeat the key, also around cycles
-        settled = True
+    stable = False
+    while not stable:  # the greatest set of properties of derived types that repeat the key, also around cycles
+        stable = True
         for writer in writers:
             for target, copies in key_copies(writer, carried, catalog):
-                kept = carried[target] & _with_places(target, copies, catalog)
-                if kept != carried[target]:
-                    carried[target] = kept
-                    settled = False
+                copied = carried[target] & _with_key_positions(target, copies, catalog)
+                if copied != carried[target]:
+                    carried[target] = copied
+                    stable = False
     return carried
 
 
-def _with_places(target: str, copies: frozenset[str], catalog: Catalog) -> frozenset[str]:
-    """Of a table also the places of its primary keys."""
+def _with_key_positions(target: str, copies: frozenset[str], catalog: Catalog) -> frozenset[str]:
+    """Add the positions of a table's primary keys (``#0``, ``#1``) to the columns that are copied."""
     store = catalog.stores.get(target)
     return copies if store is None else copies | {f"#{i}" for i, name in enumerate(store.keys) if name in copies}
 
 
-def mutated_properties(name: str, line: StatementDependencies, catalog: Catalog) -> frozenset[str]:
-    """The properties of events or rows that statements change after these have come."""
-    found = set[str]()
-    for reader in line.readers:
+def mutated_properties(name: str, deps: StatementDependencies, catalog: Catalog) -> frozenset[str]:
+    """Return the properties of a type or store that statements change after an event or row has arrived."""
+    names = set[str]()
+    for reader in deps.readers:
         if isinstance(reader, nodes.UpdateStatement):
             if catalog.is_a(name, reader.source.event_type):
-                found |= {change.name for change in reader.changes}
+                names |= {change.name for change in reader.changes}
         elif isinstance(reader, nodes.MergeStatement) and reader.target.name == name:
             actions = (action for branch in reader.branches for action in branch.actions)
-            found |= {change.name for action in actions for change in action.changes}
-    return frozenset(found)
+            names |= {change.name for action in actions for change in action.changes}
+    return frozenset(names)
 
 
 def key_copies(
     writer: nodes.StreamStatement, carried: Mapping[str, frozenset[str]], catalog: Catalog
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """What a statement writes into: a type or store, and the properties to which it copies the key."""
-    keys = [_carried(each.event_type, carried, catalog) for each in event_sources(writer)]
+    """Yield each type or store that a statement writes to, with the properties to which it copies the key."""
+    keys = [_carried(source.event_type, carried, catalog) for source in event_sources(writer)]
     if isinstance(writer, nodes.MergeStatement):
         rows = [_carried(writer.target.name, carried, catalog), keys[0]]
         for action in (action for branch in writer.branches for action in branch.actions):
             if action.insert is not None or action.kind == "insert":
                 target = writer.target.name if action.insert is None else action.insert.target
-                yield target, frozenset(c.name for c in action.columns if _repeats(c.value, rows))
+                yield target, frozenset(c.name for c in action.columns if _is_key_copy(c.value, rows))
     elif isinstance(writer, nodes.SplitStatement):
         for branch in writer.branches:
-            copies = frozenset() if branch.contained else _of_columns(branch.columns, branch.wildcard, keys)
+            copies = frozenset() if branch.contained else _copied_columns(branch.columns, branch.wildcard, keys)
             yield branch.insert.target, copies
     elif isinstance(writer, nodes.SelectStatement):
         if writer.insert is not None:
@@ -102,12 +116,12 @@ def key_copies(
         aggregation = aggregation_of(writer)
         if writer.into is not None and aggregation is not None:
             table = catalog.stores[writer.into.store.name]
-            places = {i for i, key in enumerate(aggregation.keys) if _repeats(key, keys)}
+            places = {i for i, key in enumerate(aggregation.keys) if _is_key_copy(key, keys)}
             yield table.name, frozenset(table.keys[i] for i in places if i < len(table.keys))
 
 
 def _carried(read: str, carried: Mapping[str, frozenset[str]], catalog: Catalog) -> frozenset[str]:
-    """The properties of `read` that hold the key in the events of every type that arrives there."""
+    """Return the properties of `read` that hold the key in the events of every type that arrives there."""
     arriving = [props for name, props in carried.items() if catalog.is_a(name, read)]
     return frozenset.intersection(*arriving) if arriving else frozenset()
 
@@ -118,19 +132,19 @@ def _copies(
     carried: Mapping[str, frozenset[str]],
     catalog: Catalog,
 ) -> frozenset[str]:
-    """The output columns of `statement` that repeat one of the input properties `keys`, by stream, unchanged."""
+    """Return the output columns of a statement that repeat one of `keys`, the key properties of its streams."""
     join, source, columns = statement.join, statement.source, statement.root.columns
     if source.pattern is not None or statement.derived is not None or recognition_of(statement.root) is not None:
-        single = {} if source.pattern is None else _always_there(source.pattern)
-        found = set()
+        single = {} if source.pattern is None else _tags_of_every_match(source.pattern)
+        copies = set()
         for column in columns if len(statement.sources) == 1 else ():
             tag = tag_member(column.value, 0)
             if tag is not None and tag[0] in single and tag[1] in _carried(single[tag[0]], carried, catalog):
-                found.add(column.name)
-        return frozenset(found)
-    if join is not None and any(each.kind != "inner" for each in join.inputs):
+                copies.add(column.name)
+        return frozenset(copies)
+    if join is not None and any(input_.kind != "inner" for input_ in join.inputs):
         return frozenset()  # a stream without a partner has null for its key
-    found = set(_of_columns(columns, statement.root.wildcard and join is None, keys))
+    copies = set(_copied_columns(columns, statement.root.wildcard and join is None, keys))
     aggregation = aggregation_of(statement)
     for column in columns:
         key = (
@@ -138,20 +152,20 @@ def _copies(
             if aggregation and isinstance(column.value, expressions.KeyRef)
             else None
         )
-        if key is not None and _repeats(key, keys):
-            found.add(column.name)
-    return frozenset(found)
+        if key is not None and _is_key_copy(key, keys):
+            copies.add(column.name)
+    return frozenset(copies)
 
 
-def _of_columns(
+def _copied_columns(
     columns: Sequence[nodes.OutputColumn], wildcard: bool, keys: Sequence[frozenset[str]]
 ) -> frozenset[str]:
-    found = {c.name for c in columns if _repeats(c.value, keys)}
-    return frozenset(found | (keys[0] - {c.name for c in columns}) if wildcard else found)
+    copies = {c.name for c in columns if _is_key_copy(c.value, keys)}
+    return frozenset(copies | (keys[0] - {c.name for c in columns}) if wildcard else copies)
 
 
-def _repeats(value: expressions.BoundExpr, keys: Sequence[frozenset[str]]) -> bool:
-    """Whether `value` is one of the properties `keys`, by stream, perhaps widened to a longer whole number."""
+def _is_key_copy(value: expressions.BoundExpr, keys: Sequence[frozenset[str]]) -> bool:
+    """Return whether `value` is one of the properties `keys` of its stream; widening a whole number keeps the key."""
     if isinstance(value, expressions.Convert):
         before, after = BITS.get(value.operand.type.name), BITS.get(value.type.name)
         if before is None or after is None or after < before:
@@ -160,18 +174,18 @@ def _repeats(value: expressions.BoundExpr, keys: Sequence[frozenset[str]]) -> bo
     return isinstance(value, expressions.Prop) and value.stream < len(keys) and value.name in keys[value.stream]
 
 
-def _is_whole(need: KeyRequirement, carried: Mapping[str, frozenset[str]], catalog: Catalog) -> bool:
-    """Whether `carried` divides what `need` asks for."""
+def _is_satisfied(need: KeyRequirement, carried: Mapping[str, frozenset[str]], catalog: Catalog) -> bool:
+    """Return whether the requirement is met where the properties `carried` hold the key."""
 
     def meets(side: KeyColumns) -> bool:
         fed = any(catalog.is_a(name, side[0]) for name in carried)
         return not fed or bool(side[1] & _carried(side[0], carried, catalog))
 
-    return all(any(all(map(meets, way)) for way in ways) for ways in need)
+    return all(any(all(map(meets, choice)) for choice in choices) for choices in need)
 
 
-def _always_there(pattern: patterns.Pattern) -> dict[str, str]:
-    """The tags that every match has one event for, with its type."""
+def _tags_of_every_match(pattern: patterns.Pattern) -> dict[str, str]:
+    """Return the tags that have exactly one event in every match, with their event types."""
     root = pattern.root
     steps = root.operands if isinstance(root, patterns.FollowedByPattern) else (root,)
     atoms = [step.operand if isinstance(step, patterns.EveryPattern) else step for step in steps]
@@ -179,7 +193,7 @@ def _always_there(pattern: patterns.Pattern) -> dict[str, str]:
 
 
 def tag_member(value: expressions.BoundExpr, stream: int) -> tuple[str, str] | None:
-    """Tag and property of ``tag.property``."""
+    """Return tag and property of ``tag.property``; None for any other expression."""
     if (
         isinstance(value, expressions.MemberAccess)
         and isinstance(value.target, expressions.Prop)
@@ -190,5 +204,5 @@ def tag_member(value: expressions.BoundExpr, stream: int) -> tuple[str, str] | N
 
 
 def aggregation_of(statement: nodes.SelectStatement) -> nodes.Aggregation | None:
-    """Its groups and aggregates."""
+    """Return the groups and aggregates of a statement, if it has any."""
     return next((node for node in nodes.chain(statement.root) if isinstance(node, nodes.Aggregation)), None)

@@ -1,11 +1,19 @@
-"""How far back the state of a statement goes: what it forgets can be cut into slices of time.
+"""Lookback: how far back in time or events the state of a statement reaches.
 
-A task may begin anywhere if it is given the events before on which its state depends then. Statements have a reach
-where that is bounded: by time windows, whole batches on a fixed grid, the last events of a stream, patterns every part
-of which ends in time. It is a number of steps, each of which goes back from a time at which all must be right: to the
-last stop of the clock before it and a period further (what expires does so at the first stop when it is due), or over
-a number of events. What counts from the beginning, and sums of floating point numbers (whose last digits depend on all
-that came and went before), have none.
+A task can start in the middle of the history if it first sees the events on which its state depends. A statement has a
+lookback if that state is bounded:
+
+* time windows, and patterns every part of which ends in time: a period;
+* batches on a fixed grid: the batch that is collected and the one before it, two periods;
+* the last events of a stream (``length``, ``prior``): a number of events.
+
+The lookback is a sequence of steps. Each step starts at a time at which all state must be right. It goes to the last
+stop of the clock before that time and a period further back, or over a number of events::
+
+    slice begins          <- step 1: 10 min <-     <- step 2: 3 events <-     first event that the task reads
+
+Aggregates that count from the beginning have no lookback, nor do sums of floating-point numbers, whose last digits
+depend on every number that ever entered or left.
 """
 
 from __future__ import annotations
@@ -42,78 +50,85 @@ LookbackStep = tuple[LookbackBound, ...]  # as far as the move that goes furthes
 
 @dataclass(frozen=True, slots=True)
 class Lookback:
-    """The steps back, one after the other."""
+    """Steps back in time, one after the other. Each step goes as far as the furthest of its bounds."""
 
     steps: tuple[LookbackStep, ...]
 
     @property
     def reason(self) -> str:
-        """How far it is, in words."""
+        """How far back the state reaches, for reports."""
         moves = [move for step in self.steps for move in step]
         time = sum(max((m for m in step if not isinstance(m, LastEvents)), default=0) for step in self.steps)
         events = max((m.count for m in moves if isinstance(m, LastEvents)), default=0)
-        parts = [f"{time / 1000:g} s"] if time else []
-        parts += [f"{events} event{'s' if events > 1 else ''}"] if events else []
-        return f"its state reaches back {' and '.join(parts)}: each slice of time begins that much earlier"
+        lengths = [f"{time / 1000:g} s"] if time else []
+        lengths += [f"{events} event{'s' if events > 1 else ''}"] if events else []
+        return f"its state reaches back {' and '.join(lengths)}: each slice of time begins that much earlier"
 
 
 class _Unbounded(Exception):
-    """Why a statement has no reach."""
+    """The reason why a statement has no lookback; empty if other reasons say more."""
 
 
 EventTimeProperties = frozenset[tuple[str, str]]  # types, each with the property that is the time of all its events
 
 
-def lookback_of(line: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str]) -> Lookback | str | None:
-    """The reach of a statement with all that feeds it; else why it has none, or None where other reasons say more.
+def lookback_of(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str]) -> Lookback | str | None:
+    """Return the lookback of a statement with all that feeds it.
 
-    `clocks` are the properties of input types that are the times of their events.
+    Otherwise return the reason why it is unbounded, or None if other reasons say more. `clocks` gives by input type the
+    property that holds the time of its events.
     """
-    if line.contexts or line.stores or line.triggers:
+    if deps.contexts or deps.stores or deps.triggers:
         return None
-    selects = [s for s in line.selects if type(s) is plan.SelectStatement]
-    if len(selects) != len(line.selects):
+    selects = [s for s in deps.selects if type(s) is plan.SelectStatement]
+    if len(selects) != len(deps.selects):
         return None
     try:
-        steps = _of_statement(line.target, selects, (), catalog, _stamps(line, catalog, clocks))
-    except _Unbounded as found:
-        return str(found) or None
+        steps = _statement_steps(deps.target, selects, (), catalog, _event_time_properties(deps, catalog, clocks))
+    except _Unbounded as error:
+        return str(error) or None
     return Lookback(steps) if steps else None
 
 
-def _stamps(line: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str]) -> EventTimeProperties:
-    found = set()
+def _event_time_properties(
+    deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str]
+) -> EventTimeProperties:
+    pairs = set()
     for name in catalog.event_types:
-        own = {clocks.get(each) for each in line.inputs if catalog.is_a(each, name)}
-        found |= {(name, each) for each in own if each is not None and len(own) == 1}
-    return frozenset(found)
+        clock_properties = {clocks.get(input_type) for input_type in deps.inputs if catalog.is_a(input_type, name)}
+        pairs |= {
+            (name, property_) for property_ in clock_properties if property_ is not None and len(clock_properties) == 1
+        }
+    return frozenset(pairs)
 
 
-def _of_statement(
+def _statement_steps(
     name: str,
     selects: Sequence[plan.SelectStatement],
     before: tuple[str, ...],
     catalog: Catalog,
     stamped_properties: EventTimeProperties,
 ) -> tuple[LookbackStep, ...]:
-    """The steps of the statement `name` with those of what feeds it, which `before` do."""
+    """Return the steps of the statement `name`, then those of the statements that feed it. `before` lists its
+    consumers.
+    """
     if name in before:
         raise _Unbounded("its own rows come back to it")
     statement = next(s for s in selects if s.name == name)
     read = set(event_types_read(statement))
     feeders = [s for s in selects if s.insert is not None and any(catalog.is_a(s.insert.target, r) for r in read)]
-    own = _own_steps(statement, bool(feeders), stamped_properties)
-    return own + furthest_steps(
-        [_of_statement(s.name, selects, (*before, name), catalog, stamped_properties) for s in feeders]
+    own_steps = _own_steps(statement, bool(feeders), stamped_properties)
+    return own_steps + furthest_steps(
+        [_statement_steps(s.name, selects, (*before, name), catalog, stamped_properties) for s in feeders]
     )
 
 
 def furthest_steps(step_lists: Sequence[Sequence[LookbackStep]]) -> tuple[LookbackStep, ...]:
-    """Steps that go as far as any of several."""
-    found = []
-    for each in zip_longest(*step_lists, fillvalue=()):
-        found.append(tuple(dict.fromkeys(move for step in each for move in step)))
-    return tuple(found)
+    """Return steps that go at least as far as each of several lookbacks."""
+    furthest = []
+    for moves in zip_longest(*step_lists, fillvalue=()):
+        furthest.append(tuple(dict.fromkeys(move for step in moves for move in step)))
+    return tuple(furthest)
 
 
 def _own_steps(
@@ -136,10 +151,10 @@ def _own_steps(
     one_sided = set()
     if statement.join is not None:
         one_sided = {i for i, each in enumerate(statement.join.inputs) if each.unidirectional}
-    found = []
+    stream_steps = []
     for number, (stream, _) in enumerate(chains):
         alone = statement.join is None and aggregation is None
-        found.append(_of_stream(stream, alone or number in one_sided, fed, stamped_properties))
+        stream_steps.append(_stream_steps(stream, alone or number in one_sided, fed, stamped_properties))
     for subquery in statement.subqueries:
         nodes = list(plan.chain(subquery.root))
         if any(isinstance(n, plan.Derivation | plan.Recognition) for n in nodes):
@@ -148,16 +163,20 @@ def _own_steps(
             if isinstance(node, plan.Aggregation):
                 _check_calls(node.calls)
         inner = next(n for n in nodes if isinstance(n, plan.Windowed | plan.SourceNode))
-        found.append(_of_stream(inner, False, fed, stamped_properties))
+        stream_steps.append(_stream_steps(inner, False, fed, stamped_properties))
     counts = [e.index for e in expressions_in(statement.root) if isinstance(e, expr.Prior)]
     if counts:
         if statement.join is not None or statement.subqueries or fed:
             raise _Unbounded
-        return (*furthest_steps(found), (_last(statement.source, max(counts) + 1),))  # before any that the window holds
-    return furthest_steps(found)
+        return (
+            *furthest_steps(stream_steps),
+            (_last_events(statement.source, max(counts) + 1),),
+        )  # before any that the window holds
+    return furthest_steps(stream_steps)
 
 
 def _check_calls(calls: Sequence[plan.AggregateCall]) -> None:
+    """Raise `_Unbounded` for an aggregate whose value depends on more than the events that are in the window."""
     for call in calls:
         exact = aggregate_row(call.name).exact
         if exact == "whole" and not call.ever and call.args[0].type.name not in BITS:
@@ -166,16 +185,16 @@ def _check_calls(calls: Sequence[plan.AggregateCall]) -> None:
             raise _Unbounded
 
 
-def _of_stream(
+def _stream_steps(
     stream: plan.StreamNode, free: bool, fed: bool, stamped_properties: EventTimeProperties
 ) -> tuple[LookbackStep, ...]:
-    """The steps of the events that a stream holds; unless `free` they must leave again."""
+    """Return the steps of the events that a stream keeps; unless `free`, an event must leave at some time."""
     nodes = list(plan.chain(stream))
     source = nodes[-1]
     assert isinstance(source, plan.SourceNode)
     if source.nothing or source.store is not None or source.contained or source.lot:
         raise _Unbounded
-    below = () if source.pattern is None else _of_pattern(source.pattern)
+    below = () if source.pattern is None else _pattern_steps(source.pattern)
     stages = [n for n in nodes if isinstance(n, plan.Windowed)]
     windows = [w for stage in stages for w in stage.windows]
     if windows and windows[0].row.grouping and windows[0].reclaim is None:
@@ -190,30 +209,30 @@ def _of_stream(
         raise _Unbounded
     (window,) = windows
     if window.row.stamped:
-        return _of_stamped(window, source, fed, stamped_properties)
+        return _stamped_window_steps(window, source, fed, stamped_properties)
     forgets, constant = window.row.forgets, [a for a in window.args if isinstance(a, expr.Const)]
     if forgets == "period":
-        return ((_ms(window.args[0]),), *below)
+        return ((_constant_millis(window.args[0]),), *below)
     if forgets == "grid" and len(window.args) == 2 and constant and not window.options:
-        period = _ms(window.args[0])
+        period = _constant_millis(window.args[0])
         return ((period,), (period,), *below)  # the batch that is collected, and the one before it
     size = 1 if forgets == "one" else constant[0].value if forgets == "size" and constant else None
     if isinstance(size, int) and not fed:
-        return ((_last(source, size),),)
+        return ((_last_events(source, size),),)
     raise _Unbounded
 
 
-def _of_stamped(
+def _stamped_window_steps(
     window: plan.WindowSpec, source: plan.SourceNode, fed: bool, stamped_properties: EventTimeProperties
 ) -> tuple[LookbackStep, ...]:
-    """Of a window in whose events' timestamps the time of the stream is: only an event moves it."""
+    """Return the steps of a window whose time is a property of its events: only an event moves it."""
     forgets = window.row.forgets
     if not forgets or fed or window.options:
         raise _Unbounded
     stamp, period, *reference = window.args
     if not (isinstance(stamp, expr.Prop) and (source.event_type, stamp.name) in stamped_properties):
         raise _Unbounded(f"the timestamps of its window {window.name} are not those of a time column that is long")
-    back: tuple[LookbackStep, ...] = ((_last(source, 1),), (_ms(period),))
+    back: tuple[LookbackStep, ...] = ((_last_events(source, 1),), (_constant_millis(period),))
     if forgets == "period":
         return back
     if not (reference and isinstance(reference[0], expr.Const)):
@@ -221,44 +240,44 @@ def _of_stamped(
     return back * 2  # the batch that is collected, and the one before it, however long ago
 
 
-def _last(source: plan.SourceNode, count: int) -> LastEvents:
+def _last_events(source: plan.SourceNode, count: int) -> LastEvents:
     if source.pattern is not None or (source.filter is not None and not is_expressible(source.filter)):
         raise _Unbounded("its filter is not one that Spark expresses itself, so that events cannot be counted")
     return LastEvents(source.event_type, count, source.filter)
 
 
-def _ms(period: expr.BoundExpr) -> float:
-    """The length of a period that is always the same."""
+def _constant_millis(period: expr.BoundExpr) -> float:
+    """Return the length of a period that never changes, in milliseconds."""
     millis = period.millis if isinstance(period, expr.Period) and period.months is None else None
     if isinstance(millis, expr.Const) and isinstance(millis.value, int | float):
         return float(millis.value)
     raise _Unbounded
 
 
-def _of_pattern(pattern: patterns.Pattern) -> tuple[LookbackStep, ...]:
-    """Of ``every a=A -> …`` where all that follows ends by itself in time."""
+def _pattern_steps(pattern: patterns.Pattern) -> tuple[LookbackStep, ...]:
+    """Return the steps of ``every a=A -> …`` if everything after the first event ends in time."""
     first, rest = leading_every(pattern)
     if first is None or pattern.suppress_overlapping or pattern.discard_partials:
         raise _Unbounded
-    found: tuple[LookbackStep, ...] = ()
-    for each in rest:
-        found = _life(each) + found
-    return found
+    steps: tuple[LookbackStep, ...] = ()
+    for operand in rest:
+        steps = _duration_steps(operand) + steps
+    return steps
 
 
-def _life(node: patterns.PatternExpr) -> tuple[LookbackStep, ...]:
-    """The steps from the end of a sub-expression back to its start; what does not surely end has none."""
+def _duration_steps(node: patterns.PatternExpr) -> tuple[LookbackStep, ...]:
+    """Return the steps from the end of a sub-expression back to its start; raise `_Unbounded` if it may never end."""
     match node:
         case patterns.WithinGuard() if node.count is None:
-            return ((_ms(node.period),),)
+            return ((_constant_millis(node.period),),)
         case patterns.IntervalTimer():
-            return ((_ms(node.period),),)
+            return ((_constant_millis(node.period),),)
         case patterns.FollowedByPattern() if all(m is None for m in node.maxima):
-            return tuple(step for each in reversed(node.operands) for step in _life(each))
+            return tuple(step for each in reversed(node.operands) for step in _duration_steps(each))
         case patterns.LogicalPattern():
             ending = [each for each in node.operands if not isinstance(each, patterns.NotPattern)]
             if len(ending) == len(node.operands) or (node.op == "and" and ending):
-                return furthest_steps([_life(each) for each in ending])
+                return furthest_steps([_duration_steps(each) for each in ending])
         case patterns.WhileGuard():
-            return _life(node.operand)
+            return _duration_steps(node.operand)
     raise _Unbounded("it has no `timer:within` that ends what it began")

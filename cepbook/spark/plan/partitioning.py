@@ -1,9 +1,18 @@
-"""By which keys the state of a statement can be divided among tasks, decided from its plan.
+"""Partitioning: the keys by which the state of a statement can be divided among tasks.
 
-Each input type is divided by one of its properties, the key. A stream that is derived and a store (named window, table)
-carry the key in those properties that all who write into them copy it to. A statement's need is that what meets in its
-state, groups, windows, partners of joins, rows that a trigger looks up, has equal keys; then a task that has all events
-of a key has all that can meet there. What is not known to be so is refused, with the reason.
+Each input type is divided by one of its properties, the key. Derived streams and stores (named windows, tables) carry
+the key in the properties to which every writer copies it (`key_propagation`). A *key requirement* states which rows
+must have equal keys: all that can meet in the state of a statement. Then a task that has all events of a key also has
+everything that can meet there:
+
+    group, window of a group, unique window     one of the group's keys
+    streams of a join                           properties that are compared for equality, one of each stream
+    subquery, table read, on-select, on-merge   the property by which rows are looked up, and that of the event
+    ``every a=A -> b=B(k = a.k)``               k of both
+    context partitioned by a property           the properties of its key
+
+A requirement is a conjunction of alternatives. A statement without state that a row shows requires nothing. Everything
+else is refused, with a reason for the user.
 """
 
 from __future__ import annotations
@@ -22,13 +31,13 @@ from cepbook.lang.types import EXACT_KEY_TYPES
 from cepbook.spark.plan.clock_dependence import depends_on_clock, pattern_uses_clock
 from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyChoice, KeyRequirement, aggregation_of, tag_member
 
-_A_ROW_EACH = "it has a row for each context partition, in order of their beginning"
+_ROW_PER_PARTITION = "it has a row for each context partition, in order of their beginning"
 
 
 def key_requirement_of(
-    statement: nodes.StreamStatement, line: StatementDependencies, catalog: Catalog
+    statement: nodes.StreamStatement, deps: StatementDependencies, catalog: Catalog
 ) -> KeyRequirement | str:
-    """What `statement` needs to be divided, or why it cannot be."""
+    """Return which rows of `statement` must have equal keys, or the reason why it cannot be divided."""
     if isinstance(statement, nodes.CycleStatement):
         return "it is run in cycles, each of which takes what waits of all keys"
     if statement.drop:
@@ -37,44 +46,48 @@ def key_requirement_of(
         return "it assigns variables, which all keys share"
     if isinstance(statement, nodes.SelectStatement) and statement.lots:
         return "it takes what arrives together as one change"
-    context = next((c for c in line.contexts if c.context.name == statement.context), None)
+    context = next((c for c in deps.contexts if c.context.name == statement.context), None)
     if context is not None:
-        return _need_in_partitions(statement, context, line, catalog)
+        return _requirement_in_context(statement, context, deps, catalog)
     if any(source.contained for source in event_sources(statement)):
         return "its events are contained in others, whose properties are not theirs"
     if any(isinstance(e, expr.EventTypeName) for e in expressions_in(statement)):
         return "it asks for the type of each event (typeof)"
-    inside = _need_of_subqueries(statement, line), _need_of_table_reads(statement)
-    reasons = [each for each in inside if isinstance(each, str)]
+    inside = _subquery_requirement(statement, deps), _table_requirement(statement)
+    reasons = [requirement for requirement in inside if isinstance(requirement, str)]
     if reasons:
         return reasons[0]
-    own = _need_of_statement(statement, line)
-    return own if isinstance(own, str) else sum((e for e in inside if not isinstance(e, str)), own)
+    own_requirement = _statement_requirement(statement, deps)
+    return (
+        own_requirement
+        if isinstance(own_requirement, str)
+        else sum((e for e in inside if not isinstance(e, str)), own_requirement)
+    )
 
 
-def _need_of_statement(statement: nodes.StreamStatement, line: StatementDependencies) -> KeyRequirement | str:
+def _statement_requirement(statement: nodes.StreamStatement, deps: StatementDependencies) -> KeyRequirement | str:
     if isinstance(statement, nodes.MergeStatement):
         if statement.source.pattern is not None:
-            return _whole_pattern(statement)
+            return _pattern_refusal(statement)
         sides = (statement.target.name, statement.source.event_type)
-        ways = _ways_of_equality(expr.conjuncts(statement.predicate), sides)
-        return (ways,) if ways else f"its condition does not look up rows of {statement.target.name} by a key"
+        choices = _equality_choices(expr.conjuncts(statement.predicate), sides)
+        return (choices,) if choices else f"its condition does not look up rows of {statement.target.name} by a key"
     if not isinstance(statement, nodes.SelectStatement):
         return "its events come from a pattern" if statement.source.pattern is not None else NO_REQUIREMENT
     if isinstance(statement, nodes.OnSelectStatement):
-        return _need_of_look_up(statement)
+        return _lookup_requirement(statement)
     patterned = [source for source in statement.sources if source.pattern is not None]
     if statement.output is not None:
-        return _whole_output(statement.output)
+        return _output_refusal(statement.output)
     if patterned:
-        return _need_of_pattern(statement)
+        return _pattern_requirement(statement)
     if is_ordered_or_limited(statement.root) and depends_on_clock(statement):
         return "rows of all keys that are delivered together are put in order, made distinct or limited"
     if statement.derived is not None:
         return f"the window {statement.derived.name} derives values from the events of all keys"
     recognize = recognition_of(statement.root)
     if recognize is not None:
-        return _need_of_rows(recognize, statement)
+        return _recognition_requirement(recognize, statement)
     if any(isinstance(e, expr.Prior) for e in expressions_in(statement.root)):
         return "it looks at the events of all keys that came before (prior)"
     if any(isinstance(e, expr.Prev) for e in expressions_in(statement.root)) and not _grouped(statement):
@@ -86,21 +99,21 @@ def _need_of_statement(statement: nodes.StreamStatement, line: StatementDependen
     if reclaims or any(w.reclaim is not None for w in statement.windows):
         return "events of any key may make it forget groups"
     if statement.join is not None:
-        return _need_of_join(statement, statement.join, line)
-    windows = (*_windows_of_store(statement.source, line), *statement.windows)
-    of_window = _need_of_windows(windows, statement.source.event_type, _expiry_has_no_order(statement, line))
+        return _join_requirement(statement, statement.join, deps)
+    windows = (*_windows_of_named_window(statement.source, deps), *statement.windows)
+    of_window = _window_requirement(windows, statement.source.event_type, _expiry_has_no_order(statement, deps))
     if aggregation is None or isinstance(of_window, str):
         return of_window
     if not aggregation.keys:
         return "one aggregate over the events of all keys"
     groups, name = plain_key_properties(aggregation.keys), statement.source.event_type
-    allowed = [side[1] for ways in of_window for way in ways for side in way]
+    allowed = [side[1] for choices in of_window for choice in choices for side in choice]
     keys = groups & allowed[0] if allowed else groups
     return single_key(name, keys) if keys else "no group-by key is a plain property that also divides the windows"
 
 
 def single_key(name: str, keys: frozenset[str]) -> KeyRequirement:
-    """All events of a type that agree in one of `keys`."""
+    """Require that all events of a type that agree in one of `keys` reach the same task."""
     return ((((name, keys),),),)
 
 
@@ -112,80 +125,83 @@ def _grouped(statement: nodes.SelectStatement) -> bool:
 
 
 def store_key_requirement(
-    statement: nodes.StatementPlan, line: StatementDependencies, catalog: Catalog
+    statement: nodes.StatementPlan, deps: StatementDependencies, catalog: Catalog
 ) -> KeyRequirement | str:
-    """What a table, or a unique index, needs: rows of which there is one for each value of its keys."""
-    own = partition_local_stores(line, catalog)
-    if isinstance(statement, nodes.CreateTableStatement) and statement.store.name not in own:
+    """Return what a table or unique index requires: rows of which there is one per value of its keys."""
+    local_stores = partition_local_stores(deps, catalog)
+    if isinstance(statement, nodes.CreateTableStatement) and statement.store.name not in local_stores:
         name, keys = statement.store.name, frozenset(f"#{i}" for i in range(len(statement.store.keys)))
         return single_key(name, keys) if keys else f"the table {name} has one row for the events of all keys"
     if (
         isinstance(statement, nodes.CreateIndexStatement)
         and statement.index.unique
-        and statement.index.store not in own
+        and statement.index.store not in local_stores
     ):
         return single_key(statement.index.store, frozenset(name for name, _ in statement.index.columns))
     return NO_REQUIREMENT
 
 
-def _ways_of_equality(parts: Iterable[expr.BoundExpr], types: Sequence[str]) -> tuple[KeyChoice, ...]:
-    """The ways in which conditions ask for equal properties of all the streams of `types`."""
+def _equality_choices(parts: Iterable[expr.BoundExpr], types: Sequence[str]) -> tuple[KeyChoice, ...]:
+    """Return the choices of properties that `parts` compare for equality across all the streams of `types`."""
     return tuple(
-        tuple((types[stream], props) for stream, props in each) for each in _equal_properties(parts, len(types))
+        tuple((types[stream], props) for stream, props in group) for group in _equal_properties(parts, len(types))
     )
 
 
-def _need_of_look_up(statement: nodes.OnSelectStatement) -> KeyRequirement | str:
-    """Of ``on … select``: nothing is kept of it, and each event looks at rows of its own key."""
+def _lookup_requirement(statement: nodes.OnSelectStatement) -> KeyRequirement | str:
+    """Return the requirement of ``on … select``: it keeps nothing, and each event looks up rows of its own key."""
     if any(source.pattern is not None for source in statement.sources):
-        return _whole_pattern(statement)
+        return _pattern_refusal(statement)
     if statement.output is not None:
-        return _whole_output(statement.output)
+        return _output_refusal(statement.output)
     parts = [p for node in nodes.chain(statement.root) if isinstance(node, nodes.Selection) for p in (node.predicate,)]
-    ways = _ways_of_equality(
-        [each for part in parts for each in expr.conjuncts(part)], [s.event_type for s in statement.sources]
+    choices = _equality_choices(
+        [condition for selection in parts for condition in expr.conjuncts(selection)],
+        [s.event_type for s in statement.sources],
     )
-    return (ways,) if ways else f"its condition does not look up rows of {statement.target.name} by a key"
+    return (choices,) if choices else f"its condition does not look up rows of {statement.target.name} by a key"
 
 
-def _need_of_table_reads(statement: nodes.StreamStatement) -> KeyRequirement | str:
-    found: list[tuple[KeyChoice, ...]] = []
+def _table_requirement(statement: nodes.StreamStatement) -> KeyRequirement | str:
+    requirements: list[tuple[KeyChoice, ...]] = []
     names = [source.event_type for source in event_sources(statement)]
-    within = not _plain_rows(statement)
+    within = not _reads_only_its_streams(statement)
     for read in (e for e in expressions_in(statement) if isinstance(e, expr.TableRead)):
         table = f"rows of all keys of the table {read.table}"
         if read.all_keys or not read.keys:
             return f"it looks at {table}"
         if within or statement.subqueries:
             return f"it may look at {table}"
-        ways = [
+        choices = [
             ((names[key.stream], frozenset({key.name})), (read.table, frozenset({f"#{i}"})))
-            for i, key in enumerate(_ungrouped(each, statement) for each in read.keys)
+            for i, key in enumerate(_key_expression(key_, statement) for key_ in read.keys)
             if isinstance(key, expr.Prop) and key.type.name in EXACT_KEY_TYPES
         ]
-        if not ways:
+        if not choices:
             return f"it looks at {table}"
-        found.append(tuple(ways))
-    return tuple(found)
+        requirements.append(tuple(choices))
+    return tuple(requirements)
 
 
-def _plain_rows(statement: nodes.StreamStatement) -> bool:
-    """Whether the expressions of a statement read its events, or the combinations of its streams, and nothing else."""
+def _reads_only_its_streams(statement: nodes.StreamStatement) -> bool:
+    """Return whether the expressions of a statement read only the events of its streams, or combinations of them."""
     if type(statement) is not nodes.SelectStatement or statement.derived is not None:
         return False
     if recognition_of(statement.root) is not None or any(s.pattern is not None for s in statement.sources):
         return False
     inside = (expr.SubqueryRef, expr.TableRead)  # the streams of a join count theirs as stream 0
     join = statement.join
-    return join is None or not any(isinstance(e, inside) for each in join.inputs for e in expressions_in(each.stream))
+    return join is None or not any(
+        isinstance(e, inside) for input_ in join.inputs for e in expressions_in(input_.stream)
+    )
 
 
-def _need_of_subqueries(statement: nodes.StreamStatement, line: StatementDependencies) -> KeyRequirement | str:
-    found: list[tuple[KeyChoice, ...]] = []
+def _subquery_requirement(statement: nodes.StreamStatement, deps: StatementDependencies) -> KeyRequirement | str:
+    requirements: list[tuple[KeyChoice, ...]] = []
     if not statement.subqueries:
         return NO_REQUIREMENT
     refusal = "its subqueries look at the events of all keys"
-    if not (_plain_rows(statement) or isinstance(statement, nodes.OnSelectStatement)):
+    if not (_reads_only_its_streams(statement) or isinstance(statement, nodes.OnSelectStatement)):
         return refusal
     outer = [source.event_type for source in event_sources(statement)]
     for number, subquery in enumerate(statement.subqueries):
@@ -196,66 +212,68 @@ def _need_of_subqueries(statement: nodes.StreamStatement, line: StatementDepende
         stages = [n for n in nodes.chain(subquery.root) if isinstance(n, nodes.Windowed)]
         windows = [w for stage in reversed(stages) for w in stage.windows]
         name = subquery.source.event_type
-        of_window = _need_of_windows((*_windows_of_store(subquery.source, line), *windows), name, True)
+        of_window = _window_requirement((*_windows_of_named_window(subquery.source, deps), *windows), name, True)
         if isinstance(of_window, str) or any(isinstance(n, nodes.Derivation) for n in nodes.chain(subquery.root)):
             return f"{refusal} (in the subquery {of_window})" if isinstance(of_window, str) else refusal
-        allowed = next((side[1] for ways in of_window for way in ways for side in way), None)
+        allowed = next((side[1] for choices in of_window for choice in choices for side in choice), None)
         conditions = [n.predicate for n in nodes.chain(subquery.root) if isinstance(n, nodes.Selection)]
         parts = [p for c in (*conditions, subquery.source.filter) if c is not None for p in expr.conjuncts(c)]
-        pairs = [pair for part in parts if (pair := _correlated(part)) is not None]
+        pairs = [pair for condition in parts if (pair := _correlated_property(condition)) is not None]
         if allowed is not None:
             pairs = [(prop, i) for prop, i in pairs if prop.name in allowed]
         for ref in refs:
-            ways = [
+            choices = [
                 ((name, frozenset({prop.name})), (outer[arg.stream], frozenset({arg.name})))
                 for prop, i in pairs
-                for arg in (_ungrouped(ref.args[i], statement),)
+                for arg in (_key_expression(ref.args[i], statement),)
                 if isinstance(arg, expr.Prop) and arg.type == prop.type
             ]
-            if not ways:
+            if not choices:
                 return f"{refusal}; compared with a key of the outer events they could be divided"
-            found.append(tuple(ways))
-    return tuple(found)
+            requirements.append(tuple(choices))
+    return tuple(requirements)
 
 
-def _ungrouped(value: expr.BoundExpr, statement: nodes.StreamStatement) -> expr.BoundExpr:
-    """What a group-by key stands for."""
+def _key_expression(value: expr.BoundExpr, statement: nodes.StreamStatement) -> expr.BoundExpr:
+    """Return the group-by expression that a key reference stands for; any other expression as it is."""
     keyed = aggregation_of(statement) if isinstance(statement, nodes.SelectStatement) else None
     return keyed.keys[value.index] if keyed is not None and isinstance(value, expr.KeyRef) else value
 
 
-def _correlated(part: expr.BoundExpr) -> tuple[expr.Prop, int] | None:
-    """The property that a condition of a subquery compares with a value from around it, and the number of that."""
-    if not (isinstance(part, expr.ComparisonExpr) and part.op == "="):
+def _correlated_property(condition: expr.BoundExpr) -> tuple[expr.Prop, int] | None:
+    """Return the inner property that a condition of a subquery compares with an outer value, and the number of that
+    value.
+    """
+    if not (isinstance(condition, expr.ComparisonExpr) and condition.op == "="):
         return None
-    for own, other in ((part.left, part.right), (part.right, part.left)):
+    for inner, other in ((condition.left, condition.right), (condition.right, condition.left)):
         if (
-            isinstance(own, expr.Prop)
-            and own.type.name in EXACT_KEY_TYPES
+            isinstance(inner, expr.Prop)
+            and inner.type.name in EXACT_KEY_TYPES
             and isinstance(other, expr.SubqueryParameter)
         ):
-            return own, other.index
+            return inner, other.index
     return None
 
 
 # ---- patterns
 
 
-def _whole_pattern(statement: nodes.StreamStatement) -> str:
-    found = (source.pattern for source in event_sources(statement))
-    timed = any(pattern_uses_clock(pattern) for pattern in found if isinstance(pattern, patterns.Pattern))
+def _pattern_refusal(statement: nodes.StreamStatement) -> str:
+    sources_patterns = (source.pattern for source in event_sources(statement))
+    timed = any(pattern_uses_clock(pattern) for pattern in sources_patterns if isinstance(pattern, patterns.Pattern))
     return f"its pattern follows the events {'and the clock ' if timed else ''}of the whole stream"
 
 
-def _whole_output(output: nodes.OutputClause) -> str:
+def _output_refusal(output: nodes.OutputClause) -> str:
     counted = output.kind in (None, "events") and not isinstance(output.after, expr.Period)
-    what = "counts the events" if counted else "follows the events and the clock"
-    return f"its output clause {what} of the whole stream"
+    effect = "counts the events" if counted else "follows the events and the clock"
+    return f"its output clause {effect} of the whole stream"
 
 
-def _need_of_pattern(statement: nodes.SelectStatement) -> KeyRequirement | str:
-    """Of ``every a=A -> …`` whose later events have a property that is equal to one of the first."""
-    refusal = _whole_pattern(statement)
+def _pattern_requirement(statement: nodes.SelectStatement) -> KeyRequirement | str:
+    """Return the requirement of ``every a=A -> …`` if its later events each equal a property of the first one."""
+    refusal = _pattern_refusal(statement)
     aggregated = statement.kind != "unaggregated" or statement.join is not None or statement.windows
     pattern = statement.source.pattern
     if pattern is None or aggregated or pattern.suppress_overlapping or pattern.discard_partials:
@@ -272,18 +290,29 @@ def _need_of_pattern(statement: nodes.SelectStatement) -> KeyRequirement | str:
     others = [atom for atom in pattern.atoms if atom is not first]
     if not others:
         return NO_REQUIREMENT
-    found = [[e for e in map(_same_as_tag, expr.conjuncts(atom.filter)) if e and e[1] == first.tag] for atom in others]
-    ways = []
-    for name in dict.fromkeys(own[2] for each in found for own in each):
-        props = [frozenset(own[0] for own in each if own[2] == name) for each in found]
+    equalities = [
+        [e for e in map(_tag_equality, expr.conjuncts(atom.filter)) if e and e[1] == first.tag] for atom in others
+    ]
+    choices = []
+    for name in dict.fromkeys(equality[2] for tag_equalities in equalities for equality in tag_equalities):
+        props = [
+            frozenset(equality[0] for equality in tag_equalities if equality[2] == name)
+            for tag_equalities in equalities
+        ]
         if all(props):
             sides = zip(others, props, strict=True)
-            ways.append(((first.event_type, frozenset({name})), *((atom.event_type, own) for atom, own in sides)))
-    return (tuple(ways),) if ways else f"{refusal}; events that equal `{first.tag}` in a key could be divided by it"
+            choices.append(
+                ((first.event_type, frozenset({name})), *((atom.event_type, equality) for atom, equality in sides))
+            )
+    return (
+        (tuple(choices),) if choices else f"{refusal}; events that equal `{first.tag}` in a key could be divided by it"
+    )
 
 
 def leading_every(pattern: patterns.Pattern) -> tuple[patterns.Atom | None, tuple[patterns.PatternExpr, ...]]:
-    """Of ``every a=A -> …`` its first event, for each of which the rest begins anew, and the rest; else None."""
+    """Return the first event of ``every a=A -> …`` and the rest, which begins anew for each such event; else None and
+    ().
+    """
     root = pattern.root
     steps = root.operands if isinstance(root, patterns.FollowedByPattern) else (root,)
     maxima = root.maxima if isinstance(root, patterns.FollowedByPattern) else ()
@@ -297,100 +326,108 @@ def leading_every(pattern: patterns.Pattern) -> tuple[patterns.Atom | None, tupl
     return first.operand, steps[1:]
 
 
-def _same_as_tag(part: expr.BoundExpr) -> tuple[str, str, str] | None:
-    """The property of the event, the tag and its property of ``property = tag.property``."""
-    if not (isinstance(part, expr.ComparisonExpr) and part.op == "="):
+def _tag_equality(condition: expr.BoundExpr) -> tuple[str, str, str] | None:
+    """Return the event's property, the tag and the tag's property of ``property = tag.property``; else None."""
+    if not (isinstance(condition, expr.ComparisonExpr) and condition.op == "="):
         return None
-    for own, other in ((part.left, part.right), (part.right, part.left)):
-        if isinstance(own, expr.Prop) and own.stream == patterns.EVENT_STREAM and own.type.name in EXACT_KEY_TYPES:
+    for inner, other in ((condition.left, condition.right), (condition.right, condition.left)):
+        if (
+            isinstance(inner, expr.Prop)
+            and inner.stream == patterns.EVENT_STREAM
+            and inner.type.name in EXACT_KEY_TYPES
+        ):
             tag = tag_member(other, patterns.MATCH_STREAM)
-            if tag is not None and other.type == own.type:
-                return own.name, *tag
+            if tag is not None and other.type == inner.type:
+                return inner.name, *tag
     return None
 
 
 # ---- joins
 
 
-def _need_of_join(
-    statement: nodes.SelectStatement, join: nodes.StreamJoin, line: StatementDependencies
+def _join_requirement(
+    statement: nodes.SelectStatement, join: nodes.StreamJoin, deps: StatementDependencies
 ) -> KeyRequirement | str:
-    """Of a join whose streams are joined by equal keys: partners are in the same task where keys divide the tasks."""
+    """Return the requirement of a join: partners must meet in one task, so its streams must be joined by equal keys."""
     allowed: list[frozenset[str] | None] = []  # by stream: what may divide its windows; None: anything
     names = [source.event_type for source in statement.sources]
-    for each, source in zip(join.inputs, statement.sources, strict=True):
-        windows = [node.windows for node in nodes.chain(each.stream) if isinstance(node, nodes.Windowed)]
-        own = (*_windows_of_store(source, line), *(w for stage in reversed(windows) for w in stage))
-        need = _need_of_windows(own, source.event_type, _expiry_has_no_order(statement, line))
+    for input_, source in zip(join.inputs, statement.sources, strict=True):
+        windows = [node.windows for node in nodes.chain(input_.stream) if isinstance(node, nodes.Windowed)]
+        stages = (window for stage in reversed(windows) for window in stage)
+        need = _window_requirement((*_windows_of_named_window(source, deps), *stages), source.event_type, _expiry_has_no_order(statement, deps))
         if isinstance(need, str):
             return need
-        allowed.append(next((side[1] for ways in need for way in ways for side in way), None))
-    parts = [part for each in join.inputs for part in expr.conjuncts(each.on)]
-    if all(each.kind == "inner" for each in join.inputs):
+        allowed.append(next((side[1] for choices in need for choice in choices for side in choice), None))
+    parts = [condition for input_ in join.inputs for condition in expr.conjuncts(input_.on)]
+    if all(input_.kind == "inner" for input_ in join.inputs):
         selections = (node for node in nodes.chain(statement.root) if isinstance(node, nodes.Selection))
-        parts += [part for node in selections for part in expr.conjuncts(node.predicate)]
+        parts += [condition for node in selections for condition in expr.conjuncts(node.predicate)]
     groups = [
         {
             stream: props if limit is None else props & limit
-            for (stream, props), limit in zip(found, allowed, strict=True)
+            for (stream, props), limit in zip(equal, allowed, strict=True)
         }
-        for found in _equal_properties(parts, len(join.inputs))
+        for equal in _equal_properties(parts, len(join.inputs))
     ]
     aggregation = aggregation_of(statement)
     if aggregation is not None:
         keys = {(e.stream, e.name) for e in aggregation.keys if isinstance(e, expr.Prop)}
         sides = [{stream for stream, props in g.items() if any((stream, p) in keys for p in props)} for g in groups]
         made_of = _combinations(join)  # of those without any of the sides all keys are in the group of null
-        groups = [g for g, own in zip(groups, sides, strict=True) if all(own & each for each in made_of)]
-    ways = tuple(
+        groups = [g for g, own in zip(groups, sides, strict=True) if all(own & group for group in made_of)]
+    choices = tuple(
         tuple((names[stream], group[stream]) for stream in range(len(join.inputs)))
         for group in groups
         if all(group.values())
     )
-    return (ways,) if ways else "its streams are not all joined by keys that are equal and divide them"
+    return (choices,) if choices else "its streams are not all joined by keys that are equal and divide them"
 
 
 def _combinations(join: nodes.StreamJoin) -> set[frozenset[int]]:
-    """The streams of whose events rows may be made, together."""
-    found = {frozenset({0})}
-    for number, each in enumerate(join.inputs[1:], 1):
-        own = frozenset({number})
-        joined = {before | own for before in found}
-        without = found if each.kind in ("left", "full") else set()
-        found = joined | without | ({own} if each.kind in ("right", "full") else set())
-    return found
+    """Return the sets of streams whose events may form a row together; outer joins leave some out."""
+    combinations = {frozenset({0})}
+    for number, input_ in enumerate(join.inputs[1:], 1):
+        stream = frozenset({number})
+        joined = {before | stream for before in combinations}
+        without = combinations if input_.kind in ("left", "full") else set()
+        combinations = joined | without | ({stream} if input_.kind in ("right", "full") else set())
+    return combinations
 
 
 def _equal_properties(parts: Iterable[expr.BoundExpr], count: int) -> list[list[tuple[int, frozenset[str]]]]:
-    """The sets of properties that are equal in all combinations, by stream, of those that have some of each stream."""
+    """Return by stream the groups of properties that are equal in all rows, of groups that cover every stream."""
     sets: list[set[tuple[int, str]]] = []
-    for part in parts:
-        if not (isinstance(part, expr.ComparisonExpr) and part.op == "="):
+    for condition in parts:
+        if not (isinstance(condition, expr.ComparisonExpr) and condition.op == "="):
             continue
-        pair = [e for e in (part.left, part.right) if isinstance(e, expr.Prop) and e.type.name in EXACT_KEY_TYPES]
+        pair = [
+            e for e in (condition.left, condition.right) if isinstance(e, expr.Prop) and e.type.name in EXACT_KEY_TYPES
+        ]
         if len(pair) < 2 or pair[0].type != pair[1].type or max(e.stream for e in pair) >= count:
             continue
-        found = {(e.stream, e.name) for e in pair}
-        joined = [each for each in sets if each & found]
-        sets = [each for each in sets if not each & found] + [found.union(*joined)]
-    by_stream = [[(i, frozenset(name for stream, name in each if stream == i)) for i in range(count)] for each in sets]
-    return [each for each in by_stream if all(props for _, props in each)]
+        equal = {(e.stream, e.name) for e in pair}
+        joined = [group for group in sets if group & equal]
+        sets = [group for group in sets if not group & equal] + [equal.union(*joined)]
+    by_stream = [
+        [(i, frozenset(name for stream, name in group if stream == i)) for i in range(count)] for group in sets
+    ]
+    return [group for group in by_stream if all(props for _, props in group)]
 
 
 # ---- contexts
 
 
 def partition_streams(context: ContextStatement) -> tuple[nodes.KeyedStream, ...] | str:
-    """The streams whose keys divide the partitions of a context, or why there are none."""
+    """Return the streams whose keys divide the partitions of a context, or the reason why there are none."""
     if isinstance(context, nodes.CreateContextStatement):
         return context.spec.streams
     refusal = f"the partitions of the context {context.context.name} begin and end with the whole stream"
     spec = context.spec
     levels = [level for _, level in spec.levels] if isinstance(spec, contexts.NestedSpec) else [spec]
-    for place, level in enumerate(levels):
+    for position, level in enumerate(levels):
         if isinstance(level, contexts.KeyedSpec):
             around = [
-                each for each in levels[:place] if not isinstance(each, contexts.CategorySpec | contexts.HashSpec)
+                outer for outer in levels[:position] if not isinstance(outer, contexts.CategorySpec | contexts.HashSpec)
             ]
             if list(event_types_read(tuple(around))):
                 return f"{refusal}: its outer level begins and ends with events of all keys"
@@ -398,46 +435,46 @@ def partition_streams(context: ContextStatement) -> tuple[nodes.KeyedStream, ...
     return refusal
 
 
-def _need_in_partitions(
-    statement: nodes.StreamStatement, context: ContextStatement, line: StatementDependencies, catalog: Catalog
+def _requirement_in_context(
+    statement: nodes.StreamStatement, context: ContextStatement, deps: StatementDependencies, catalog: Catalog
 ) -> KeyRequirement | str:
-    """What a statement needs of which each key has an own copy: all of its state is divided by the key then."""
+    """Return the requirement of a statement of which every partition has its own state."""
     streams = partition_streams(context)
     if isinstance(streams, str):
-        return _A_ROW_EACH if statement.source.nothing else streams
+        return _ROW_PER_PARTITION if statement.source.nothing else streams
     names = [stream.event_type for stream in streams]
-    refusal = partition_obstacle(statement, context, names, line, catalog)
+    refusal = partition_obstacle(statement, context, names, deps, catalog)
     if refusal is not None:
         return refusal
     positions = range(len(streams[0].keys))
     sides = [(s.event_type, s) for s in streams]
-    for store in context_windows_inserted_into(line, context):  # whose rows find their partition as events do
-        own = next((s for s in streams if catalog.is_a(store.store.partitioned_as or "", s.event_type)), None)
-        sides += [] if own is None else [(store.store.name, own)]
-    ways = (tuple((name, plain_key_properties(s.keys[i : i + 1])) for name, s in sides) for i in positions)
-    return (tuple(way for way in ways if all(keys for _, keys in way)),)
+    for store in context_windows_inserted_into(deps, context):  # whose rows find their partition as events do
+        stream = next((s for s in streams if catalog.is_a(store.store.partitioned_as or "", s.event_type)), None)
+        sides += [] if stream is None else [(store.store.name, stream)]
+    choices = (tuple((name, plain_key_properties(s.keys[i : i + 1])) for name, s in sides) for i in positions)
+    return (tuple(choice for choice in choices if all(keys for _, keys in choice)),)
 
 
 def partition_obstacle(
     statement: nodes.StreamStatement,
     context: ContextStatement,
     divided: Sequence[str],
-    line: StatementDependencies,
+    deps: StatementDependencies,
     catalog: Catalog,
 ) -> str | None:
-    """Why the partitions of a context cannot be divided by what divides the types `divided`."""
-    own = partition_local_stores(line, catalog)
-    read = [t for t in event_types_read((statement, context)) if t not in own]
+    """Return why the keys of the types `divided` do not divide the partitions of a context; None if they do."""
+    local_stores = partition_local_stores(deps, catalog)
+    read = [t for t in event_types_read((statement, context)) if t not in local_stores]
     for name in read:
-        if not any(catalog.is_a(name, each) for each in divided):
+        if not any(catalog.is_a(name, event_type) for event_type in divided):
             return f"it reads {name}, which the context {context.context.name} does not divide"
-    shared = (stores_read(statement) | stores_written(statement, catalog)) - own
+    shared = (stores_read(statement) | stores_written(statement, catalog)) - local_stores
     if shared:
         return f"it reads or changes {min(shared)}, which holds the rows of all keys"
     if any(source.contained for source in event_sources(statement)):
         return "its events are contained in others, whose properties are not theirs"
     if statement.source.nothing:
-        return _A_ROW_EACH
+        return _ROW_PER_PARTITION
     if isinstance(statement, nodes.SelectStatement):
         together = depends_on_clock(statement) or not isinstance(context, nodes.CreateContextStatement)
         if is_ordered_or_limited(statement.root) and together:
@@ -453,39 +490,39 @@ def partition_obstacle(
     return None
 
 
-def partition_local_stores(line: StatementDependencies, catalog: Catalog) -> set[str]:
-    """The stores of which each partition of a context has its own, and which nobody outside of it reads or changes.
+def partition_local_stores(deps: StatementDependencies, catalog: Catalog) -> set[str]:
+    """Return the stores that each context partition has for itself, and that no statement outside of the context uses.
 
-    What is inserted into a named window goes to all partitions, unless the window was created as a type that the
+    A row that is inserted into a named window goes to all partitions, unless the window was created as a type that the
     context divides.
     """
-    found = set()
+    local = set()
     undivided = set()
-    for context in line.contexts:
+    for context in deps.contexts:
         types = _divided_types(context)
-        for window in context_windows_inserted_into(line, context):
-            if not any(catalog.is_a(window.store.partitioned_as or "", each) for each in types):
+        for window in context_windows_inserted_into(deps, context):
+            if not any(catalog.is_a(window.store.partitioned_as or "", event_type) for event_type in types):
                 undivided.add(window.store.name)
-    for store in line.stores:
+    for store in deps.stores:
         if isinstance(store, nodes.CreateWindowStatement | nodes.CreateTableStatement) and store.context is not None:
             name = store.store.name
-            using = [r for r in line.readers if name in stores_read(r) | stores_written(r, catalog)]
+            using = [r for r in deps.readers if name in stores_read(r) | stores_written(r, catalog)]
             if all(r.context == store.context for r in using) and name not in undivided:
-                found.add(name)
-    return found
+                local.add(name)
+    return local
 
 
 def context_windows_inserted_into(
-    line: StatementDependencies, context: ContextStatement
+    deps: StatementDependencies, context: ContextStatement
 ) -> list[nodes.CreateWindowStatement]:
-    """The named windows of a context that statements insert into."""
-    targets = {insert.target for reader in line.readers for insert in reader.inserts}
-    windows = (s for s in line.stores if isinstance(s, nodes.CreateWindowStatement))
+    """Return the named windows of a context that statements insert into."""
+    targets = {insert.target for reader in deps.readers for insert in reader.inserts}
+    windows = (s for s in deps.stores if isinstance(s, nodes.CreateWindowStatement))
     return [w for w in windows if w.context == context.context.name and w.store.name in targets]
 
 
 def _divided_types(context: ContextStatement) -> list[str]:
-    """The types whose events the level of a context that divides the tasks tells apart."""
+    """Return the event types whose events the dividing level of a context assigns to different partitions."""
     streams = partition_streams(context)
     if not isinstance(streams, str):
         return [stream.event_type for stream in streams]
@@ -499,39 +536,41 @@ def _divided_types(context: ContextStatement) -> list[str]:
 # ---- the rest
 
 
-def _need_of_rows(recognize: nodes.Recognition, statement: nodes.SelectStatement) -> KeyRequirement | str:
-    """Of match_recognize: the rows of a partition in order, where nothing else ties partitions together."""
+def _recognition_requirement(recognize: nodes.Recognition, statement: nodes.SelectStatement) -> KeyRequirement | str:
+    """Return the requirement of ``match_recognize``: the rows of each partition, if nothing else ties partitions
+    together.
+    """
     keys = plain_key_properties(recognize.keys)
     if recognize.interval is not None:
         return "the intervals of its matches follow the clock of the whole stream"
     if statement.windows or statement.context is not None:
         return "rows of all keys in its window, or of its context, make matches"
-    if statement.kind != "unaggregated" or any(isinstance(e, expr.Prior) for e in _after(statement)):
+    if statement.kind != "unaggregated" or any(isinstance(e, expr.Prior) for e in _match_expressions(statement)):
         return "its matches are counted together"
     return single_key(statement.source.event_type, keys) if keys else "its matches are in the rows of the whole stream"
 
 
-def _after(statement: nodes.SelectStatement) -> Iterable[expr.BoundExpr]:
-    """What is read of matches."""
+def _match_expressions(statement: nodes.SelectStatement) -> Iterable[expr.BoundExpr]:
+    """Return the expressions that read matches."""
     root = statement.root
     return expressions_in((root.columns, tuple(e for e, _ in root.order_by)))
 
 
 def is_ordered_or_limited(root: nodes.Projection) -> bool:
-    """Whether the rows of a delivery are put in order, made distinct or limited."""
+    """Return whether the rows of a delivery are sorted, made distinct or limited."""
     return root.distinct or bool(root.order_by) or root.limit is not None or root.offset is not None
 
 
-def _windows_of_store(source: nodes.SourceNode, line: StatementDependencies) -> tuple[nodes.WindowSpec, ...]:
-    """The windows through which the rows of a named window go that is read."""
-    for store in line.stores:
+def _windows_of_named_window(source: nodes.SourceNode, deps: StatementDependencies) -> tuple[nodes.WindowSpec, ...]:
+    """Return the windows through which the rows of the named window that `source` reads have gone."""
+    for store in deps.stores:
         if isinstance(store, nodes.CreateWindowStatement) and source.store is not None and store.store == source.store:
             return store.windows
     return ()
 
 
-def _need_of_windows(windows: Sequence[nodes.WindowSpec], name: str, without_order: bool) -> KeyRequirement | str:
-    """What the windows over a type need, of which at most one holds events."""
+def _window_requirement(windows: Sequence[nodes.WindowSpec], name: str, without_order: bool) -> KeyRequirement | str:
+    """Return the requirement of windows over a type, at most one of which may keep events."""
     grouping = windows[0] if windows and windows[0].row.grouping else None
     rest = windows[1:] if grouping is not None else windows
     if len(rest) > 1:
@@ -542,33 +581,33 @@ def _need_of_windows(windows: Sequence[nodes.WindowSpec], name: str, without_ord
     if grouping is not None:
         keys = plain_key_properties(grouping.args)
         if not row.independent_groups:
-            return f"the window {_called(rest)} is not known to run for each group by itself"
+            return f"the window {_window_name(rest)} is not known to run for each group by itself"
         return single_key(name, keys) if keys else "no groupwin key is a plain property"
     if row.alone:
         return NO_REQUIREMENT
     if row.divides:
         keys = plain_key_properties(rest[0].args)
         return single_key(name, keys) if keys else "no unique criterion is a plain property"
-    return f"the window {_called(rest)} holds events of all keys"
+    return f"the window {_window_name(rest)} holds events of all keys"
 
 
-def _called(windows: Sequence[nodes.WindowSpec]) -> str:
-    """The name of the one window that keeps events, as people know it: those from Python have their own."""
+def _window_name(windows: Sequence[nodes.WindowSpec]) -> str:
+    """Return the name of the window as users know it; a window written in Python has its own."""
     if not windows:
         return "keepall"
     last = windows[0].args[-1] if windows[0].args else None
     return last.name if isinstance(last, expr.UserClass) else windows[0].name
 
 
-def _expiry_has_no_order(statement: nodes.SelectStatement, line: StatementDependencies) -> bool:
-    """Whether rows for expired events are never delivered, or are rows of groups (whose order is unspecified)."""
+def _expiry_has_no_order(statement: nodes.SelectStatement, deps: StatementDependencies) -> bool:
+    """Return whether no row shows the order of expiry: remove rows are not delivered, or are rows of groups."""
     if statement.kind == "fully_aggregated_grouped":
         return True
-    if isinstance(statement, nodes.CreateWindowStatement) and statement.name != line.target:
+    if isinstance(statement, nodes.CreateWindowStatement) and statement.name != deps.target:
         return True  # those that read it say what they show
     return statement.selector == "istream" and (statement.insert is None or statement.insert.selector == "istream")
 
 
 def plain_key_properties(keys: Iterable[expr.BoundExpr]) -> frozenset[str]:
-    """The keys that are properties of a type by whose values tasks may be divided."""
+    """Return the keys that are properties by whose values Spark and the engine divide events alike."""
     return frozenset(e.name for e in keys if isinstance(e, expr.Prop) and e.type.name in EXACT_KEY_TYPES)

@@ -1,11 +1,18 @@
-"""Which statements may run in parallel over the rows of a stream, and which need them all in one order.
+"""Placement: where on Spark a statement runs.
 
-A statement's output may depend on other events in two ways: through state (windows, groups, context partitions, stores)
-and through the clock (every advance may let events expire). State that is divided by a key is complete in a task
-that sees all events of the key (`division`), as are partitions that are known beforehand in the task that has them
-(`parts`); state that forgets is complete in a task that begins early enough (`reach`). The clock is complete when the
-task is told every time at which the whole stream advances it ("ticks"). `place` decides from the plan alone, and is
-conservative: what is not known to be the same runs in order, with the reason.
+The rows of a statement depend on other events in two ways: through state (windows, groups, context partitions, stores)
+and through the clock, every advance of which may expire events. A task computes the right rows if its state is complete
+and if it stops its clock at all times that matter:
+
+    path            the state of a task is complete because                     decided in
+    native          there is none, and Spark evaluates filter and columns       frames/sql_conditions.py
+    row by row      there is none that a row shows
+    by key          it has all events of its keys, or of its partitions         partitioning.py, context_shards.py
+    by time slice   it starts early enough                                      lookback.py
+    ordered         it is the only task
+
+A task that sees a part of the stream gets the times of all other events as clock ticks. `place` decides from the plan
+alone and is conservative: a statement whose rows are not known to be the same runs in order, with the reason.
 """
 
 from __future__ import annotations
@@ -39,13 +46,12 @@ NO_INPUT = "no frame has events that it reads, so that it delivers nothing"
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a statement runs: by Spark itself, in parallel without regard to rows' company, by key or by time slice, or
-    in one task.
+    """Where a statement runs.
 
-    `keys` gives for each input event type the properties that decide on the task; of ``by key`` without keys it is the
-    `parts` that do. A time slice begins with the earlier events that are within the `reach`. `ticks` says whether every
-    task is told all times of the whole stream (or of its slice); `advice` what would let it run in parallel, if
-    anything is known. Of windows that need no engine there is the `form`.
+    `keys` gives by input type the properties that decide on the task; ``by key`` without keys is divided by `shards`. A
+    time slice starts with the earlier events within `lookback`. With `ticks` every task gets all clock ticks of the
+    stream, or of its slice. `advice` says how the statement could run in parallel. A statement that needs no engine has
+    a `window`.
     """
 
     path: Literal["native", "row by row", "by key", "by time slice", "ordered"]
@@ -58,103 +64,109 @@ class Placement:
     form: VectorizedWindow | None = None
 
 
-def place(line: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str] | None = None) -> Placement:
-    """How to run `line` so that the result is the one of the ordered run.
+def place(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str] | None = None) -> Placement:
+    """Return how to run a statement so that its rows are those of the ordered run.
 
-    `clocks` are the properties (long) that are the times of events, by their types; by default the types' own.
+    `clocks` gives by event type the long property that holds the event time; by default the time property of the type.
     """
     if clocks is None:
-        clocks = event_time_properties({name: catalog.event_types[name].time_property for name in line.inputs}, catalog)
-    created = [s for s in line.stores if isinstance(s, nodes.CreateWindowStatement)]
-    ticks = any(depends_on_clock(s) for s in (*line.readers, *created)) or any(
-        isinstance(c, nodes.CreateContextTreeStatement) for c in line.contexts
+        clocks = event_time_properties({name: catalog.event_types[name].time_property for name in deps.inputs}, catalog)
+    created = [s for s in deps.stores if isinstance(s, nodes.CreateWindowStatement)]
+    ticks = any(depends_on_clock(s) for s in (*deps.readers, *created)) or any(
+        isinstance(c, nodes.CreateContextTreeStatement) for c in deps.contexts
     )
-    if not line.inputs:
+    if not deps.inputs:
         if ticks:
             return Placement("ordered", (), ticks, "no frame has events that it reads: only the clock moves it")
         return Placement("row by row", (), ticks, NO_INPUT)
-    if any(s.assigned for s in line.readers):
-        names = ", ".join(s.name for s in line.readers if s.assigned)
+    if any(s.assigned for s in deps.readers):
+        names = ", ".join(s.name for s in deps.readers if s.assigned)
         return Placement("ordered", (), ticks, f"it reads variables that {names} assigns event by event")
-    statements = [*line.readers, *(s for s in created if s.name not in {r.name for r in line.readers})]
-    needs = {statement.name: key_requirement_of(statement, line, catalog) for statement in statements}
-    needs |= {s.name: store_key_requirement(s, line, catalog) for s in line.stores if s.name not in needs}
+    statements = [*deps.readers, *(s for s in created if s.name not in {r.name for r in deps.readers})]
+    needs = {statement.name: key_requirement_of(statement, deps, catalog) for statement in statements}
+    needs |= {s.name: store_key_requirement(s, deps, catalog) for s in deps.stores if s.name not in needs}
     whole = {name: need for name, need in needs.items() if not isinstance(need, str)}
-    only = line.selects[0]
-    alone = len(line.inputs) == len(line.readers) == 1
+    only = deps.selects[0]
+    alone = len(deps.inputs) == len(deps.readers) == 1
     if alone and isinstance(only, nodes.SelectStatement) and is_native(only, catalog.event_types):
         return Placement("native", (), False, "a filter and columns, which Spark expresses itself")
     if len(whole) == len(needs):
         if all(need == NO_REQUIREMENT for need in whole.values()):
             return Placement("row by row", (), False, "no state that can be seen: every event is judged by itself")
-        keys = common_partition_keys(line, list(whole.values()), catalog)
+        keys = common_partition_keys(deps, list(whole.values()), catalog)
         if keys is not None:
-            shown = ", ".join(f"{t}.{'+'.join(props)}" for t, props in keys)
+            key_text = ", ".join(f"{t}.{'+'.join(props)}" for t, props in keys)
             clock = "; every task follows the clock of the whole stream" if ticks else ""
-            return Placement("by key", keys, ticks, f"all state is divided by {shown}{clock}")
-    parts = context_shards_of(line, catalog, any(map(depends_on_clock, statements)))
-    if isinstance(parts, ContextShards):
-        return Placement("by key", (), ticks, parts.reason, parts=parts)
-    reach = lookback_of(line, catalog, clocks)
-    if isinstance(reach, Lookback):
-        return Placement("by time slice", (), ticks, reach.reason, reach=reach)
-    return _ordered(line, needs, ticks, parts, reach)
+            return Placement("by key", keys, ticks, f"all state is divided by {key_text}{clock}")
+    shards = context_shards_of(deps, catalog, any(map(depends_on_clock, statements)))
+    if isinstance(shards, ContextShards):
+        return Placement("by key", (), ticks, shards.reason, parts=shards)
+    lookback = lookback_of(deps, catalog, clocks)
+    if isinstance(lookback, Lookback):
+        return Placement("by time slice", (), ticks, lookback.reason, reach=lookback)
+    return _ordered(deps, needs, ticks, shards, lookback)
 
 
 def event_time_properties(columns: Mapping[str, str | None], catalog: Catalog) -> dict[str, str]:
-    """Of the time columns, by type, those that are long properties: their values are the times of the events."""
-    found = {}
+    """Return those of the time columns that are long properties, by type: their values are the times of the events."""
+    properties = {}
     for name, column in columns.items():
-        of = catalog.event_types[name].properties
-        if column is not None and column in of and of[column].name == "long":
-            found[name] = column
-    return found
+        declared = catalog.event_types[name].properties
+        if column is not None and column in declared and declared[column].name == "long":
+            properties[name] = column
+    return properties
 
 
 def bypass_engine(
-    found: Placement, line: StatementDependencies, catalog: Catalog, config: Config, clocks: Mapping[str, str]
+    placement: Placement,
+    deps: StatementDependencies,
+    catalog: Catalog,
+    config: Config,
+    clocks: Mapping[str, str],
 ) -> Placement:
-    """By Spark itself, or by columns in the same tasks, where a statement has a form that can be calculated so.
+    """Return the placement of a statement that Spark itself, or the tasks over columns, compute without the engine.
 
-    `clocks`: event type -> the property that is its time, where one is.
+    Any other statement keeps its placement. `clocks` gives by event type the property that holds the event time.
     """
-    if found.path not in ("by key", "by time slice", "ordered") or found.parts is not None:
-        return found
-    form = vectorized_window_of(line, catalog, config)
+    if placement.path not in ("by key", "by time slice", "ordered") or placement.parts is not None:
+        return placement
+    form = vectorized_window_of(deps, catalog, config)
     if form is None:
-        return found
+        return placement
     if isinstance(form, VectorizedWindow) and form.clock is None:
-        return found if found.ticks else replace(found, reason=f"{found.reason}; {form.reason}", form=form)
-    if found.path != "by key":
-        return found
+        return (
+            placement if placement.ticks else replace(placement, reason=f"{placement.reason}; {form.reason}", form=form)
+        )
+    if placement.path != "by key":
+        return placement
     if isinstance(form, VectorizedWindow) and form.clock == clocks.get(form.event_type):
-        return Placement("native", found.keys, False, form.reason, form=form)
+        return Placement("native", placement.keys, False, form.reason, form=form)
     why = form if isinstance(form, str) else f"Spark itself could group batches if {form.clock} were the time"
-    return replace(found, reason=f"{found.reason}; {why}")
+    return replace(placement, reason=f"{placement.reason}; {why}")
 
 
 def _ordered(
-    line: StatementDependencies,
+    deps: StatementDependencies,
     needs: Mapping[str, KeyRequirement | str],
     ticks: bool,
-    parts: str | None,
-    reach: str | None,
+    shards: str | None,
+    lookback: str | None,
 ) -> Placement:
-    """In one task, with what forbids to divide it."""
+    """Return the placement in one task, with the reason that forbids to divide the statement."""
     refused = [(name, reason) for name, reason in needs.items() if isinstance(reason, str)]
-    together = any(isinstance(s, nodes.CycleStatement) or s.lots for s in line.selects)  # which have no contexts
-    advice = "" if line.contexts or together else PARTITION_ADVICE
-    if any(isinstance(partition_streams(context), str) for context in line.contexts):
+    together = any(isinstance(s, nodes.CycleStatement) or s.lots for s in deps.selects)  # which have no contexts
+    advice = "" if deps.contexts or together else PARTITION_ADVICE
+    if any(isinstance(partition_streams(context), str) for context in deps.contexts):
         advice = NESTED_CONTEXT_ADVICE
     if refused:
-        refused.sort(key=lambda each: each[0] != line.target)
+        refused.sort(key=lambda refusal: refusal[0] != deps.target)
         name, reason = refused[0]
-        who = "" if name == line.target else f"{name}, which feeds it: "
-        reason = f"{who}{reason}"
-    elif line.stores:
-        names = ", ".join(dict.fromkeys(str(created_store(s)) for s in line.stores))
+        feeder = "" if name == deps.target else f"{name}, which feeds it: "
+        reason = f"{feeder}{reason}"
+    elif deps.stores:
+        names = ", ".join(dict.fromkeys(str(created_store(s)) for s in deps.stores))
         reason = f"it reads or changes {names}, which no property of all its events divides"
     else:
         reason = "no property divides all the state of the statement and what feeds it"
-    reason = parts or reason
-    return Placement("ordered", (), ticks, f"{reason}; {reach}" if reach else reason, advice)
+    reason = shards or reason
+    return Placement("ordered", (), ticks, f"{reason}; {lookback}" if lookback else reason, advice)

@@ -1,10 +1,12 @@
-"""Which events a statement can use at all: Spark drops the others where it reads them, so that they travel nowhere.
+"""Predicate pushdown: Spark drops the events that no statement can use while it reads them.
 
-An event is for a statement if it passes a filter of its from-clause or of an atom of its pattern. Of a filter the first
-parts of an ``and`` count, as long as Spark expresses them (`native`): behind them others may fail, which is told of.
-What they let through the engine looks at once more. Events that only move the clock are dropped where nothing depends
-on it, or tasks are told of all its stops; those that only open partitions, where nothing can be seen of these. What is
-dropped is not complained of, as in `native`.
+A statement can use an event that passes the filter of its from-clause, or of an atom of its pattern. From each filter
+the leading operands of its ``and`` are pushed down, as long as Spark can express them (`sql_conditions`). The operands
+behind the first that it cannot express may fail, and failures are reported, so these stay with the engine. The engine
+evaluates the whole filter once more.
+
+Events that only move the clock are dropped if no statement depends on it, or if the tasks get all clock ticks. Events
+that only open context partitions are dropped if nothing shows the partitions. A dropped event is not validated.
 """
 
 from __future__ import annotations
@@ -30,30 +32,34 @@ PredicateAlternatives = tuple[tuple[expr.BoundExpr, ...], ...]
 def pushed_predicates(
     lines: Sequence[StatementDependencies], catalog: Catalog, ticks: bool
 ) -> Mapping[str, PredicateAlternatives]:
-    """By input type what holds of all events that the statements can use; no entry where all may be wanted.
+    """Return by input type what all events have in common that a statement can use; no entry if every event may be
+    needed.
 
-    With `ticks` the clock makes them do something: with a partition, which any event may open, what it begins with may
-    start a timer.
+    With `ticks` the clock makes the statements deliver rows. Then any event that opens a partition may start a timer.
     """
-    statements = {s.name: s for line in lines for s in line.readers}.values()
-    if ticks and any(line.contexts for line in lines):
+    statements = {s.name: s for deps in lines for s in deps.readers}.values()
+    if ticks and any(deps.contexts for deps in lines):
         return {}
-    if any(line.stores or line.triggers or line.variables for line in lines) or any(map(_is_odd, statements)):
+    if any(deps.stores or deps.triggers or deps.variables for deps in lines) or any(
+        map(_sees_more_than_filters, statements)
+    ):
         return {}
-    contexts = {c.context.name: c for line in lines for c in line.contexts}
-    if not all(_opens_unseen(s, contexts[s.context], catalog) for s in statements if s.context is not None):
+    contexts = {c.context.name: c for deps in lines for c in deps.contexts}
+    if not all(
+        _ignores_partition_creation(s, contexts[s.context], catalog) for s in statements if s.context is not None
+    ):
         return {}
-    found: dict[str, PredicateAlternatives] = {}
-    for name in dict.fromkeys(name for line in lines for name in line.inputs):
+    predicates: dict[str, PredicateAlternatives] = {}
+    for name in dict.fromkeys(name for deps in lines for name in deps.inputs):
         filters = [f for s in statements for kind, f in _filters(s) if catalog.is_a(name, kind)]
-        parts = tuple(tuple(takewhile(_is_of_event, expr.conjuncts(f))) for f in filters)
+        parts = tuple(tuple(takewhile(_is_event_condition, expr.conjuncts(f))) for f in filters)
         if all(parts):
-            found[name] = tuple(dict.fromkeys(parts))
-    return found
+            predicates[name] = tuple(dict.fromkeys(parts))
+    return predicates
 
 
-def _is_odd(statement: nodes.StreamStatement) -> bool:
-    """Whether it may see of an event more than that its filters let it pass."""
+def _sees_more_than_filters(statement: nodes.StreamStatement) -> bool:
+    """Return whether the statement may depend on events that its filters reject."""
     if type(statement) is not nodes.SelectStatement or statement.join is not None or statement.subqueries:
         return True
     source = statement.source
@@ -71,19 +77,19 @@ def _is_odd(statement: nodes.StreamStatement) -> bool:
     return any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions_in(statement))
 
 
-def _opens_unseen(statement: nodes.StreamStatement, context: ContextStatement, catalog: Catalog) -> bool:
-    """Whether it is the same to a statement if a partition is there before an event of its own comes.
+def _ignores_partition_creation(statement: nodes.StreamStatement, context: ContextStatement, catalog: Catalog) -> bool:
+    """Return whether it makes no difference to the statement if a partition exists before its own first event.
 
-    Not where it reads what the context does not divide: that goes to all partitions that there are.
+    It does if the statement reads a type that the context does not divide: such events go to all existing partitions.
     """
     if not isinstance(context, nodes.CreateContextStatement):
         return False
     divided = [stream.event_type for stream in context.spec.streams]
-    return all(any(catalog.is_a(name, each) for each in divided) for name in event_types_read(statement))
+    return all(any(catalog.is_a(name, event_type) for event_type in divided) for name in event_types_read(statement))
 
 
 def _filters(statement: nodes.StreamStatement) -> Iterator[tuple[str, expr.BoundExpr | None]]:
-    """The types that it reads, with the conditions on their events."""
+    """Yield the event types that the statement reads, with the conditions on their events."""
     assert isinstance(statement, nodes.SelectStatement)
     source = statement.source
     if isinstance(source.pattern, Pattern):
@@ -92,10 +98,10 @@ def _filters(statement: nodes.StreamStatement) -> Iterator[tuple[str, expr.Bound
         yield source.event_type, source.filter
 
 
-def _is_of_event(condition: expr.BoundExpr) -> bool:
-    """Whether Spark can tell it of an event by itself."""
-    own = all(e.stream == EVENT_STREAM for e in expr.walk(condition) if isinstance(e, expr.Prop))
-    return own and is_expressible(condition)
+def _is_event_condition(condition: expr.BoundExpr) -> bool:
+    """Return whether Spark can evaluate the condition on an event alone."""
+    reads_event_only = all(e.stream == EVENT_STREAM for e in expr.walk(condition) if isinstance(e, expr.Prop))
+    return reads_event_only and is_expressible(condition)
 
 
 def push_down(
@@ -103,15 +109,17 @@ def push_down(
     chosen: Mapping[str, PredicateAlternatives],
     inputs: TaskInputs,
 ) -> SqlQuery:
-    """The tagged events without those that are not `wanted`; `inputs` as in `hosted.Program`."""
+    """Return the tagged events without those that no statement can use; `inputs` as in `TaskProgram`."""
     if not chosen:
         return events
-    kept = []
+    conditions = []
     for tag, name, properties, columns in inputs:
-        place = dict(zip(properties, columns, strict=True))
-        own = f"{TAG} = {tag}"
+        column_of = dict(zip(properties, columns, strict=True))
+        condition = f"{TAG} = {tag}"
         if name in chosen:
-            ways = (" AND ".join(condition_sql(part, place) for part in way) for way in chosen[name])
-            own += f" AND ({' OR '.join(f'({way})' for way in ways) or 'FALSE'})"
-        kept.append(f"({own})")
-    return events.where(" OR ".join(kept))
+            alternatives = (
+                " AND ".join(condition_sql(operand, column_of) for operand in operands) for operands in chosen[name]
+            )
+            condition += f" AND ({' OR '.join(f'({operands})' for operands in alternatives) or 'FALSE'})"
+        conditions.append(f"({condition})")
+    return events.where(" OR ".join(conditions))

@@ -1,4 +1,4 @@
-"""The fingerprint of a stream's state: which statements it belongs to, and how it is divided."""
+"""The fingerprint of a stream's state: its statements, the division of its keys, and the columns of its events."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from cepbook.spark.task.state_check import STATE_FORMAT
 from cepbook.spark.task.task_runner import load_runtime
 
 
-def state_fingerprint_of(program: TaskProgram, placement: Placement, divisions: int) -> str:
-    """The mark of what tasks keep that run `program`; what Spark itself runs keeps nothing.
+def state_fingerprint_of(program: TaskProgram, placement: Placement, key_groups: int) -> str:
+    """Return the fingerprint of the state that tasks keep for `program`; a native statement keeps none.
 
-    Of the code it has what snapshots have: the same statements of another version bear the same mark, unless what is
-    generated for them changed.
+    The code part is that of snapshots: another version of cepbook has the same fingerprint unless the code that it
+    generates for the statements differs.
     """
     if placement.path == "native":
         return json.dumps({"format": STATE_FORMAT, "code": "", "divided": "not at all", "events": ""})
-    found = {
+    fields = {
         "format": STATE_FORMAT,
         "code": RuntimeParts(load_runtime(replace(program, shares={}))[0]).fingerprint,
-        "divided": f"{divisions} parts, {_division(placement)}" if placement.path == "by key" else "whole",
+        "divided": f"{key_groups} parts, {_division(placement)}" if placement.path == "by key" else "whole",
         "events": "; ".join(f"{name}: {', '.join(properties)}" for _, name, properties, _ in program.inputs),
     }
-    return json.dumps(found)
+    return json.dumps(fields)
 
 
 def _division(placement: Placement) -> str:
-    """What decides on the part that an event goes to."""
+    """Describe how an event finds its key group."""
     if placement.parts is None:
         return "; ".join(f"{name} by {', '.join(properties)}" for name, properties in placement.keys)
     context, spec = placement.parts.context, placement.parts.spec
