@@ -1,1 +1,1 @@
-"""Frames of events as one stream, and what Spark calculates of it itself."""
+"""Frames of events as one tagged stream, and what Spark computes of that stream itself."""

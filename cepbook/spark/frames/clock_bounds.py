@@ -1,4 +1,4 @@
-"""SQL that checks the times of events against the bounds of the clock, and the messages of its errors."""
+"""SQL that checks event times against the bounds of the clock, and the messages of its errors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from cepbook.spark.task.stream_columns import CLOCK_END, Sql, clock_range_messag
 
 
 def bounded_event_time(time: Sql, type_name: str, start: int, second: int) -> Sql:
-    """The times of events of a type, null where they are missing; an error if one is before the clock's `start` or
-    beyond its end.
+    """Return the event time, null where it is missing; Spark raises an error below the clock's `start` or beyond its
+    end.
 
-    It has them in units of the clock: `format_clock_error` makes times of them, which Spark would have to plan at
-    length.
+    The message holds times in units of the clock, because Spark would take long to plan their formatting.
+    `format_clock_error` replaces them with dates on the driver.
     """
     unit = "ms" if second == 1000 else "us"
     has = f"cepbook.errors.EventError: an event of {type_name} has the time".replace("%", "%%")
@@ -22,15 +22,18 @@ def bounded_event_time(time: Sql, type_name: str, start: int, second: int) -> Sq
 
 
 def format_clock_error(message: str) -> str:
-    """The message of an error of `bounded_event_time` as `clock_range_message` has it."""
+    """Replace the times in an error of `bounded_event_time` by dates, as `clock_range_message` writes them."""
 
-    def told(found: re.Match[str]) -> str:
-        return clock_range_message(found[1], int(found[2]), int(found[4]), 1000 if found[3] == "ms" else 1_000_000)
+    def told(match: re.Match[str]) -> str:
+        return clock_range_message(match[1], int(match[2]), int(match[4]), 1000 if match[3] == "ms" else 1_000_000)
 
     return re.sub(r"an event of (.+) has the time (-?\d+) (ms|us), but the clock goes from (-?\d+) .*", told, message)
 
 
-def missing_value_error(what: str, type_name: str) -> Sql:
-    """The error that an event of a type lacks what each has (a line, as Spark goes on behind)."""
-    message = f"cepbook.errors.EventError: the {what} of an event of {type_name} is missing\n"
+def missing_value_error(value_name: str, type_name: str) -> Sql:
+    """Return SQL that raises an error: an event of the type lacks a value that each must have.
+
+    The message ends its line, because Spark appends a text of its own.
+    """
+    message = f"cepbook.errors.EventError: the {value_name} of an event of {type_name} is missing\n"
     return f"CAST(raise_error({sql_literal(message)}) AS BIGINT)"

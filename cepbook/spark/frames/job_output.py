@@ -1,8 +1,7 @@
-"""What a job on Spark delivers, until somebody asks for some of it: rows, and how these tell what `DELIVERY_COLUMNS`
-names.
+"""The output of a Spark job, before a caller asks for columns: rows, and SQL for the metadata of each row.
 
-Who asks gets a selection of what he asks for and nothing between, because Spark plans step by step: for small frames
-that is most of the work.
+A caller gets a single selection of the columns that it asks for. Spark plans step by step, and for small frames
+planning is most of the work.
 """
 
 from __future__ import annotations
@@ -17,10 +16,11 @@ from cepbook.spark.task.stream_columns import DELIVERY_COLUMNS, Sql, sql_literal
 
 @dataclass(frozen=True, slots=True)
 class JobOutput:
-    """`rows` of statements, and failures of these and of what feeds them. `about` says for each column of
-    `DELIVERY_COLUMNS` what
-    it is of such a row, `values` for each statement what its columns are. One that cannot be `failing` has rows of one
-    statement alone; with `alone` they have nothing but its columns, under their names or what `values` says.
+    """Rows of statements, and failures of these and of the statements that feed them.
+
+    `about` has by name of `DELIVERY_COLUMNS` the SQL for a row, `values` by statement the SQL of its columns. An output
+    that cannot be `failing` has rows of one statement only; one that is `alone` has only its columns, named as `values`
+    says.
     """
 
     rows: SqlQuery
@@ -30,30 +30,32 @@ class JobOutput:
     alone: bool = False
 
     def only(self, name: str) -> Sql:
-        """What is true of the rows of the statement `name`, and of no other and no failure."""
+        """Return the condition for rows of the statement `name`: no other statement and no failure."""
         if not self.failing:
             return "TRUE"
         fine = f"{self.about['error']} IS NULL"
         return fine if len(self.values) == 1 else f"{self.about['statement']} = {sql_literal(name)} AND {fine}"
 
     def rows_of(self, name: str) -> SqlQuery:
-        """These rows."""
+        """Return the rows of the statement `name`."""
         return self.rows.where(self.only(name)) if self.failing else self.rows
 
 
 OutputFactory = Callable[[Collection[str]], JobOutput]
-"""Gives what a job delivers, to who says which names of `DELIVERY_COLUMNS` he asks for."""
+"""Makes the output of a job for a caller that needs the `DELIVERY_COLUMNS` of these names."""
 
 
 def constant_output(output: JobOutput) -> OutputFactory:
-    """This output, whatever is asked for."""
+    """Return a factory that gives this output, whatever a caller asks for."""
     return lambda about: output
 
 
 def task_output(rows: SqlQuery, program: TaskProgram, about: Mapping[str, Sql] | None = None) -> JobOutput:
-    """The output of tasks, with a struct for each statement (`hosted.output_schema`), and `DELIVERY_COLUMNS` unless
-    `about` says
-    what there is in its place.
+    """Return the output of tasks: a struct per statement (`output_schema`), and `DELIVERY_COLUMNS` or what `about`
+    gives.
     """
-    values = [[f"s{number}.c{i}" for i in range(len(of.properties))] for number, (_, of) in enumerate(program.outputs)]
+    values = [
+        [f"s{number}.c{i}" for i in range(len(event_type.properties))]
+        for number, (_, event_type) in enumerate(program.outputs)
+    ]
     return JobOutput(rows, about or {column: column for column, _ in DELIVERY_COLUMNS}, values)

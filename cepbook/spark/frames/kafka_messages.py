@@ -1,4 +1,4 @@
-"""Messages of Kafka as Spark's connector gives them: JSON to events, and where such a job's `--in` says they are."""
+"""Events from Kafka messages, as Spark's connector delivers them, and the sources ``kafka:…`` of a job."""
 
 from __future__ import annotations
 
@@ -31,44 +31,46 @@ def from_kafka(messages: DataFrame, types: Mapping[str, EventType], name: str) -
     columns = frame_column_names(messages) if hasattr(messages, "sparkSession") else None
     if columns is None:
         raise UsageError(f"messages of Kafka are a Spark DataFrame, not {type(messages).__name__}")
-    lacking = [each for each in _NEEDED if each not in columns]
-    if lacking:
-        raise UsageError(f"these are no messages of Kafka: they lack the column `{lacking[0]}`")
+    missing = [name for name in _NEEDED if name not in columns]
+    if missing:
+        raise UsageError(f"these are no messages of Kafka: they lack the column `{missing[0]}`")
     properties = types[name].properties
-    shapes = [f"{quote_identifier(p)} {type_mapping_of(of, types).ddl}" for p, of in properties.items()]
+    shapes = [f"{quote_identifier(p)} {type_mapping_of(type_, types).ddl}" for p, type_ in properties.items()]
     read = F.from_json(
         F.col("value").cast("string"),
         ", ".join([*shapes, f"{_WRONG} string"]),
         {"columnNameOfCorruptRecord": _WRONG},
     )
     fits = f"{_EVENT} IS NOT NULL AND {_EVENT}.{_WRONG} IS NULL"
-    taken = (f"CASE WHEN {fits} THEN {_EVENT}.{quote_identifier(p)} END AS {quote_identifier(p)}" for p in properties)
+    property_columns = (
+        f"CASE WHEN {fits} THEN {_EVENT}.{quote_identifier(p)} END AS {quote_identifier(p)}" for p in properties
+    )
     time = f"CASE WHEN {fits} THEN timestamp END AS {KAFKA_TIMESTAMP}"
     order = f"shiftleft(CAST(partition AS BIGINT), {_PARTITION_BITS}) + offset AS {KAFKA_ORDER}"
-    return messages.select(read.alias(_EVENT), *_NEEDED[1:]).selectExpr(*taken, time, order)
+    return messages.select(read.alias(_EVENT), *_NEEDED[1:]).selectExpr(*property_columns, time, order)
 
 
-def subscribe_topic(session: SparkSession, place: str) -> DataFrame:
-    """The messages of ``kafka:SERVERS/TOPIC``, perhaps with ``?option=value&…`` of Spark's connector.
+def subscribe_topic(session: SparkSession, source: str) -> DataFrame:
+    """Return the messages of ``kafka:SERVERS/TOPIC``, optionally with ``?option=value&…`` for Spark's connector.
 
-    Errors: UsageError for another form, and where that connector is missing.
+    Errors: UsageError for another form, and if the connector is missing.
     """
-    where, _, given = place.removeprefix(KAFKA_SCHEME).partition("?")
+    where, _, query = source.removeprefix(KAFKA_SCHEME).partition("?")
     servers, _, topic = where.partition("/")
     if not (servers and topic):
         raise UsageError(
-            f"{place} is no topic: say {KAFKA_SCHEME}SERVERS/TOPIC, as in {KAFKA_SCHEME}localhost:9092/ticks"
+            f"{source} is no topic: say {KAFKA_SCHEME}SERVERS/TOPIC, as in {KAFKA_SCHEME}localhost:9092/ticks"
         )
-    options: dict[str, Any] = dict(parse_qsl(given, keep_blank_values=True))
+    options: dict[str, Any] = dict(parse_qsl(query, keep_blank_values=True))
     reader = session.readStream.format(CONNECTOR).options(**{"kafka.bootstrap.servers": servers, "subscribe": topic})
     try:
-        found = reader.options(**options).load()
-        found.schema  # noqa: B018  Spark Connect looks when asked
+        messages = reader.options(**options).load()
+        messages.schema  # noqa: B018  Spark Connect looks when asked
     except PySparkException as failed:
         if f"data source: {CONNECTOR}" not in str(failed):
             raise
         raise UsageError(
-            f"{place}: Spark's connector for Kafka is missing\n  hint: spark-submit "
+            f"{source}: Spark's connector for Kafka is missing\n  hint: spark-submit "
             f"--packages org.apache.spark:spark-sql-kafka-0-10_2.13:{version} brings it"
         ) from failed
-    return found
+    return messages

@@ -14,14 +14,14 @@ _NO_TEXT = "CAST(NULL AS STRING)"
 
 
 def native_filter_output(program: TaskProgram, events: SqlQuery) -> JobOutput:
-    """What a program of one native statement delivers of its tagged events."""
+    """Return the output of a program with one native statement, from its tagged events."""
     ((_, type_name, properties, columns),) = program.inputs
     ((name, output),) = program.outputs
     statement = next(s for step in program.steps for s in step.module.statements if s.name == name)
     assert isinstance(statement, nodes.SelectStatement)
-    place = dict(zip(properties, columns, strict=True))
+    column_of = dict(zip(properties, columns, strict=True))
     for condition in filter_conditions(statement):
-        events = events.where(condition_sql(condition, place))
+        events = events.where(condition_sql(condition, column_of))
     at, kind, error = bounded_event_time(TIME, type_name, program.start, program.config.second), "'insert'", _NO_TEXT
     streaming = events.source.isStreaming
     if streaming:  # which goes on without the event
@@ -29,18 +29,20 @@ def native_filter_output(program: TaskProgram, events: SqlQuery) -> JobOutput:
         left_out = sql_literal(f"an event of {type_name} was left out: the time is missing")
         error = f"CASE WHEN {TIME} IS NULL THEN {left_out} END"
         kind = f"CASE WHEN {TIME} IS NULL THEN 'error' ELSE {kind} END"
-    shown = {c.name: c.value.name for c in statement.root.columns if isinstance(c.value, expressions.Prop)}
+    source_columns = {c.name: c.value.name for c in statement.root.columns if isinstance(c.value, expressions.Prop)}
     about = delivery_metadata(name, time=at, kind=kind, error=error)
-    return JobOutput(events, about, [[place[shown[p]] for p in output.properties]], failing=streaming)
+    return JobOutput(events, about, [[column_of[source_columns[p]] for p in output.properties]], failing=streaming)
 
 
 def delivery_metadata(statement: str, **values: Sql) -> dict[str, Sql]:
-    """What `DELIVERY_COLUMNS` is of rows that each are all that an event led to; of it `values` are given."""
-    found = {
+    """Return the SQL of `DELIVERY_COLUMNS` for rows that are each the whole delivery of an event; `values` replace
+    some.
+    """
+    metadata = {
         "statement": sql_literal(statement),
         "time": TIME,
         "sequence": SEQ,
         "trigger": f"'{EVENT}'",
         "delivery": "0L",
     }
-    return found | {"kind": "'insert'", "row": "0L", "error": _NO_TEXT} | values
+    return metadata | {"kind": "'insert'", "row": "0L", "error": _NO_TEXT} | values

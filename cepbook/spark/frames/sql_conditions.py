@@ -1,12 +1,14 @@
-"""Statements that Spark can run itself: a filter and columns, as expressions of its own, without Python.
+"""Conditions that Spark and the engine evaluate alike, and statements that need nothing else.
 
-Only where the result is provably that of the engine. In the plan: one stream, events judged by themselves, columns
-that are properties. In conditions: ``and`` and ``or`` of what is below, where null counts as false in both; a
-comparison (or two, ``between``) of a whole number with a whole constant, of a double with a constant that is one;
-strings that are equal or not (an order of strings would depend on the collation); booleans; whether a property is null.
-Properties are compared as they come in: checked, and NaN is null there (`inputs`). All else goes through the engine.
-What is not looked at is not complained of: a missing time in a row that the filter drops, two events with one sequence
-number.
+A statement is native if it reads one stream, keeps no state, and has properties for columns. A condition is expressible
+if it is built by ``and`` and ``or`` (null counts as false in both) from
+
+* comparisons (and ``between``) of a whole number with a whole constant, of a double with a constant that is one;
+* strings that are equal or not: the order of strings depends on the collation;
+* booleans, and tests for null.
+
+Properties are compared after their cast (`sql_casts`), where NaN is null. An event that Spark drops is not validated:
+neither a missing time nor a repeated sequence number is an error then.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ from cepbook.lang.types import BITS, Type
 from cepbook.spark.task.stream_columns import Sql, sql_literal
 
 _EXACT = 2**53  # all whole numbers up to it are doubles
-_AS_THEY_ARE = frozenset(BITS) | {
+_UNCHANGED_TYPES = frozenset(BITS) | {
     *("boolean", "float", "double", "string", "char", "biginteger", "bigdecimal"),
     *("timestamp", "calendar", "localdatetime", "localdate"),
 }
-_ORDERS = frozenset({"=", "!=", "<", "<=", ">", ">="})
+_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
 def is_native(statement: nodes.SelectStatement, types: Mapping[str, EventType]) -> bool:
-    """Whether Spark alone gives the rows of a statement, of which no other has to know."""
+    """Return whether Spark alone computes the rows of a statement, and no other statement depends on it."""
     source = statement.source
     plain = (
         type(statement) is nodes.SelectStatement
@@ -53,35 +55,35 @@ def is_native(statement: nodes.SelectStatement, types: Mapping[str, EventType]) 
         isinstance(c.value, expressions.Prop)
         and c.value.stream == 0
         and types_out.get(c.name) == c.value.type
-        and _goes_out_as_it_came(c.value.type, types)
+        and _keeps_its_form(c.value.type, types)
         for c in root.columns
     )
     return columns and all(map(is_expressible, filter_conditions(statement))) and source.event_type in types
 
 
-def _goes_out_as_it_came(of: Type, types: Mapping[str, EventType], inside: tuple[str, ...] = ()) -> bool:
-    """Whether tasks would change nothing of a value: of one without a fixed shape they make JSON, some texts they read.
+def _keeps_its_form(type_: Type, types: Mapping[str, EventType], inside: tuple[str, ...] = ()) -> bool:
+    """Return whether tasks would pass a value on unchanged; a type without a fixed shape becomes JSON.
 
-    `inside` lists the event types around it.
+    `inside` lists the event types around the value.
     """
-    if of.of is not None:
-        return _goes_out_as_it_came(of.of, types, inside)
-    nested = types.get(of.event) if of.event is not None else None
+    if type_.of is not None:
+        return _keeps_its_form(type_.of, types, inside)
+    nested = types.get(type_.event) if type_.event is not None else None
     if nested is None:
-        return of.event is None and of.name in _AS_THEY_ARE
+        return type_.event is None and type_.name in _UNCHANGED_TYPES
     parts = nested.properties.values()
     around = (*inside, nested.name)
-    return bool(parts) and nested.name not in inside and all(_goes_out_as_it_came(p, types, around) for p in parts)
+    return bool(parts) and nested.name not in inside and all(_keeps_its_form(p, types, around) for p in parts)
 
 
 def filter_conditions(statement: nodes.SelectStatement) -> list[expressions.BoundExpr]:
-    """All that must be true of an event."""
+    """Return all conditions that an event must meet."""
     wheres = [node.predicate for node in nodes.chain(statement.root) if isinstance(node, nodes.Selection)]
     return [e for e in (statement.source.filter, *wheres) if e is not None]
 
 
 def is_expressible(e: expressions.BoundExpr) -> bool:
-    """Whether a condition on the properties of an event is the same in both engines."""
+    """Return whether a condition on the properties of an event has the same result in Spark and in the engine."""
     if isinstance(e, expressions.Logic):
         return e.op in ("and", "or") and all(map(is_expressible, e.operands))
     if isinstance(e, expressions.Prop):
@@ -93,7 +95,7 @@ def is_expressible(e: expressions.BoundExpr) -> bool:
         name = e.operand.type.name if isinstance(e.operand, expressions.Prop) else ""
         low, high = (b if isinstance(b, int | float) and _fits(name, b, "<") else None for b in bounds)
         return low is not None and high is not None and (e.ordered or low <= high) and not e.negated
-    if not isinstance(e, expressions.ComparisonExpr) or e.op not in _ORDERS:
+    if not isinstance(e, expressions.ComparisonExpr) or e.op not in _COMPARISONS:
         return False
     sides = e.left, e.right
     props = [side for side in sides if isinstance(side, expressions.Prop)]
@@ -102,7 +104,7 @@ def is_expressible(e: expressions.BoundExpr) -> bool:
 
 
 def _fits(name: str, constant: object, op: str) -> bool:
-    """Whether both engines compare a property of this type with the constant alike."""
+    """Return whether both compare a property of this type with the constant alike."""
     if name == "string":
         return isinstance(constant, str) and op in ("=", "!=")
     if isinstance(constant, bool) or name == "boolean":
@@ -115,37 +117,37 @@ def _fits(name: str, constant: object, op: str) -> bool:
     return False
 
 
-def condition_sql(e: expressions.BoundExpr, place: Mapping[str, str]) -> Sql:
-    """What `is_expressible`, for Spark; `place` has the columns of properties."""
+def condition_sql(e: expressions.BoundExpr, column_of: Mapping[str, str]) -> Sql:
+    """Return an expressible condition as SQL; `column_of` has the columns of properties."""
     if isinstance(e, expressions.Logic):
-        return "(" + f" {e.op.upper()} ".join(condition_sql(each, place) for each in e.operands) + ")"
+        return "(" + f" {e.op.upper()} ".join(condition_sql(operand, column_of) for operand in e.operands) + ")"
     if isinstance(e, expressions.Prop):
-        return place[e.name]
+        return column_of[e.name]
     if isinstance(e, expressions.Is):
         assert isinstance(e.left, expressions.Prop)
-        return f"({place[e.left.name]} IS {'NOT ' if e.negated else ''}NULL)"
+        return f"({column_of[e.left.name]} IS {'NOT ' if e.negated else ''}NULL)"
     if isinstance(e, expressions.RangeTest):
         assert (
             isinstance(e.operand, expressions.Prop)
             and isinstance(e.low, expressions.Const)
             and isinstance(e.high, expressions.Const)
         )
-        value, low, high = place[e.operand.name], _literal(e.operand, e.low), _literal(e.operand, e.high)
+        value, low, high = column_of[e.operand.name], _literal(e.operand, e.low), _literal(e.operand, e.high)
         above, below = ">=" if e.include_low else ">", "<=" if e.include_high else "<"
         return f"({value} {above} {low} AND {value} {below} {high})"
     assert isinstance(e, expressions.ComparisonExpr)
-    found = []
+    sides = []
     for side, other in ((e.left, e.right), (e.right, e.left)):
         if isinstance(side, expressions.Prop):
-            found.append(place[side.name])
+            sides.append(column_of[side.name])
         else:
             assert isinstance(side, expressions.Const)
-            found.append(_literal(other, side))
-    return f"({found[0]} {e.op} {found[1]})"
+            sides.append(_literal(other, side))
+    return f"({sides[0]} {e.op} {sides[1]})"
 
 
 def _literal(compared: expressions.BoundExpr, constant: expressions.Const) -> Sql:
-    """A constant as one of the type of what it is compared with."""
+    """Return a constant as a literal of the type that it is compared with."""
     value: Any = constant.value
     if isinstance(value, str):
         return sql_literal(value)

@@ -1,7 +1,7 @@
-"""Derived tables: what Spark is to do with rows, step by step, of which a plan is made when all steps are known.
+"""Queries in several steps, which Spark plans once when all steps are known.
 
-As DataFrames steps are analysed one by one, each with those before it. As one text of Spark SQL they are analysed once,
-for which the rows need a name in Spark's catalog for a moment: that takes as long as some steps do.
+Steps on a DataFrame are analysed one by one, each together with those before it. As a single text of Spark SQL they are
+analysed once. That needs a name for the rows in Spark's catalog for a moment, which costs as much as a few steps.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from functools import cached_property
 from cepbook.spark.lazy_types import DataFrame
 from cepbook.spark.task.stream_columns import Sql
 
-_FEW = 3  # steps that take less time by themselves
+_MAX_SINGLE_STEPS = 3  # steps that take less time by themselves
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Rows of those before it: those of which the condition `where` is true, and their `columns` (none: all), or these
-    of each group by the `keys`.
+    """A step of a query: keep the rows that meet the condition `where`, then select `columns` (none: all).
+
+    With `keys` the columns are those of groups.
     """
 
     columns: tuple[Sql, ...] = ()
@@ -28,47 +29,47 @@ class _Step:
     keys: tuple[Sql, ...] | None = None
 
     def after(self, text: str) -> str:
-        """The query for these rows; `text` stands behind ``from``, for those before. Braces of its own are doubled."""
-        found = f"SELECT {_doubled(', '.join(self.columns) or '*')} FROM {text}"
+        """Return the query of this step over the rows of `text`, which follows ``from``. Its own braces are doubled."""
+        query = f"SELECT {_escaped(', '.join(self.columns) or '*')} FROM {text}"
         if self.where:
-            found += f" WHERE {_doubled(self.where)}"
-        return f"{found} GROUP BY {_doubled(', '.join(self.keys))}" if self.keys else found
+            query += f" WHERE {_escaped(self.where)}"
+        return f"{query} GROUP BY {_escaped(', '.join(self.keys))}" if self.keys else query
 
 
-def _name(column: Sql) -> str:
-    """What a column is called that was given a name without quotes, or is a name."""
-    found = re.fullmatch(r"(?:.* AS )?(\w+)", column, re.DOTALL)
-    return "" if found is None else found.group(1)
+def _column_name(column: Sql) -> str:
+    """Return the name of a column that is a name, or has one without quotes; else ""."""
+    match = re.fullmatch(r"(?:.* AS )?(\w+)", column, re.DOTALL)
+    return "" if match is None else match.group(1)
 
 
-def _doubled(text: Sql) -> str:
+def _escaped(text: Sql) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
 @dataclass(frozen=True)
 class SqlQuery:
-    """The rows of `source`, and the steps that are done with them."""
+    """The rows of `source`, and the steps to apply to them."""
 
     source: DataFrame
     steps: tuple[_Step, ...] = ()
 
     def select(self, *columns: Sql) -> SqlQuery:
-        """These columns of each row."""
+        """Return a query that selects these columns."""
         last = self.steps[-1] if self.steps else None
         if last is not None and not last.columns:
             return replace(self, steps=(*self.steps[:-1], replace(last, columns=columns)))
         if last is not None and not last.where and last.keys is None:
-            named = {_name(column): column for column in last.columns}
+            named = {_column_name(column): column for column in last.columns}
             if named.keys() >= set(columns):  # some of those that were selected
                 return replace(self, steps=(*self.steps[:-1], _Step(tuple(named[column] for column in columns))))
         return self._then(_Step(columns))
 
     def where(self, condition: Sql) -> SqlQuery:
-        """The rows of which the condition is true."""
+        """Return a query that keeps the rows for which the condition is true."""
         return self._then(_Step(where=condition))
 
     def grouped(self, keys: Sequence[Sql], columns: Sequence[Sql]) -> SqlQuery:
-        """A row for each group: its keys, and these columns of it."""
+        """Return a query with a row per group: its keys, and these columns."""
         return self._then(_Step((*keys, *columns), keys=tuple(keys)))
 
     def _then(self, step: _Step) -> SqlQuery:
@@ -77,13 +78,13 @@ class SqlQuery:
     @cached_property
     def frame(self) -> DataFrame:
         """The rows as a DataFrame."""
-        if len(self.steps) > _FEW or any(step.keys is not None for step in self.steps):
+        if len(self.steps) > _MAX_SINGLE_STEPS or any(step.keys is not None for step in self.steps):
             return self._as_text()
-        found = self.source
+        frame = self.source
         for step in self.steps:
-            found = found.where(step.where) if step.where else found
-            found = found.selectExpr(*step.columns) if step.columns else found
-        return found
+            frame = frame.where(step.where) if step.where else frame
+            frame = frame.selectExpr(*step.columns) if step.columns else frame
+        return frame
 
     def _as_text(self) -> DataFrame:
         first, *others = self.steps

@@ -354,7 +354,9 @@ def _join_requirement(
     for input_, source in zip(join.inputs, statement.sources, strict=True):
         windows = [node.windows for node in nodes.chain(input_.stream) if isinstance(node, nodes.Windowed)]
         stages = (window for stage in reversed(windows) for window in stage)
-        need = _window_requirement((*_windows_of_named_window(source, deps), *stages), source.event_type, _expiry_has_no_order(statement, deps))
+        need = _window_requirement(
+            (*_windows_of_named_window(source, deps), *stages), source.event_type, _expiry_has_no_order(statement, deps)
+        )
         if isinstance(need, str):
             return need
         allowed.append(next((side[1] for choices in need for choice in choices for side in choice), None))
