@@ -190,7 +190,7 @@ def test_columns_are_what_the_engine_makes_to_the_last_bit(epl: str, monkeypatch
     """Of random histories in batches of any size, of which any number is taken at once. Without Spark."""
     for seed in range(6):
         rng = random.Random(f"{epl} {seed}")
-        monkeypatch.setattr(task_runner, "_GATHERED", rng.choice((1, 5, 37, 10**6)))
+        monkeypatch.setattr(task_runner, "_ROWS_AT_ONCE", rng.choice((1, 5, 37, 10**6)))
         engine, time = Recorded(-5000, {}), -3000
         engine.deploy(SCHEMA, "types")
         engine.deploy(f"@name('q') {epl}", "module")

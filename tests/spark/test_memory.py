@@ -91,7 +91,7 @@ def test_ten_times_the_events_take_no_more_memory(name: str) -> None:
 
 
 def test_packing_stops_takes_no_more_memory_for_more_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock_ticks, "_GATHERED", 5 * BATCH)
+    monkeypatch.setattr(clock_ticks, "_SORTED_AT_ONCE", 5 * BATCH)
 
     def read(batches: int) -> Iterator[pa.RecordBatch]:
         for begin, end in pairwise(range(0, (batches + 1) * BATCH, BATCH)):

@@ -25,7 +25,7 @@ def unpacked(block: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def upto(told: ClockTicks, time: int | None) -> list[list[int]]:
-    times, numbers = told.upto(time)
+    times, numbers = told.take_until(time)
     return [times.tolist(), numbers(np.arange(len(times))).tolist()]
 
 
@@ -51,7 +51,7 @@ def test_each_time_is_packed_once_with_its_least_number(monkeypatch: pytest.Monk
     assert (row[TAG], row[TIME], row[SEQ]) == (TICK, 1, 1)
     assert [each.tolist() for each in unpacked(row[TICKS])] == [[1, 2, 3], [1, 0, 2]]
     monkeypatch.setattr(clock_ticks, "_BLOCK", 2)
-    monkeypatch.setattr(clock_ticks, "_GATHERED", 2)
+    monkeypatch.setattr(clock_ticks, "_SORTED_AT_ONCE", 2)
     assert [(row[TIME], row[SEQ], len(unpacked(row[TICKS])[0])) for row in rows(*given)] == [(1, 7, 2), (1, 1, 2)]
     assert rows() == rows(events([], [])) == []
 
@@ -62,7 +62,7 @@ def test_blocks_that_overlap_come_together() -> None:
     fields = [pa.field(TIME, pa.int64()), pa.field(SEQ, pa.int64()), pa.field(TICKS, pa.binary())]
     blocks.append({TIME: 12, SEQ: 30, TICKS: None})  # a stop alone
     for block in blocks:
-        told.tell(pa.RecordBatch.from_pylist([block], schema=pa.schema(fields)))
+        told.add_rows(pa.RecordBatch.from_pylist([block], schema=pa.schema(fields)))
     assert upto(told, 5) == [[1, 5], [4, 7]]
     assert upto(told, 5) == [[], []]
     assert upto(told, None) == [[6, 9, 12], [8, 12, 30]]
@@ -80,7 +80,7 @@ def test_stops_of_any_order_of_events_in_any_number_of_tasks_are_all_told() -> N
     parts = [(times[i::3].tolist(), numbers[i::3].tolist()) for i in range(3)]
     found = sorted((row for part in parts for row in rows(events(*part))), key=lambda row: (row[TIME], row[SEQ]))
     told = ClockTicks()
-    told.tell(pa.RecordBatch.from_pylist(found))
+    told.add_rows(pa.RecordBatch.from_pylist(found))
     own, least = upto(told, None)
     assert own == sorted(set(times.tolist()))
     assert least == [int(numbers[times == time].min()) for time in own]
@@ -100,9 +100,9 @@ def test_stops_come_and_go_in_any_pieces() -> None:
                 blocks.append({TIME: own[0][0], SEQ: own[1][0], TICKS: None if alone else pack_block(*own)})
             at += size
         kinds = pa.schema([pa.field(TIME, pa.int64()), pa.field(SEQ, pa.int64()), pa.field(TICKS, pa.binary())])
-        told.tell(pa.RecordBatch.from_pylist(blocks, kinds))
-        kept.append(told.upto(int(times[min(at, 5000) - 1] - rng.integers(0, 5000))))
-    kept.append(told.upto(None))
+        told.add_rows(pa.RecordBatch.from_pylist(blocks, kinds))
+        kept.append(told.take_until(int(times[min(at, 5000) - 1] - rng.integers(0, 5000))))
+    kept.append(told.take_until(None))
     for own_times, asked in kept:  # some time later
         found[0] += own_times.tolist()
         places = rng.permutation(len(own_times))

@@ -1,1 +1,1 @@
-"""What runs within a task: events in, the engine or whole columns, deliveries out. Workers load no more than this."""
+"""What runs within a task: events in, the engine or whole columns, deliveries out. Workers load nothing else."""

@@ -1,6 +1,6 @@
-"""The columns of a task's events as the engine asks them which events pass, and reads them: values are made of those.
+"""Columns of a task's events as the engine reads them: filters run over arrays, and values are made of rows that pass.
 
-Light: Spark's workers load it.
+Light: Spark's workers load this module.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from cepbook.spark.task.type_mapping import TEXT_TYPES, from_array
 
 
 class ArrowEvents:
-    """Events of one type, one after the other: their `clock`, and a `batch` of the `columns` of some `properties`.
+    """Events of one type in order: their `clock`, and a `batch` with the `columns` of some `properties`.
 
-    A property whose column is `TIME` is the time of the event; one that has none is null.
+    A property whose column is `TIME` is the event time; a property without a column is null.
     """
 
     def __init__(
@@ -42,47 +42,47 @@ class ArrowEvents:
     ) -> None:
         self.times: list[int] = clock.tolist()
         self._batch, self._of, self._types = batch, of, types
-        self._places = dict(zip(properties, columns, strict=True))
+        self._column_names = dict(zip(properties, columns, strict=True))
         self._clock = NumberColumn(clock)
-        self._known: dict[str, ArrayColumn] = {}
+        self._columns: dict[str, ArrayColumn] = {}
 
     def read(self, names: Collection[str]) -> ArrayColumns:
-        """Their properties `names`."""
+        """Return the properties `names` for the engine."""
         return ArrayColumns(names, self._column, self._clock, slice(0, len(self.times)), self.times)
 
     def _column(self, name: str) -> ArrayColumn:
-        found = self._known.get(name)
-        if found is None:
-            found = self._known[name] = self._made(name)
-        return found
+        column = self._columns.get(name)
+        if column is None:
+            column = self._columns[name] = self._load_column(name)
+        return column
 
-    def _made(self, name: str) -> ArrayColumn:
-        column = self._places.get(name)
+    def _load_column(self, name: str) -> ArrayColumn:
+        column = self._column_names.get(name)
         if column is None:
             missing = [None] * len(self.times)
-            return ComputedColumn(lambda part: missing[part] if isinstance(part, slice) else missing[: len(part)])
+            return ComputedColumn(lambda rows: missing[rows] if isinstance(rows, slice) else missing[: len(rows)])
         if column == TIME:
             return self._clock
         return engine_column(self._batch.column(column), self._of.properties[name], self._types)
 
 
-def engine_column(array: pa.Array, of: Type, types: Mapping[str, EventType]) -> ArrayColumn:
-    """A column of type `of`, as the engine takes it; equal texts that repeat are one object, quick to compare."""
-    found = array.type
-    if pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_boolean(found):
-        return _numbers(array)
-    if pa.types.is_string(found) and len(array) and of.name not in TEXT_TYPES:
+def engine_column(array: pa.Array, type_: Type, types: Mapping[str, EventType]) -> ArrayColumn:
+    """Return a column for the engine; equal texts that repeat become one object, which compares fast."""
+    actual = array.type
+    if pa.types.is_integer(actual) or pa.types.is_floating(actual) or pa.types.is_boolean(actual):
+        return _number_column(array)
+    if pa.types.is_string(actual) and len(array) and type_.name not in TEXT_TYPES:
         coded = array.dictionary_encode()
         if 2 * len(coded.dictionary) < len(array):
             words = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
             return TextColumn(coded.indices.fill_null(len(words) - 1).to_numpy(), words)
     return ComputedColumn(
-        lambda part: from_array(array[part] if isinstance(part, slice) else array.take(pa.array(part)), of, types)
+        lambda rows: from_array(array[rows] if isinstance(rows, slice) else array.take(pa.array(rows)), type_, types)
     )
 
 
-def _numbers(array: pa.Array) -> ArrayColumn:
-    """Singles as doubles, which numbers are compared with."""
+def _number_column(array: pa.Array) -> ArrayColumn:
+    """Return numbers as an array; single-precision floats become doubles, with which numbers are compared."""
     filled = array.fill_null(False if pa.types.is_boolean(array.type) else 0) if array.null_count else array
     values = filled.to_numpy(zero_copy_only=False)
     column = NumberColumn(values.astype(np.float64) if values.dtype.kind == "f" else values)

@@ -1,6 +1,6 @@
-"""What statements deliver within a task, as columns: the rows, and for each what caused it.
+"""Deliveries of statements as columns: the rows, and for each row what caused it.
 
-A sink keeps flat records, whose marks tell what caused them; all else is worked out for whole columns at once.
+A sink keeps flat records whose marks tell what caused them; everything else is computed for whole columns at once.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ Int64Array = npt.NDArray[np.int64]
 
 
 class DeliveredRows(NamedTuple):
-    """Rows that were delivered: by row their times, the sequence numbers and phases (1: an event) of their causes, the
-    numbers of their deliveries, whether they are remove rows, their places, and their `columns`.
+    """Delivered rows as columns.
+
+    By row: `times`, the `sequences` and `phases` (1: an event, 0: the clock) of their causes, the `numbers` of their
+    deliveries, whether they are `removed` rows, and the position in the delivery (`rows`).
     """
 
     times: Int64Array
@@ -44,20 +46,20 @@ class DeliveredRows(NamedTuple):
     columns: list[list[Any]]
 
     def meta(self, name: str) -> list[pa.Array]:
-        """The arrays of `DELIVERY_COLUMNS`, for the statement `name`."""
+        """Return the arrays of `DELIVERY_COLUMNS` for the statement `name`."""
         return [
             pa.repeat(pa.scalar(name), len(self.times)),
             pa.array(self.times),
             pa.array(self.sequences),
-            _named(_TRIGGERS, self.phases),
+            _name_array(_TRIGGERS, self.phases),
             pa.array(self.numbers),
-            _named(_KINDS, self.removed),
+            _name_array(_KINDS, self.removed),
             pa.array(self.rows),
             pa.nulls(len(self.times), pa.string()),
         ]
 
     def compact(self, number: int) -> list[pa.Array]:
-        """The arrays of `COMPACT_COLUMNS`, for the statement of this number."""
+        """Return the arrays of `COMPACT_COLUMNS` for the statement of this number."""
         return [
             pa.array((4 * number + self.phases + 2 * self.removed).astype(np.int32)),
             pa.array(self.times),
@@ -69,10 +71,10 @@ class DeliveredRows(NamedTuple):
 
 
 class CauseSequences:
-    """What places and stops of the clock within one batch mean: the `times` and `sequences` of its events, in order,
+    """Sequence numbers of causes within one batch: of its events, in order, and of the ticks of the clock, ascending.
 
-    and those of the `stops`, ascending; a stop has the sequence number of the event that the clock goes there for, one
-    for which there is no event has -1. `tick_sequences` finds these by the places of stops.
+    A tick has the sequence number of the event for which the clock stops; a tick without an event has -1.
+    `tick_sequences` returns the numbers of ticks by position.
     """
 
     def __init__(
@@ -86,27 +88,27 @@ class CauseSequences:
         self._stops, self._tick_sequences = stops, tick_sequences
 
     def cause_sequences(self, places: Int64Array, phases: Int64Array, times: Int64Array) -> Int64Array:
-        """The sequence numbers of causes: of events by their place, of stops by their time."""
-        found = np.full(len(places), -1)
+        """Return the sequence numbers of causes: of events by place, of ticks by time."""
+        numbers = np.full(len(places), -1)
         events = phases == 1
         if len(self.sequences):
-            found[events] = self.sequences[np.minimum(places[events], len(self.sequences) - 1)]
+            numbers[events] = self.sequences[np.minimum(places[events], len(self.sequences) - 1)]
         if len(self._stops) and not events.all():
             at = np.minimum(np.searchsorted(self._stops, times[~events]), len(self._stops) - 1)
-            found[~events] = np.where(self._stops[at] == times[~events], self._tick_sequences(at), -1)
-        return found
+            numbers[~events] = np.where(self._stops[at] == times[~events], self._tick_sequences(at), -1)
+        return numbers
 
 
 class DeliveryCollector:
-    """The sink of one statement: keeps its rows, and of each delivery what caused it. `cause` tells what is in hand."""
+    """The sink of one statement: collects its rows, and the cause of each delivery. `cause` returns the current one."""
 
-    __slots__ = ("_cause", "_columns", "_flat", "_keys", "_parts")
+    __slots__ = ("_cause", "_causes", "_columns", "_flat", "_segments")
 
     def __init__(self, cause: Callable[[], CauseKey]) -> None:
         self._columns: tuple[str, ...] | None = None
-        self._parts: list[_Part] = []
+        self._segments: list[_Segment] = []
         self._flat: list[Any] = []  # what came since the last part, delivery by delivery
-        self._keys: list[CauseKey] = []
+        self._causes: list[CauseKey] = []
         self._cause = cause
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
@@ -114,129 +116,132 @@ class DeliveryCollector:
 
     def one(self, record: Record) -> None:
         self._flat += record
-        self._keys.append(self._cause())
+        self._causes.append(self._cause())
 
     def extend(self, flat: list[Any]) -> None:
         self._flat += flat
         cause = self._cause()
-        self._keys += [cause for mark in flat[:: self._width] if not mark % 2]
+        self._causes += [cause for mark in flat[:: self._width] if not mark % 2]
 
     def traced(self, flat: list[Any], causes: DeliveryCauses) -> None:
         self._close()
         marks = np.array(flat[:: self._width], np.int64)
         numbers = marks[marks % 2 == 0] // CAUSE_FACTOR - 1
-        places, phases = _of_keys(causes.others)
+        places, phases = _places_and_phases(causes.others)
         if causes.keys:
-            own, phases_of = _of_keys(causes.keys)
+            own, phases_of = _places_and_phases(causes.keys)
         else:
-            own = _whole(causes.places)
+            own = _place_array(causes.places)
             phases_of = np.ones(len(own), np.int64)
         if causes.others:
             own, phases_of = np.concatenate([own, places]), np.concatenate([phases_of, phases])
-        of_events = not (causes.others or causes.keys)
-        self._parts.append(_Part(flat, marks % CAUSE_FACTOR, own[numbers], phases_of[numbers], of_events))
+        timed_by_event = not (causes.others or causes.keys)
+        self._segments.append(_Segment(flat, marks % CAUSE_FACTOR, own[numbers], phases_of[numbers], timed_by_event))
 
     def traced_columns(self, plain: InsertColumns, numbers: Sequence[int], causes: DeliveryCauses) -> None:
         self._close()
-        at = _whole(numbers) - 1
+        at = _place_array(numbers) - 1
         if causes.keys:
-            own, phases = _of_keys(causes.keys)
+            own, phases = _places_and_phases(causes.keys)
             own, phases = own[at], phases[at]
         else:
-            own, phases = _whole(causes.places)[at], np.ones(len(at), np.int64)
+            own, phases = _place_array(causes.places)[at], np.ones(len(at), np.int64)
         marks = np.full(len(at), INSERT, np.int64)
-        self._parts.append(_Part([], marks, own, phases, not causes.keys, plain))
+        self._segments.append(_Segment([], marks, own, phases, not causes.keys, plain))
 
     def _close(self) -> None:
-        """What came delivery by delivery is a part."""
+        """End the segment of rows that came delivery by delivery."""
         if self._flat:
-            flat, self._flat, keys, self._keys = self._flat, [], self._keys, []
-            self._parts.append(_Part(flat, np.array(flat[:: self._width], np.int64), *_of_keys(keys), False))
+            flat, self._flat, keys, self._causes = self._flat, [], self._causes, []
+            self._segments.append(
+                _Segment(flat, np.array(flat[:: self._width], np.int64), *_places_and_phases(keys), False)
+            )
 
     @property
     def _width(self) -> int:
         return 2 + (1 if self._columns is None else len(self._columns))
 
     def drain(self, names: Iterable[str], order: CauseSequences) -> DeliveredRows | None:
-        """What was taken since the last call, if anything, with the columns `names`."""
+        """Remove and return the collected rows, with the columns `names`; None if there are none."""
         self._close()
-        if not self._parts:
+        if not self._segments:
             return None
-        found, width = _joined(self._parts), self._width
-        self._parts = []
-        marks, flat = found.marks, found.flat
-        columns = [flat[i::width] for i in range(2, width)] if found.plain is None else list(found.plain.columns)
+        segment, width = _join_segments(self._segments), self._width
+        self._segments = []
+        marks, flat = segment.marks, segment.flat
+        columns = [flat[i::width] for i in range(2, width)] if segment.plain is None else list(segment.plain.columns)
         alone = not marks.any()  # each row is a delivery of its own
         begins = marks % 2 == 0
-        of = np.cumsum(begins) - 1  # the delivery of each row
-        if found.of_events and alone:
-            times = order.times[found.places]
+        delivery_of = np.cumsum(begins) - 1  # the delivery of each row
+        if segment.timed_by_event and alone:
+            times = order.times[segment.places]
         else:
-            times = np.array(flat[1::width] if found.plain is None else found.plain.times, np.int64)
-        sequences = order.cause_sequences(found.places, found.phases, times if alone else times[begins])
+            times = np.array(flat[1::width] if segment.plain is None else segment.plain.times, np.int64)
+        sequences = order.cause_sequences(segment.places, segment.phases, times if alone else times[begins])
         fresh = np.ones(len(sequences), bool)
-        fresh[1:] = (sequences[1:] != sequences[:-1]) | (found.phases[1:] != found.phases[:-1])
-        numbers, triggers = _since(fresh), found.phases
+        fresh[1:] = (sequences[1:] != sequences[:-1]) | (segment.phases[1:] != segment.phases[:-1])
+        numbers, triggers = _distance_to_start(fresh), segment.phases
         removed = (marks >= REMOVE) & (marks != EMPTY)
         if alone:
             rows = np.zeros(len(times), np.int64)
         else:
             sides = begins.copy()
             sides[1:] |= removed[1:] & ~removed[:-1]
-            rows = _since(sides)
-            kept = marks != EMPTY
-            if not kept.all():
-                of, times, removed, rows = of[kept], times[kept], removed[kept], rows[kept]
-                columns = [[v for v, keep in zip(column, kept.tolist(), strict=True) if keep] for column in columns]
-            sequences, numbers, triggers = sequences[of], numbers[of], triggers[of]
+            rows = _distance_to_start(sides)
+            is_row = marks != EMPTY
+            if not is_row.all():
+                delivery_of, times, removed, rows = delivery_of[is_row], times[is_row], removed[is_row], rows[is_row]
+                columns = [[v for v, keep in zip(column, is_row.tolist(), strict=True) if keep] for column in columns]
+            sequences, numbers, triggers = sequences[delivery_of], numbers[delivery_of], triggers[delivery_of]
         if not len(times):
             return None
         if self._columns is None:
-            values = [[row.get(each) for row in columns[0]] for each in names]
+            values = [[row.get(name) for row in columns[0]] for name in names]
         else:
             by_name = dict(zip(self._columns, columns, strict=True))
-            values = [by_name[each] if each in by_name else [None] * len(times) for each in names]
+            values = [by_name[name] if name in by_name else [None] * len(times) for name in names]
         return DeliveredRows(times, sequences, triggers, numbers, removed, rows, values)
 
 
-class _Part(NamedTuple):
-    """Flat records with their marks, and by delivery the place and phase of its cause; `of_events`: their time is that
-    of the event at the place. As `plain` the records are columns.
+class _Segment(NamedTuple):
+    """Flat records with their marks, and by delivery the place and phase of its cause.
+
+    With `timed_by_event` their time is that of the event at the place. In a `plain` segment the records are columns.
     """
 
     flat: list[Any]
     marks: Int64Array
     places: Int64Array
     phases: Int64Array
-    of_events: bool
+    timed_by_event: bool
     plain: InsertColumns | None = None
 
 
-def _joined(parts: Sequence[_Part]) -> _Part:
+def _join_segments(parts: Sequence[_Segment]) -> _Segment:
     if len(parts) == 1:
         return parts[0]
-    _, marks, places, phases, of_events, _ = zip(*parts, strict=True)
-    flat = [value for each in parts for value in (each.flat if each.plain is None else each.plain.flat)]
-    return _Part(flat, np.concatenate(marks), np.concatenate(places), np.concatenate(phases), all(of_events))
+    _, marks, places, phases, timed_by_event, _ = zip(*parts, strict=True)
+    flat = [value for segment in parts for value in (segment.flat if segment.plain is None else segment.plain.flat)]
+    return _Segment(flat, np.concatenate(marks), np.concatenate(places), np.concatenate(phases), all(timed_by_event))
 
 
-def _of_keys(keys: Sequence[CauseKey]) -> tuple[Int64Array, Int64Array]:
-    """The places and the phases: those of stops are all 0."""
+def _places_and_phases(keys: Sequence[CauseKey]) -> tuple[Int64Array, Int64Array]:
+    """Return places and phases; the phase of the clock is always 0."""
     return np.array([key[0] for key in keys], np.int64), np.array([key[1] == 1 for key in keys], np.int64)
 
 
-def _whole(places: Sequence[int]) -> Int64Array:
+def _place_array(places: Sequence[int]) -> Int64Array:
     return np.arange(places.start, places.stop) if isinstance(places, range) else np.array(places, np.int64)
 
 
-def _named(names: tuple[str, str], chosen: npt.NDArray[Any]) -> pa.Array:
-    """For each element, 0 or 1, its name."""
+def _name_array(names: tuple[str, str], chosen: npt.NDArray[Any]) -> pa.Array:
+    """Return for each element, 0 or 1, its name."""
     if not chosen.any() or chosen.all():
         return pa.repeat(pa.scalar(names[int(chosen[0])]), len(chosen))
     return pa.array(names).take(pa.array(chosen.astype(np.int8)))
 
 
-def _since(begins: npt.NDArray[np.bool_]) -> Int64Array:
-    """For each element how far the last one is at which `begins` is true; the first one begins."""
+def _distance_to_start(begins: npt.NDArray[np.bool_]) -> Int64Array:
+    """Return for each element its distance to the last one at which `begins` is true; the first element begins."""
     at = np.arange(len(begins))
     return at - np.maximum.accumulate(np.where(begins, at, 0))

@@ -1,4 +1,4 @@
-"""What comes into a task, checked: the order of the events, their times and sequence numbers."""
+"""Validation of a task's input: the times of events, their sequence numbers and their order."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from cepbook.spark.task.stream_columns import CLOCK_END, SEQ, TAG, TICK, TIME, c
 
 
 class InputValidator:
-    """The batches of one task, one after the other, of the types with these tags; the clock begins at `start`, and a
-    `second` has so many of its units.
+    """Validates the batches of one task, which arrive in order. `types` has the event types by tag.
+
+    The clock starts at `start` and has `second` units per second.
     """
 
     def __init__(self, types: Mapping[int, str], start: int, second: int) -> None:
@@ -23,9 +24,10 @@ class InputValidator:
         self._last: tuple[int, int, int] | None = None
 
     def read(self, batch: pa.RecordBatch) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """The tags, times and sequence numbers; where all events are of one type, tags need not be there.
+        """Return tags, times and sequence numbers; the column of tags may be absent if all events have one type.
 
-        Raises `EventError` for missing ones, times before the clock's start, and events whose order is not defined.
+        Raises `EventError` if one is missing, for a time before the start of the clock, and for two events whose order
+        is not defined.
         """
         times, sequences = (batch.column(name).to_numpy(zero_copy_only=False) for name in (TIME, SEQ))
         if TAG in batch.schema.names:

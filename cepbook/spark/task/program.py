@@ -1,4 +1,4 @@
-"""What a worker is sent to run: plans, event types and names of columns, all plain data.
+"""The program of a task: plans, event types and names of columns, all plain data that Spark sends to its workers.
 
 A program holds no compiled statement, session, lock or text that has to be parsed. This module loads neither Spark nor
 Arrow, so that planning can use it.
@@ -25,10 +25,10 @@ BASE_AGGREGATE = {"count": "number", "sum": "total", "avg": "total", "min": "low
 
 @dataclass(frozen=True, slots=True)
 class VectorizedWindow:
-    """A statement of one event type: `columns` are its own, each a property or an aggregate.
+    """A statement of one event type that needs no engine; each column is a property or an aggregate.
 
-    Over the last `length` rows; or those of the last `span` (units of the clock, as are others); or batches of the
-    `period` on the grid through `reference`: then `clock` is the property that must be the event's time.
+    It covers the last `length` rows, or the last `span` (units of the clock, as all times here), or batches of the
+    `period` on the grid through `reference`. For batches `clock` is the property that must be the event time.
     """
 
     event_type: str
@@ -43,17 +43,17 @@ class VectorizedWindow:
 
     @property
     def reason(self) -> str:
-        """What is done, in words."""
-        of = f" of each {'+'.join(self.keys)}" if self.keys else ""
+        """How the window is computed, for reports."""
+        of_keys = f" of each {'+'.join(self.keys)}" if self.keys else ""
         if self.clock is not None:
-            return f"whole numbers over batches{of}: Spark's own groups"
+            return f"whole numbers over batches{of_keys}: Spark's own groups"
         last = f"the last {self.length} events" if self.length else f"the last {self.span / 1000:g} s"
-        return f"aggregates over {last}{of}, by columns"
+        return f"aggregates over {last}{of_keys}, by columns"
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentStep:
-    """One statement to deploy: its `name` in the workbench, a module of it alone, and whether its rows are wanted."""
+    """A statement to deploy: its `name` in the workbench, its own module, and whether its rows are collected."""
 
     name: str
     module: ModulePlan
@@ -62,15 +62,17 @@ class DeploymentStep:
 
 @dataclass(frozen=True, slots=True)
 class TaskProgram:
-    """Everything that a task needs. `inputs` are (type name, properties, stream columns) by tag; a property that is the
-    event's time may have the column `TIME`. `outputs` are the columns of collected statements, `others` what feeds
-    these and has its failures told of here, `types` the event types that no step creates, `functions` the registered
-    ones with their types, `variables` what `Runtime.define_variable` takes, with the values at the start. With `stops`
-    the rows of `TICK` hold all times at which the clock of the whole stream stops. Tasks may differ: of the steps at
-    the places in `shares` each has a module of its own, and with `begins` it delivers what has its time or a later one
-    (None: all).
-    With a `form` there is one statement of one input, whose events pass its filter, and it needs no engine (`columns`).
-    What a stream keeps bears the `mark`.
+    """Everything that a task needs to run statements.
+
+    - `steps`, `types`, `functions`, `variables`: what is deployed, in order; the event types that no step creates; the
+      registered functions; variables as `Runtime.define_variable` takes them, with their values at the start.
+    - `inputs`: by tag the event type, its properties and their columns; the event time may have the column `TIME`.
+    - `outputs`, `others`: the columns of collected statements; upstream statements whose failures this task reports.
+    - `stops`: rows with the tag `TICK` hold all times at which the clock of the whole stream stops.
+    - `shares`: by position of a step a module per task, where tasks differ.
+    - `begins`: by task the time from which on it delivers (None: all); earlier rows belong to another task.
+    - `form`: the vectorized window, if the statement needs no engine; its events pass the filter.
+    - `mark`: the fingerprint of the state that a stream keeps.
     """
 
     steps: tuple[DeploymentStep, ...]
@@ -91,10 +93,10 @@ class TaskProgram:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of what rows, or failures, are told, by the numbers that `COMPACT_COLUMNS` has."""
+        """The statements that report rows or failures, in the order of the numbers in `COMPACT_COLUMNS`."""
         return (*(name for name, _ in self.outputs), *self.others)
 
     @property
     def numbered(self) -> bool:
-        """Whether a task must know its number: the rows have it in `TASK`."""
+        """Whether a task must know its number, which the rows have in `TASK`."""
         return bool(self.shares or self.begins)

@@ -12,7 +12,7 @@ from cepbook.errors import SnapshotError
 
 STATE_FORMAT = 1  # of what `processor` keeps
 OUTDATED_STATE = "was written by a version of cepbook that kept something else in it: it would not fit"
-_OTHER = (
+_MISMATCHES = (
     ("format", OUTDATED_STATE),
     ("code", "holds the state of other statements, or of another version of cepbook: it would not fit"),
     ("divided", "holds a state that is divided otherwise ({there}, here {here}): it would be incomplete"),
@@ -21,18 +21,21 @@ _OTHER = (
 RESTART_HINT = (
     "\n  hint: go on with what the stream was begun with, or begin anew: another checkpoint, another directory"
 )
-_INITIAL = "\n  hint: what the stream began with must be given again (`initial=`), or begin anew: another checkpoint"
+_INITIAL_HINT = (
+    "\n  hint: what the stream began with must be given again (`initial=`), or begin anew: another checkpoint"
+)
 
 
-def check_fingerprint(mark: str, there: str | None, where: str = "the checkpoint") -> None:
-    """Errors: SnapshotError where `there`, the mark of a state (of old ones: none), is not `mark`."""
-    if mark == there:
+def check_fingerprint(expected: str, actual: str | None, where: str = "the checkpoint") -> None:
+    """Raise `SnapshotError` unless the fingerprint of a state is the expected one; an old state has none (None)."""
+    if expected == actual:
         return
-    here, kept = (json.loads(each or "{}") for each in (mark, there))
-    for name, what in _OTHER:
-        if kept.get(name) != here.get(name):
-            raise SnapshotError(f"{where} {what.format(there=kept.get(name), here=here.get(name))}{_hint(name, kept)}")
+    here, there = (json.loads(text or "{}") for text in (expected, actual))
+    for name, message in _MISMATCHES:
+        if there.get(name) != here.get(name):
+            text = message.format(there=there.get(name), here=here.get(name))
+            raise SnapshotError(f"{where} {text}{_hint(name, there)}")
 
 
-def _hint(name: str, kept: dict[str, Any]) -> str:
-    return _INITIAL if name == "divided" and kept["divided"] == "whole" else RESTART_HINT
+def _hint(name: str, stored: dict[str, Any]) -> str:
+    return _INITIAL_HINT if name == "divided" and stored["divided"] == "whole" else RESTART_HINT

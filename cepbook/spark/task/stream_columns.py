@@ -1,6 +1,6 @@
-"""The columns of the tagged stream that the tasks read (`inputs`), and of what they deliver (`delivered`).
+"""Columns of the tagged stream that tasks read, and of the rows that they deliver.
 
-Light: Spark's workers load it, and who only plans, without Spark and Arrow.
+Light: Spark's workers and the planning of statements load this module, without Spark and Arrow.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from cepbook.display import format_time
 
 Sql = str  # an expression of Spark SQL
 TAG, TIME, SEQ = "tag", "time", "seq"
-TASK = "task"  # who gets the event, where they are divided
-TICK = -1  # the tag of a row that is no event: the clock stops here
-TICKS = "stops"  # of such a row: the times at which the clock stops from there on, see `stops`
+TASK = "task"  # the number of the task that gets the event
+TICK = -1  # the tag of a row that is a clock tick, not an event
+TICKS = "stops"  # of such a row: a block of ticks from its time on, see `clock_ticks`
 CLOCK_END = 2**53  # where the clock ends, see `cepbook.session.io.time_conversion`
 CLOCK, EVENT = "clock", "event"  # what sets a delivery off
 DELIVERY_COLUMNS = (
@@ -26,10 +26,10 @@ DELIVERY_COLUMNS = (
     ("row", "bigint"),
     ("error", "string"),
 )
-"""What is told of a delivered row, with the types of Spark's DDL."""
+"""The metadata of a delivered row, with the types of Spark's DDL."""
 DELIVERY_COLUMN_NAMES = tuple(name for name, _ in DELIVERY_COLUMNS)
 VISIBLE_COLUMNS = ("statement", "time", "sequence", "trigger", "delivery", "kind")
-"""What of `DELIVERY_COLUMNS` the columns of a statement's DataFrame tell, before its own."""
+"""The metadata that a statement's DataFrame has before the statement's own columns."""
 COMPACT_COLUMNS = (
     ("what", "int"),
     ("time", "bigint"),
@@ -44,16 +44,16 @@ due to an event, plus 2 for remove rows."""
 
 
 def sql_literal(value: str) -> str:
-    """`value` as a literal of Spark SQL, however the session's parser reads quotes and escapes."""
+    """Return `value` as a literal of Spark SQL that no setting of quotes and escapes changes."""
     if re.fullmatch(r"[\w .,:;=%()`<>-]*", value, re.ASCII):
         return f"'{value}'"
     return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
 def clock_range_message(type_name: str, time: int, start: int, second: int) -> str:
-    """The message about an event whose time is before the clock's `start`, or beyond its end."""
+    """Return the message about an event whose time is before the clock's `start`, or beyond its end."""
     if not -CLOCK_END <= time <= CLOCK_END:
         unit = "ms" if second == 1000 else "us"
         return f"an event of {type_name} has the time {time} {unit}, which is beyond the clock"
-    at, begin = (format_time(each, millis=True, second=second) for each in (time, start))
+    at, begin = (format_time(instant, millis=True, second=second) for instant in (time, start))
     return f"an event of {type_name} has the time {at}, but the clock starts at {begin}"

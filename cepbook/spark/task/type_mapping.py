@@ -1,10 +1,13 @@
-"""EPL types as Spark and Arrow types, and Python values as Arrow arrays.
+"""EPL types as Spark and Arrow types, and conversion of Python values to Arrow arrays and back.
 
-Whole numbers, floats, booleans and strings map one to one. ``biginteger`` is decimal(38, 0), ``bigdecimal`` is
-decimal(38, 18), arrays are lists, nested events are structs. ``timestamp`` and ``calendar`` are timestamps (moments in
-UTC, whatever the session's zone), ``localdatetime`` is a timestamp without zone, ``localdate`` a date; ``localtime``
-and ``zoneddatetime`` travel as text. ``object``, ``map``, ``null`` and event types that contain themselves have no
-fixed shape and travel out as JSON text.
+EPL                                                Spark and Arrow
+whole numbers, floats, booleans, strings           the same
+biginteger, bigdecimal                             decimal(38, 0), decimal(38, 18)
+arrays, nested events                              lists, structs
+timestamp, calendar                                timestamp (a moment in UTC, in any session zone)
+localdatetime, localdate                           timestamp without zone, date
+localtime, zoneddatetime                           text
+object, map, null, events that contain themselves  JSON text
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ BINARY_HINT = ", and no type of EPL is binary\n  hint: encode the column (base64
 
 @dataclass(frozen=True, slots=True)
 class TypeMapping:
-    """How one EPL type looks in Spark (`ddl`) and Arrow; `convert` is None where values need no change."""
+    """The Spark (`ddl`) and Arrow type of an EPL type; `convert` is None if values need no conversion."""
 
     ddl: str
     arrow: pa.DataType
@@ -61,38 +64,37 @@ class TypeMapping:
 
 
 def type_mapping_of(t: Type, types: Mapping[str, EventType], inside: tuple[str, ...] = ()) -> TypeMapping:
-    """The shape of `t`; `types` resolves nested events, `inside` lists the event types around it."""
+    """Return the mapping of `t`; `types` resolves nested events, `inside` lists the event types around it."""
     if t.name == "biginteger":
-        return TypeMapping(*_SCALARS[t.name], convert=_whole)
+        return TypeMapping(*_SCALARS[t.name], convert=_to_decimal)
     if t.name in TEXT_TYPES:
         return TypeMapping(*_SCALARS[t.name], convert=local_text)
     if t.name in _SCALARS:
         return TypeMapping(*_SCALARS[t.name])
     if t.of is not None:
         element = type_mapping_of(t.of, types, inside)
-        return TypeMapping(f"array<{element.ddl}>", pa.list_(element.arrow), _each(element.convert), element.json)
+        return TypeMapping(
+            f"array<{element.ddl}>", pa.list_(element.arrow), _convert_elements(element.convert), element.json
+        )
     nested = types.get(t.event) if t.event is not None else None
     if nested is not None and nested.name not in inside and nested.properties:
         fields = {n: type_mapping_of(p, types, (*inside, nested.name)) for n, p in nested.properties.items()}
         ddl = ", ".join(f"{quote_identifier(n)}: {s.ddl}" for n, s in fields.items())
         arrow = pa.struct([pa.field(n, s.arrow) for n, s in fields.items()])
         converts = [(n, s.convert) for n, s in fields.items()]
-        return TypeMapping(f"struct<{ddl}>", arrow, _struct(converts), any(s.json for s in fields.values()))
+        return TypeMapping(f"struct<{ddl}>", arrow, _convert_struct(converts), any(s.json for s in fields.values()))
     return TypeMapping("string", pa.string(), _as_json, json=True)
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Columns as Spark has them: what the DDL of their shapes says, which Spark takes longer to read."""
+    """Return columns as a Spark schema, which Spark reads faster than DDL."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)  # those without a zone stay so
 
 
 def value_reader(t: Type, types: Mapping[str, EventType], inside: tuple[str, ...] = ()) -> ValueConverter | None:
-    """The way back from what `type_mapping_of` makes of values: to those that a statement delivers; None where they
-    are the
-    same.
-    """
+    """Return the function that restores values from their form in Spark; None if they are the same."""
     if t.name == "biginteger":
         return int
     if t.name in TEXT_TYPES:
@@ -100,51 +102,53 @@ def value_reader(t: Type, types: Mapping[str, EventType], inside: tuple[str, ...
     if t.name in _SCALARS:
         return None
     if t.of is not None:
-        return _each(value_reader(t.of, types, inside))
+        return _convert_elements(value_reader(t.of, types, inside))
     nested = types.get(t.event) if t.event is not None else None
     if nested is not None and nested.name not in inside and nested.properties:
         readers = [(n, value_reader(p, types, (*inside, nested.name))) for n, p in nested.properties.items()]
-        return _struct(readers) if any(read is not None for _, read in readers) else None
+        return _convert_struct(readers) if any(read is not None for _, read in readers) else None
     return json.loads
 
 
 def quote_identifier(name: str) -> str:
-    """`name` as an identifier of Spark SQL."""
+    """Return `name` as an identifier of Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def to_array(values: list[Any], shape: TypeMapping, what: str) -> pa.Array:
-    """`values` as an Arrow array of exactly ``shape.arrow``; `EventError` naming `what` when one does not fit."""
+def to_array(values: list[Any], shape: TypeMapping, location: str) -> pa.Array:
+    """Return `values` as an Arrow array of type ``mapping.arrow``; raise `EventError`, naming `location`, if one does
+    not fit.
+    """
     try:
-        found = values if shape.convert is None else [None if v is None else shape.convert(v) for v in values]
-        return pa.array(found, type=shape.arrow, from_pandas=False)
+        converted = values if shape.convert is None else [None if v is None else shape.convert(v) for v in values]
+        return pa.array(converted, type=shape.arrow, from_pandas=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError) as wrong:
-        raise EventError(f"{what}: a value does not fit the declared type {shape.ddl}: {wrong}") from wrong
+        raise EventError(f"{location}: a value does not fit the declared type {shape.ddl}: {wrong}") from wrong
 
 
-def from_array(array: pa.Array, of: Type, types: Mapping[str, EventType]) -> list[Any]:
-    """What the engine holds for the values of a column: maps as dicts, a biginteger as an int."""
+def from_array(array: pa.Array, type_: Type, types: Mapping[str, EventType]) -> list[Any]:
+    """Return the values of a column as the engine holds them: maps as dicts, a biginteger as an int."""
     values: list[Any] = array.to_pylist()
-    convert = _back(array.type, of, types)
+    convert = _to_engine(array.type, type_, types)
     return values if convert is None else [None if v is None else convert(v) for v in values]
 
 
-def _back(found: pa.DataType, of: Type | None, types: Mapping[str, EventType]) -> ValueConverter | None:
-    if of is not None and of.name in TEXT_TYPES and pa.types.is_string(found):
-        return partial(_textual, of.name)
-    if pa.types.is_timestamp(found) and found.tz is not None:
+def _to_engine(arrow_type: pa.DataType, type_: Type | None, types: Mapping[str, EventType]) -> ValueConverter | None:
+    if type_ is not None and type_.name in TEXT_TYPES and pa.types.is_string(arrow_type):
+        return partial(_parse_text, type_.name)
+    if pa.types.is_timestamp(arrow_type) and arrow_type.tz is not None:
         return _in_utc
-    if pa.types.is_decimal(found):
-        return int if of is not None and of.name == "biginteger" else None
-    if pa.types.is_map(found):
-        inner = _back(found.item_type, None, types)
+    if pa.types.is_decimal(arrow_type):
+        return int if type_ is not None and type_.name == "biginteger" else None
+    if pa.types.is_map(arrow_type):
+        inner = _to_engine(arrow_type.item_type, None, types)
         return dict if inner is None else lambda v: {k: None if x is None else inner(x) for k, x in v}
-    if pa.types.is_list(found):
-        return _each(_back(found.value_type, None if of is None else of.of, types))
-    if pa.types.is_struct(found):
-        event = types.get(of.event) if of is not None and of.event is not None else None
+    if pa.types.is_list(arrow_type):
+        return _convert_elements(_to_engine(arrow_type.value_type, None if type_ is None else type_.of, types))
+    if pa.types.is_struct(arrow_type):
+        event = types.get(type_.event) if type_ is not None and type_.event is not None else None
         known: Mapping[str, Type] = {} if event is None else event.properties
-        parts = {field.name: _back(field.type, known.get(field.name), types) for field in found}
+        parts = {field.name: _to_engine(field.type, known.get(field.name), types) for field in arrow_type}
         converts = {name: convert for name, convert in parts.items() if convert is not None}
         if not converts:
             return None
@@ -153,11 +157,11 @@ def _back(found: pa.DataType, of: Type | None, types: Mapping[str, EventType]) -
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """Spark's workers have moments in the session's zone."""
+    """Return a moment in UTC; Spark's workers have moments in the session's zone."""
     return moment.astimezone(UTC)
 
 
-def _textual(name: str, text: str) -> Any:
+def _parse_text(name: str, text: str) -> Any:
     try:
         return TEXT_TYPES[name](text)
     except ValueError:
@@ -165,38 +169,38 @@ def _textual(name: str, text: str) -> Any:
         raise EventError(f"{text!r} is no {name}, which travels as a text such as {example}") from None
 
 
-def unique_names(wanted: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:
-    """`wanted` with underscores appended where a name would repeat (Spark compares names without regard to case)."""
-    used = {name.lower() for name in taken}
-    found = []
-    for name in wanted:
+def unique_names(names: Sequence[str], reserved: Sequence[str]) -> tuple[str, ...]:
+    """Return `names` with underscores appended where a name would repeat; Spark ignores case."""
+    used = {name.lower() for name in reserved}
+    unique = []
+    for name in names:
         while name.lower() in used:
             name += "_"
         used.add(name.lower())
-        found.append(name)
-    return tuple(found)
+        unique.append(name)
+    return tuple(unique)
 
 
 def _as_json(value: Any) -> str:
     return json.dumps(value, default=str, ensure_ascii=False)
 
 
-def _whole(value: Any) -> Decimal:
+def _to_decimal(value: Any) -> Decimal:
     return Decimal(value)
 
 
-def _each(convert: ValueConverter | None) -> ValueConverter | None:
+def _convert_elements(convert: ValueConverter | None) -> ValueConverter | None:
     if convert is None:
         return None
     return lambda values: [None if v is None else convert(v) for v in values]
 
 
-def _struct(converts: Sequence[tuple[str, ValueConverter | None]]) -> ValueConverter:
+def _convert_struct(converts: Sequence[tuple[str, ValueConverter | None]]) -> ValueConverter:
     def convert_struct(event: Any) -> dict[str, Any]:
-        found = {}
+        struct = {}
         for name, convert in converts:
             value = event.get(name)
-            found[name] = value if convert is None or value is None else convert(value)
-        return found
+            struct[name] = value if convert is None or value is None else convert(value)
+        return struct
 
     return convert_struct

@@ -1,10 +1,10 @@
-"""Aggregates over the last rows, or the last while, of each key: within a task, for whole columns at once.
+"""Aggregates over the last rows, or the last period, of each key: within a task, for whole columns at once.
 
-What `forms` recognises is computed here as the row engine computes it, to the last digit. Sums of whole numbers are
-differences of running sums, and wrap as Java's do. Doubles come and go in the engine's order, each rounding as it goes:
-``numpy.add.accumulate`` adds one after the other; a sum in which no number is left begins anew.
+The results are those of the row engine to the last digit. Sums of whole numbers are differences of running sums, and
+wrap as Java's do. Doubles enter and leave in the engine's order, rounding each time: ``numpy.add.accumulate`` adds one
+after the other, and a sum starts anew when no number is left.
 
-Rows are laid out by key, those of one key in order. What later rows need stays in front of them: of each key the rows
+Rows are laid out by key, the rows of a key in order. Rows that later batches need stay in front: of each key the rows
 in its window, and its sums.
 """
 
@@ -46,55 +46,59 @@ class KeyedWindows:
 
     @property
     def held(self) -> int:
-        """How many rows stay for those to come."""
+        """The number of rows that are kept for later batches."""
         return 0 if self._held is None else len(self._held)
 
     def take(self, rows: pa.Table) -> list[pa.Array]:
-        """The next rows, in order: the statement's columns for each."""
-        own = rows.select(list(self._read))
-        found = own if self._held is None else pa.concat_tables([self._held, own])
-        found = found.combine_chunks()
-        laid = _Laid(self._form, found, [self._place[key] for key in self._form.keys], self.held)
-        columns = {c: _Column(found.column(c), laid) for c in self._values}
-        sums = {c: laid.carried(columns[c].filled, columns[c], self._sums[c]) for c in self._doubles}
-        shown = []
-        for each in self._form.columns:
-            if isinstance(each, nodes.AggregateCall):
-                shown.append(self._made(each, laid, columns, sums))
+        """Take the next rows, in order, and return the statement's columns for each."""
+        fresh = rows.select(list(self._read))
+        table = fresh if self._held is None else pa.concat_tables([self._held, fresh])
+        table = table.combine_chunks()
+        layout = _KeyLayout(self._form, table, [self._place[key] for key in self._form.keys], self.held)
+        columns = {c: _NumberColumn(table.column(c), layout) for c in self._values}
+        sums = {c: layout.carried(columns[c].filled, columns[c], self._sums[c]) for c in self._doubles}
+        output = []
+        for column in self._form.columns:
+            if isinstance(column, nodes.AggregateCall):
+                output.append(self._made(column, layout, columns, sums))
             else:
-                shown.append(rows.column(self._place[each]).combine_chunks())
-        stay = laid.staying()
-        self._held = found.take(pa.array(laid.order[stay]))
+                output.append(rows.column(self._place[column]).combine_chunks())
+        stay = layout.staying()
+        self._held = table.take(pa.array(layout.order[stay]))
         self._sums = {column: values[stay] for column, values in sums.items()}
-        return shown
+        return output
 
     def _made(
-        self, call: nodes.AggregateCall, laid: _Laid, columns: dict[str, _Column], sums: dict[str, Float64Array]
+        self,
+        call: nodes.AggregateCall,
+        layout: _KeyLayout,
+        columns: dict[str, _NumberColumn],
+        sums: dict[str, Float64Array],
     ) -> pa.Array:
-        p, made = aggregated_property(call), BASE_AGGREGATE[call.name]
+        p, base = aggregated_property(call), BASE_AGGREGATE[call.name]
         if not p:
-            return pa.array(laid.back(laid.size))
+            return pa.array(layout.back(layout.size))
         name, kind = self._place[p], call.args[0].type.name
         column = columns[name]
-        if made == "number":
-            return pa.array(laid.back(column.number))
+        if base == "number":
+            return pa.array(layout.back(column.number))
         values: Any
-        if made != "total":
-            values = column.extreme(made == "lowest")
+        if base != "total":
+            values = column.extreme(base == "lowest")
         else:
             values = sums[name] if kind == "double" else wrap_to_bits(column.total(), max(32, BITS[kind]))
             if call.name == "avg":
                 with np.errstate(all="ignore"):
                     values = values / column.number
-        return pa.array(laid.back(values), mask=laid.back(column.number == 0), from_pandas=False)
+        return pa.array(layout.back(values), mask=layout.back(column.number == 0), from_pandas=False)
 
 
-class _Laid:
-    """Rows by key: `order` says which row is where, `first` for each place where its window begins."""
+class _KeyLayout:
+    """Rows ordered by key: `order` has the row at each position, `first` the position where its window begins."""
 
     def __init__(self, form: VectorizedWindow, rows: pa.Table, keys: Sequence[str], held: int) -> None:
         count = len(rows)
-        codes = _codes([rows.column(key) for key in keys], count)
+        codes = _key_codes([rows.column(key) for key in keys], count)
         self.order = np.argsort(codes, kind="stable")
         codes = codes[self.order]
         begins = np.ones(count, bool)
@@ -122,20 +126,20 @@ class _Laid:
         self.size = self.place - self.first + 1
 
     def back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values by place as values of the rows that came, in their order."""
-        found = np.empty(len(self._target), values.dtype)
-        found[self._target] = values[self.fresh]
-        return found
+        """Return values by position as values of the new rows, in their order."""
+        by_row = np.empty(len(self._target), values.dtype)
+        by_row[self._target] = values[self.fresh]
+        return by_row
 
     def staying(self) -> BoolArray:
-        """The places of rows that later ones need; keys whose last event has left their window need none."""
+        """Return the positions of rows that later rows need; a key whose last event has left its window needs none."""
         stay: BoolArray = self.place >= np.repeat(self.first[self._ends], self._sizes)
         return stay if self.gone is None else stay & ~np.repeat(self.gone, self._sizes)
 
-    def carried(self, values: Float64Array, column: _Column, sums: Float64Array) -> Float64Array:
-        """By place the sum of a column of doubles, as the engine carries it on from `sums` of the rows held.
+    def carried(self, values: Float64Array, column: _NumberColumn, sums: Float64Array) -> Float64Array:
+        """Return by position the sum of a column of doubles, continued from `sums` of the rows that were kept.
 
-        A row whose sum goes on from none of these before it, but from one that was held or from 0, begins a run.
+        A run begins at a row whose sum continues no sum before it in this batch, but that of a kept row, or 0.
         """
         at = np.flatnonzero(self.fresh)
         leading = at == self.start[at]
@@ -148,13 +152,13 @@ class _Laid:
         before = np.where(anew[begin], 0.0, known[at[begin] - 1])
         if aged:
             leaving = np.where(anew, 0, self.first[at] - since)
-            known[at] = _when_old_ones_left(values, at, since, leaving, begin, before)
+            known[at] = _sums_after_expiry(values, at, since, leaving, begin, before)
         else:
-            known[at] = _before_one_leaves(values, at, since, self.first[at] > since, begin, before)
+            known[at] = _sums_before_eviction(values, at, since, self.first[at] > since, begin, before)
         return known
 
 
-def _when_old_ones_left(
+def _sums_after_expiry(
     values: Float64Array,
     at: Int64Array,
     since: Int64Array,
@@ -162,7 +166,9 @@ def _when_old_ones_left(
     begin: Int64Array,
     before: Float64Array,
 ) -> Float64Array:
-    """The sums with the values `at`; so many from `since` on are `leaving` first. Runs begin with those `before`."""
+    """Return the sums with the values `at`; as many values from `since` on leave first. A run begins with the sum
+    `before`.
+    """
     sizes = 1 + leaving
     sizes[begin] += 1
     ends = np.cumsum(sizes)
@@ -174,104 +180,104 @@ def _when_old_ones_left(
     whose = np.repeat(np.arange(len(at)), leaving)
     nth = np.arange(len(whose)) - np.repeat(np.cumsum(leaving) - leaving, leaving)
     steps[inner[whose] + nth] = -values[since[whose] + nth]
-    _run_on(steps, runs)
-    found: Float64Array = steps[ends - 1]
-    return found
+    _accumulate_runs(steps, runs)
+    totals: Float64Array = steps[ends - 1]
+    return totals
 
 
-def _before_one_leaves(
+def _sums_before_eviction(
     values: Float64Array, at: Int64Array, since: Int64Array, full: BoolArray, begin: Int64Array, before: Float64Array
 ) -> Float64Array:
-    """The sums with the values `at`; then that at `since` leaves a `full` window. Runs begin with those `before`."""
+    """Return the sums with the values `at`; then the value at `since` leaves a `full` window."""
     steps = np.empty((len(at), 2))
     steps[:, 0] = values[at]
     steps[:, 1] = np.where(full, -values[since], -0.0)  # which changes no sum
     steps[begin, 0] += before
-    _run_on(steps.reshape(-1), 2 * begin)
+    _accumulate_runs(steps.reshape(-1), 2 * begin)
     return steps[:, 1]
 
 
-def _run_on(steps: Float64Array, runs: Int64Array) -> None:
-    """Each step becomes the sum of those up to it, one after the other, from the last of `runs` at or before it."""
+def _accumulate_runs(steps: Float64Array, runs: Int64Array) -> None:
+    """Replace each step by the sum of those up to it, one after the other, from the last of `runs` at or before it."""
     ends = np.append(runs[1:], len(steps))
     with np.errstate(all="ignore"):
         short = runs[ends - runs == 2]
         steps[short + 1] += steps[short]
         long = ends - runs > 2
         for begin, end in zip(runs[long].tolist(), ends[long].tolist(), strict=True):
-            part = steps[begin:end]
-            np.add.accumulate(part, out=part)
+            run = steps[begin:end]
+            np.add.accumulate(run, out=run)
 
 
-class _Column:
-    """A column of numbers, laid out."""
+class _NumberColumn:
+    """A column of numbers in the order of a layout."""
 
-    def __init__(self, values: pa.ChunkedArray, laid: _Laid) -> None:
-        self._values, self._laid = values, laid
-        self._valid = values.is_valid().to_numpy()[laid.order] if values.null_count else None
-        self.number = self.between(laid.first, laid.place + 1)
+    def __init__(self, values: pa.ChunkedArray, layout: _KeyLayout) -> None:
+        self._values, self._layout = values, layout
+        self._valid = values.is_valid().to_numpy()[layout.order] if values.null_count else None
+        self.number = self.between(layout.first, layout.place + 1)
 
     @cached_property
     def filled(self) -> npt.NDArray[Any]:
         """The numbers, 0 for null."""
         values = self._values.fill_null(0) if self._values.null_count else self._values
-        found: npt.NDArray[Any] = values.to_numpy()[self._laid.order]
-        return found
+        numbers: npt.NDArray[Any] = values.to_numpy()[self._layout.order]
+        return numbers
 
     def between(self, start: Int64Array, end: Int64Array) -> Int64Array:
-        """How many values there are from place `start` up to `end`."""
-        return end - start if self._valid is None else _differences(self._valid, start, end)
+        """Return the number of values from position `start` up to, not including, `end`."""
+        return end - start if self._valid is None else _range_sums(self._valid, start, end)
 
     def total(self) -> Int64Array:
-        """The sums of whole numbers in the windows."""
-        return _differences(self.filled, self._laid.first, self._laid.place + 1)
+        """Return the sums of whole numbers in the windows."""
+        return _range_sums(self.filled, self._layout.first, self._layout.place + 1)
 
     def extreme(self, least: bool) -> npt.NDArray[Any]:
-        """The least or greatest values in the windows: of two blocks of 2 ** k rows that cover them."""
-        laid, better = self._laid, np.minimum if least else np.maximum
+        """Return the least or greatest values in the windows, each from two blocks of 2 ** k rows that cover it."""
+        layout, better = self._layout, np.minimum if least else np.maximum
         best = self.filled.copy()
         if self._valid is not None:
             bounds = np.iinfo(best.dtype)
             best[~self._valid] = bounds.max if least else bounds.min
-        found, width = best.copy(), 1
-        while (larger := laid.size >= 2 * width).any():
-            whole = laid.place - laid.start >= width
-            at = laid.place[whole]
+        extremes, width = best.copy(), 1
+        while (larger := layout.size >= 2 * width).any():
+            whole = layout.place - layout.start >= width
+            at = layout.place[whole]
             best[at] = better(best[at], best[at - width])
             width *= 2
-            at = laid.place[larger]
-            found[at] = better(best[at], best[laid.first[at] + width - 1])
-        return found
+            at = layout.place[larger]
+            extremes[at] = better(best[at], best[layout.first[at] + width - 1])
+        return extremes
 
 
 def aggregated_property(call: nodes.AggregateCall) -> str:
-    """What an aggregate is of, "" for count(*)."""
+    """Return the property that an aggregate is of; "" for count(*)."""
     return call.args[0].name if call.args and isinstance(call.args[0], expressions.Prop) else ""
 
 
 def wrap_to_bits(values: Int64Array, bits: int) -> Int64Array:
-    """Whole numbers of 64 bits as those of so many."""
-    found: Int64Array = values if bits == 64 else (values << (64 - bits)) >> (64 - bits)
-    return found
+    """Return 64-bit whole numbers wrapped to `bits`."""
+    wrapped: Int64Array = values if bits == 64 else (values << (64 - bits)) >> (64 - bits)
+    return wrapped
 
 
-def _differences(values: npt.NDArray[Any], start: Int64Array, end: Int64Array) -> Int64Array:
-    """The sums of values from place `start` up to `end`; too large ones wrap."""
+def _range_sums(values: npt.NDArray[Any], start: Int64Array, end: Int64Array) -> Int64Array:
+    """Return the sums of values from position `start` up to, not including, `end`; too large ones wrap."""
     running = np.zeros(len(values) + 1, np.int64)
     np.cumsum(values, out=running[1:])
-    found: Int64Array = running[end] - running[start]
-    return found
+    sums: Int64Array = running[end] - running[start]
+    return sums
 
 
-def _codes(keys: Sequence[pa.ChunkedArray], count: int) -> npt.NDArray[Any]:
-    """A number for each row, the same where the keys are; null is a key."""
-    found, number = np.zeros(count, np.int64), 1
+def _key_codes(keys: Sequence[pa.ChunkedArray], count: int) -> npt.NDArray[Any]:
+    """Return a number per row, equal where the keys are; null is a key."""
+    codes, number = np.zeros(count, np.int64), 1
     for key in keys:
         coded = key.combine_chunks().dictionary_encode(null_encoding="encode")
-        own = len(coded.dictionary)
-        found = found * own + coded.indices.to_numpy()
-        number *= own
+        size = len(coded.dictionary)
+        codes = codes * size + coded.indices.to_numpy()
+        number *= size
         if len(keys) > 1:
-            distinct, found = np.unique(found, return_inverse=True)
+            distinct, codes = np.unique(codes, return_inverse=True)
             number = len(distinct)
-    return found.astype(np.uint16) if number < 2**16 else found  # few are quickly sorted
+    return codes.astype(np.uint16) if number < 2**16 else codes  # few are quickly sorted
