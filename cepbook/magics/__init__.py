@@ -12,7 +12,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from cepbook.magics import clock, dialect_cells, events, expect, panel, query, scenario, view
 from cepbook.magics.epl import command
 from cepbook.magics.extension import InstalledExtension
-from cepbook.magics.shell.host import WORKBENCH, MagicCommand, NotebookHost
+from cepbook.magics.shell.host import MagicCommand, NotebookHost
+from cepbook.magics.shell.options import WORKBENCH
 
 COMMANDS: tuple[MagicCommand, ...] = (
     command.COMMAND,

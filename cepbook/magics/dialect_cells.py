@@ -8,6 +8,7 @@ from typing import Any
 
 from cepbook.dialects.dialect import Dialect
 from cepbook.dialects.registry import DIALECTS
+from cepbook.errors import Diagnostic
 from cepbook.magics.epl import command
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions, pairs
@@ -58,6 +59,12 @@ def run_cell(dialect: Dialect, host: NotebookHost, line: str, cell: str) -> obje
     return None
 
 
+def _check_cell(dialect: Dialect, host: NotebookHost, line: str, body: str, cell: str | None) -> tuple[Diagnostic, ...]:
+    settings = settings_of(dialect, host, line)
+    del settings["quiet"]
+    return host.workbench.problems(body, cell=cell, dialect=dialect.name, **settings)
+
+
 def _command(dialect: Dialect) -> MagicCommand:
     settings = " ".join(f"[--{name} {name.upper()}]" for name in dialect.settings if name != "name")
     usage = f"%%{dialect.magic} [NAME] [--quiet] {settings}".rstrip()
@@ -65,12 +72,19 @@ def _command(dialect: Dialect) -> MagicCommand:
     if dialect.tabular:
         names = " and ".join(f"--{name}" for name in sorted(dialect.tabular))
         details += (
-            f"\n\n{names} takes DataFrames by the names of their variables: `DIALECT_NAME`, or `TABLE=VARIABLE,…`."
+            f"\n\n{names} takes DataFrames by the names of their variables: `NAME`, or `TABLE=VARIABLE,…`."
             "\nTheir rows are those of now; `cep.replace_rows(TABLE, frame)` gives others while the query runs, and so"
             "\ndoes EPL (`on … merge TABLE`, `%query insert into TABLE …`)."
         )
-    return MagicCommand(dialect.magic, dialect.summary, (usage,), cell=partial(run_cell, dialect), details=details)
+    return MagicCommand(
+        dialect.magic,
+        dialect.summary,
+        (usage,),
+        cell=partial(run_cell, dialect),
+        details=details,
+        options=options_of(dialect),
+        check=partial(_check_cell, dialect),
+    )
 
 
-OTHER_DIALECTS = {row.magic: row for row in DIALECTS.values() if row.magic not in ("", "epl")}
-COMMANDS = tuple(map(_command, OTHER_DIALECTS.values()))
+COMMANDS = tuple(_command(row) for row in DIALECTS.values() if row.magic not in ("", "epl"))

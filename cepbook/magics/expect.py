@@ -14,10 +14,11 @@ from pathlib import Path
 from cepbook.display import format_count
 from cepbook.errors import Diagnostic, Span, UsageError, did_you_mean
 from cepbook.magics.event_cells import notation
+from cepbook.magics.event_cells.cell_checks import check, check_written
 from cepbook.magics.event_cells.cell_reader import CellStep, EventsError
 from cepbook.magics.event_cells.event_times import EventTimes
 from cepbook.magics.event_cells.expectation import evaluate_step, expectation_error, side_by_side
-from cepbook.magics.events import ReactionRecorder, check, check_written
+from cepbook.magics.event_cells.reaction_recorder import ReactionRecorder
 from cepbook.magics.shell.cell_marks import DeliveryMarks
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions
@@ -87,12 +88,13 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> None:
     host.show(text(f"✓ {' and '.join(said)} as expected"))
 
 
-def problems(host: NotebookHost, line: str, cell: str) -> None:
-    """What is wrong with a cell that is written: raises EventsError, or UsageError where it is the options."""
+def check_cell(host: NotebookHost, line: str, body: str, cell: str | None) -> tuple[Diagnostic, ...]:
+    """Raise EventsError for what is wrong with a cell, UsageError for wrong options; run nothing."""
     OPTIONS.parse(line)
-    expected, parts = _read(cell, host.workbench.runtime.config.second)
-    check_written(host.workbench, cell, parts)
-    _check(expected, host.workbench, cell)
+    expected, parts = _read(body, host.workbench.runtime.config.second)
+    check_written(host.workbench, body, parts)
+    _check(expected, host.workbench, body)
+    return ()
 
 
 # ---------------------------------------------------------------- reading the cell
@@ -247,4 +249,6 @@ COMMAND = MagicCommand(
     ("%%expect [--all]",),
     cell=run_cell,
     details=DETAILS,
+    options=OPTIONS,
+    check=check_cell,
 )

@@ -15,7 +15,6 @@ from cepbook.magics.editor import lint
 from cepbook.magics.editor.completion import make_matcher
 from cepbook.magics.editor.inspection import make_inspect
 from cepbook.magics.epl.help import magic_doc
-from cepbook.magics.epl.spark import SparkProgress
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import OptionsError
 from cepbook.magics.shell.output import event_type_table, stack
@@ -138,6 +137,26 @@ class InstalledExtension:
             undo = target.open_target(self._host)
             if undo is not None:
                 self._undo.append(undo)
+
+
+class SparkProgress:
+    """Spark's line of progress as one output of the cell that runs, whatever it asks of Spark; empty when that is done.
+
+    `cell` gives the number of the cell that runs.
+    """
+
+    def __init__(self, cell: Callable[[], int]) -> None:
+        self._cell = cell
+        self._handle: Any = None
+        self._shown_in: int | None = None
+
+    def __call__(self, line: str | None) -> None:
+        data = {"text/plain": line or ""}
+        if self._handle is not None and (line is None or self._shown_in == self._cell()):
+            self._handle.update(data, raw=True)
+        elif line is not None:
+            self._shown_in = self._cell()
+            self._handle = display(data, raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
 
 def _printer(make: Callable[[Any], StaticPicture], part: str) -> Callable[..., str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from cepbook.errors import UsageError
+from cepbook.errors import Diagnostic, UsageError
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions, strip_comment, variable_name
 from cepbook.magics.shell.output import text
@@ -45,6 +45,13 @@ def _answer(host: NotebookHost, epl: str) -> pd.DataFrame:
     return found
 
 
+def check_cell(host: NotebookHost, line: str, body: str, cell: str | None) -> tuple[Diagnostic, ...]:
+    """Raise ParseError or BindError for a wrong query, UsageError for wrong options; run nothing."""
+    OPTIONS.parse(line)
+    host.workbench.prepare(body.rstrip().rstrip(";"))
+    return ()
+
+
 COMMAND = MagicCommand(
     "query",
     "Run a query once, over named windows and tables or the rows that statements show now, and get a DataFrame.",
@@ -52,4 +59,6 @@ COMMAND = MagicCommand(
     line=run_line,
     cell=run_cell,
     says={"%%query [--into VARIABLE]": "The same of a longer text; `--into` puts it into a Python variable."},
+    options=OPTIONS,
+    check=check_cell,
 )

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cepbook.display import format_count
-from cepbook.errors import UsageError
+from cepbook.errors import Diagnostic, UsageError
 from cepbook.magics.epl.record import add_case, cases_of
+from cepbook.magics.event_cells.cell_checks import check, check_written, observed_statements
 from cepbook.magics.event_cells.cell_reader import parse_cell, read_cell
 from cepbook.magics.event_cells.event_times import EventTimes
 from cepbook.magics.event_cells.expectation import compared_statements, evaluate_step, expectation_error, side_by_side
+from cepbook.magics.event_cells.reaction_recorder import ReactionRecorder
 from cepbook.magics.events import DETAILS as NOTATION
-from cepbook.magics.events import ReactionRecorder, check, check_written, observed_statements
 from cepbook.magics.shell.host import MagicCommand, NotebookHost
 from cepbook.magics.shell.options import MagicOptions
 from cepbook.magics.shell.output import row_text, table
@@ -78,11 +79,12 @@ def run_cell(host: NotebookHost, line: str, cell: str) -> None:
         host.show(add_case(options.save, twin, options.title or "scenario"))
 
 
-def problems(host: NotebookHost, line: str, cell: str) -> None:
-    """What is wrong with a cell that is written: raises EventsError, or UsageError where it is the options."""
+def check_cell(host: NotebookHost, line: str, body: str, cell: str | None) -> tuple[Diagnostic, ...]:
+    """Raise EventsError for what is wrong with a cell, UsageError for wrong options; run nothing."""
     workbench = host.workbench
     observed_statements(OPTIONS.parse(line).only, workbench)
-    check_written(workbench, cell, *parse_cell(cell, workbench.start.units, workbench.runtime.config.second))
+    check_written(workbench, body, *parse_cell(body, workbench.start.units, workbench.runtime.config.second))
+    return ()
 
 
 def _expected(results: Sequence[StepResult]) -> str:
@@ -127,4 +129,6 @@ COMMAND = MagicCommand(
     ("%%scenario [--only STATEMENT,…] [--save FILE.md] [--title TEXT]",),
     cell=run_cell,
     details=DETAILS,
+    options=OPTIONS,
+    check=check_cell,
 )

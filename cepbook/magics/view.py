@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cepbook.magics.shell.host import MagicCommand, NotebookHost
+from cepbook.magics.shell.host import MagicCommand, NotebookHost, statement_names
 from cepbook.magics.shell.options import MagicOptions, single_name, strip_comment
 from cepbook.widgets.charts.following_chart import FollowingChart
 from cepbook.widgets.live_view.statement_view import view
@@ -33,4 +33,5 @@ COMMAND = MagicCommand(
     ("%view NAME", "%view --chart NAME"),
     line=run_line,
     says={"%view --chart NAME": "The chart of its rows over time, which follows."},
+    complete=statement_names,
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cepbook.errors import BindError, CepbookError, ParseError, UsageError
-from cepbook.magics.epl.spark import SparkProgress
+from cepbook.magics.extension import SparkProgress
 from cepbook.session import Workbench
 from tests.magics.conftest import TRADES, Notebook
 
@@ -316,7 +316,7 @@ def test_the_progress_of_spark_is_one_output_of_a_cell_that_empties(monkeypatch:
         shown.append(("new", data))
         return Handle()
 
-    monkeypatch.setattr("cepbook.magics.epl.spark.display", display)
+    monkeypatch.setattr("cepbook.magics.extension.display", display)
     cell = 1
     progress = SparkProgress(lambda: cell)
     progress(None)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cepbook.magics import COMMANDS
 from cepbook.magics.editor.lint import answer_request
 from cepbook.magics.shell.host import NotebookHost
 from tests.magics.conftest import Notebook
@@ -15,7 +16,7 @@ SCHEMA = "%%epl\ncreate schema Tick(symbol string, price double)"
 
 def asked(notebook: Notebook, text: str, cell: str | None = None, **more: Any) -> Any:
     return answer_request(
-        NotebookHost(notebook.shell, ()), {"id": 7, "kind": "lint", "text": text, "cell": cell, **more}
+        NotebookHost(notebook.shell, COMMANDS), {"id": 7, "kind": "lint", "text": text, "cell": cell, **more}
     )["found"]
 
 

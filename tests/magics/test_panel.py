@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from cepbook.magics import panel
+from cepbook.magics import COMMANDS, panel
 from cepbook.magics.shell.host import NotebookHost
 from tests.magics.conftest import Notebook
 
@@ -43,7 +43,7 @@ def test_the_panel_in_a_cell(trades: Notebook) -> None:
 def test_a_sidebar_gets_one_panel_for_a_kernel_however_often_it_asks(trades: Notebook) -> None:
     manager = FakeManager()
     shell = SimpleNamespace(kernel=SimpleNamespace(comm_manager=manager), user_ns=trades.shell.user_ns)
-    undo = panel.open_target(NotebookHost(shell, ()))  # type: ignore[arg-type]
+    undo = panel.open_target(NotebookHost(shell, COMMANDS))  # type: ignore[arg-type]
     assert undo is not None
     first, second = FakeComm(), FakeComm()
     for comm in (first, second):

@@ -12,25 +12,18 @@ from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
-from cepbook.dialects.stages import STAGES
 from cepbook.errors import UsageError
 from cepbook.lang.registry.aggregates import AGGREGATES
-from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD
 from cepbook.lang.registry.functions import FUNCTIONS
 from cepbook.lang.registry.methods import METHODS
 from cepbook.lang.registry.methods import method_names_of as methods_of
 from cepbook.lang.registry.methods.method_row import ReceiverKind
 from cepbook.lang.registry.windows import WINDOWS
-from cepbook.magics import dialect_cells, events, expect, query, scenario
 from cepbook.magics.editor import dialect_completion
 from cepbook.magics.editor.cursor import CursorPosition, NamesInScope, cursor_position, grammar_keywords, inside_text
-from cepbook.magics.epl import command, help
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.host import NotebookHost, Offer
 
-MAX_PARTITIONS_OFFERED = 200  # partitions
-_OF_EVENTS = {"events": events.OPTIONS, "scenario": scenario.OPTIONS, "expect": expect.OPTIONS}
 _TIMED: tuple[ReceiverKind, ...] = ("date",)  # what the methods of events with timestamps are called on
-CompletionOffer = tuple[str, str]  # the text to insert, and its kind for the icon
 
 _FRAGMENT = re.compile(r"[\w$]*\Z")
 _WORD = re.compile(r"\S*\Z")
@@ -75,7 +68,7 @@ def complete(host: NotebookHost, code: str, cursor: int) -> Any:
     return {"completions": completions, "suppress": True, "ordered": True, "matched_fragment": fragment}
 
 
-def _starting_with(fragment: str, offers: Iterable[CompletionOffer]) -> Iterator[CompletionOffer]:
+def _starting_with(fragment: str, offers: Iterable[Offer]) -> Iterator[Offer]:
     """Offers that continue `fragment` (in any case), each text once; those in the typed case come first."""
     seen: dict[str, str] = {}
     for text, kind in offers:
@@ -84,12 +77,12 @@ def _starting_with(fragment: str, offers: Iterable[CompletionOffer]) -> Iterator
     yield from sorted(seen.items(), key=lambda offer: not offer[0].startswith(fragment))
 
 
-def _offers(host: NotebookHost, at: CursorPosition, scope: NamesInScope, typed: str) -> Iterator[CompletionOffer]:
+def _offers(host: NotebookHost, at: CursorPosition, scope: NamesInScope, typed: str) -> Iterator[Offer]:
     match at.kind:
         case "options":
-            yield from ((option, "keyword") for option in _options(at.magic))
+            yield from ((option, "keyword") for option in _options(host, at.magic))
         case "line":
-            yield from _line_offers(host, at.magic, scope, typed)
+            yield from _line_offers(host, at.magic, typed)
         case "events":
             yield from _events_offers(scope, typed)
         case "dialect":
@@ -102,47 +95,17 @@ def _offers(host: NotebookHost, at: CursorPosition, scope: NamesInScope, typed: 
                 yield from _epl_offers(scope, typed)
 
 
-def _options(magic: str) -> list[str]:
-    if magic in dialect_completion.BY_MAGIC:
-        return dialect_cells.options_of(dialect_completion.BY_MAGIC[magic]).names
-    return {"epl": command.CELL_OPTIONS, "query": query.OPTIONS, **_OF_EVENTS}[magic].names
+def _options(host: NotebookHost, magic: str) -> list[str]:
+    command = host.command(magic)
+    return [] if command is None or command.options is None else command.options.names
 
 
-def _line_offers(host: NotebookHost, magic: str, scope: NamesInScope, typed: str) -> Iterator[CompletionOffer]:
-    words = typed.split()
-    statements = [(name, "statement") for name in scope.statements]
-    match magic, words:
-        case ("view", []):
-            yield from statements
-        case ("epl", []):
-            yield from ((name, "keyword") for name in command.SUBCOMMANDS)
-        case ("epl", ["show"]):
-            yield from ((name, "keyword") for name in STAGES)
-        case ("epl", ["show", _] | ["spark" | "compare", *_] | ["marble" | "why"]):
-            yield from statements
-        case ("epl", ["partials"]):
-            yield from ((n, "statement") for n, s in scope.statements.items() if s.steps.source.pattern is not None)
-        case ("epl", ["partitions" | "timeline" | "end"]):
-            yield from ((name, "class") for name in scope.contexts)
-        case ("epl", ["end", context, *_]) if context in host.workbench.runtime.catalog.contexts:
-            live = host.workbench.runtime.partitions(context)
-            yield from ((str(partition["id"]), "variable") for partition in live[:MAX_PARTITIONS_OFFERED])
-        case ("epl", ["drop", *_]):
-            yield from statements
-            yield from ((name, "class") for name in (*scope.event_types, *scope.contexts))
-            yield from ((name, "variable") for name in scope.variables)
-        case ("epl", ["set"]):
-            yield from ((f"{name} = ", "variable") for name in scope.variables)
-        case ("epl", ["help"]):
-            yield from ((name, "keyword") for name in (*help.LISTS, *(c.name for c in host.commands)))
-            yield from ((name, "window") for name in WINDOWS)
-            yield from ((name, "aggregate") for name in AGGREGATES)
-            yield from ((name, "function") for name in FUNCTIONS)
-            yield from ((word, "keyword") for word in CLAUSE_OF_KEYWORD)
-            yield from ((name, "function") for name in dict.fromkeys(row.short for row in METHODS.values()))
+def _line_offers(host: NotebookHost, magic: str, typed: str) -> Iterable[Offer]:
+    command = host.command(magic)
+    return () if command is None or command.complete is None else command.complete(host, typed.split())
 
 
-def _events_offers(scope: NamesInScope, typed: str) -> Iterator[CompletionOffer]:
+def _events_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
     if typed[:1].isspace():
         yield from ((name, "statement") for name in scope.statements)
         return
@@ -162,7 +125,7 @@ def _events_offers(scope: NamesInScope, typed: str) -> Iterator[CompletionOffer]
         yield from ((name, "class") for name in scope.contexts)
 
 
-def _epl_offers(scope: NamesInScope, typed: str) -> Iterator[CompletionOffer]:
+def _epl_offers(scope: NamesInScope, typed: str) -> Iterator[Offer]:
     window = _WINDOW.search(typed)
     if window is not None:
         namespace = window["namespace"] or window["dotted"]

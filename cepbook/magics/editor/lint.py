@@ -14,20 +14,13 @@ from typing import Any
 
 from cepbook.errors import NO_SPAN, CompileError, Diagnostic, ParseError, Span, UsageError, printable
 from cepbook.lang.syntax.formatter import format_epl
-from cepbook.magics import dialect_cells, events, expect, query, scenario
 from cepbook.magics.editor.completion import complete
 from cepbook.magics.editor.inspection import describe
-from cepbook.magics.epl import command
 from cepbook.magics.event_cells.cell_reader import EventsError
 from cepbook.magics.shell.host import NotebookHost
 from cepbook.magics.shell.variable_hints import hinted_diagnostics
 
 TARGET = "cepbook.lint"
-_OF_EVENTS: dict[str, Callable[[NotebookHost, str, str], None]] = {
-    "events": events.problems,
-    "scenario": scenario.problems,
-    "expect": expect.problems,
-}
 _CELL = re.compile(r"\s*%%(\w+)([^\n]*)(?:\n|\Z)")
 
 
@@ -86,10 +79,14 @@ def problems(host: NotebookHost, text: str, cell: str | None, *, alone: bool = F
     if alone:
         return host.workbench.problems(text, alone=True)
     head = _CELL.match(text)
-    if head is None:
+    body = "" if head is None else text[head.end() :]
+    if head is None or not body.strip():
+        return ()
+    command = host.command(head[1])
+    if command is None or command.check is None:
         return ()
     try:
-        found = hinted_diagnostics(_of_cell(host, head[1], head[2], text[head.end() :], cell), text[head.end() :], host)
+        found = hinted_diagnostics(command.check(host, head[2], body, cell), body, host)
     except (ParseError, EventsError) as error:
         found = error.diagnostics
     except UsageError as error:  # of the options
@@ -105,29 +102,6 @@ def problems(host: NotebookHost, text: str, cell: str | None, *, alone: bool = F
         )
         for each in found
     )
-
-
-def _of_cell(host: NotebookHost, magic: str, line: str, body: str, cell: str | None) -> tuple[Diagnostic, ...]:
-    """The problems of the body. Errors: ParseError of a query, EventsError of events; UsageError, of the options."""
-    workbench = host.workbench
-    if not body.strip():
-        return ()
-    if magic in _OF_EVENTS:
-        _OF_EVENTS[magic](host, line, body)
-        return ()
-    if magic == "query":
-        query.OPTIONS.parse(line)
-        workbench.prepare(body.rstrip().rstrip(";"))
-        return ()
-    if magic in dialect_cells.OTHER_DIALECTS:
-        dialect = dialect_cells.OTHER_DIALECTS[magic]
-        settings = dialect_cells.settings_of(dialect, host, line)
-        del settings["quiet"]
-        return workbench.problems(body, cell=cell, dialect=dialect.name, **settings)
-    if magic != "epl":
-        return ()
-    options = command.CELL_OPTIONS.parse(line)
-    return workbench.problems(body, cell=options.name or cell, parameters=host.shell.user_ns)
 
 
 def _shown(text: str, problem: Diagnostic) -> dict[str, Any]:

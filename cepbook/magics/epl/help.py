@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from cepbook.dialects.registry import DIALECTS
 from cepbook.errors import UsageError
@@ -11,7 +11,8 @@ from cepbook.lang.registry.clauses import CLAUSE_OF_KEYWORD, CLAUSES, ClauseRow
 from cepbook.lang.registry.functions import FUNCTIONS, FunctionRow
 from cepbook.lang.registry.methods import METHODS, MethodRow, methods_named
 from cepbook.lang.registry.windows import WINDOWS, WindowRow
-from cepbook.magics.shell.host import MagicCommand
+from cepbook.magics.epl.subcommand import Subcommand
+from cepbook.magics.shell.host import MagicCommand, NotebookHost, Offer
 from cepbook.magics.shell.options import did_you_mean
 from cepbook.magics.shell.output import stack, table, text
 from cepbook.widgets.base.static_picture import StaticPicture
@@ -168,3 +169,27 @@ def _doc(head: str, doc: str, example: str, supported: bool) -> str:
 
 def _support(supported: bool) -> str:
     return "" if supported else NOT_YET
+
+
+def _show_help(host: NotebookHost, arguments: list[str]) -> StaticPicture:
+    return help_text(host.commands, " ".join(arguments))
+
+
+def _complete(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:
+    if arguments:
+        return
+    methods = dict.fromkeys(row.short for row in METHODS.values())
+    yield from ((name, "keyword") for name in (*LISTS, *(command.name for command in host.commands)))
+    for names, kind in (
+        (WINDOWS, "window"),
+        (AGGREGATES, "aggregate"),
+        (FUNCTIONS, "function"),
+        (CLAUSE_OF_KEYWORD, "keyword"),
+        (methods, "function"),
+    ):
+        yield from ((name, kind) for name in names)
+
+
+HELP = Subcommand(
+    "help", _show_help, {"%epl help [TOPIC]": "This list; what a word, window, function or magic is."}, _complete
+)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from cepbook.display import format_count, format_value
 from cepbook.engine.delivery.delta import Row
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.epl.subcommand import Subcommand
+from cepbook.magics.shell.host import NotebookHost, statement_names
 from cepbook.magics.shell.options import MagicOptions, single_name, whole_number
 from cepbook.magics.shell.output import table, text
 from cepbook.session.explain.marble import Marble
@@ -30,9 +31,9 @@ OPTIONS = (
 )
 
 
-def draw_marble(host: NotebookHost, rest: list[str]) -> object:
+def draw_marble(host: NotebookHost, arguments: list[str]) -> object:
     """Arrivals, window contents, insert and remove stream of one statement on one time axis, as a chart."""
-    options = OPTIONS.parse_words(rest)
+    options = OPTIONS.parse_words(arguments)
     name = single_name("%epl marble", options.names, "statement", host.statements_with_rows())
     marble = host.workbench.marble(name, events=options.events, label=options.label)
     if not options.rows:
@@ -68,3 +69,14 @@ def _rows(rows: Sequence[Row]) -> str:
         else ", ".join(f"{name}={format_value(value)}" for name, value in row.items())
         for row in rows
     )
+
+
+MARBLE = Subcommand(
+    "marble",
+    draw_marble,
+    {
+        "%epl marble NAME [--events N] [--label PROPERTY] [--rows]": "The marble diagram: arrivals, window, what was "
+        "delivered."
+    },
+    statement_names,
+)

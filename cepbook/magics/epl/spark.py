@@ -1,19 +1,18 @@
-"""``%%epl --on spark``, ``%epl spark`` and ``%epl compare``: statements over the data of a Spark session."""
+"""``%epl spark``, and the options that ``%%epl --on spark`` and ``%epl compare`` share with it."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from IPython.display import display
-
 from cepbook.errors import BindError, Diagnostic, UsageError, nearest_name
 from cepbook.lang.plan import nodes
-from cepbook.magics.shell.host import WORKBENCH, NotebookHost
-from cepbook.magics.shell.options import MagicOptions, number, pairs, variable_name
+from cepbook.magics.epl.subcommand import Subcommand
+from cepbook.magics.shell.host import NotebookHost, Offer
+from cepbook.magics.shell.options import WORKBENCH, MagicOptions, pairs, variable_name
 from cepbook.session import Workbench
 from cepbook.session.io.time_conversion import int_or_text
 from cepbook.spark.session import read_table as table_of
@@ -40,17 +39,7 @@ def with_spark(options: MagicOptions) -> MagicOptions:
     )
 
 
-SPARK_OPTIONS = with_spark(MagicOptions("%epl spark").add("statements", nargs="*", help="statements; default: all"))
-COMPARE_OPTIONS = (
-    with_spark(
-        MagicOptions("%epl compare").add("statements", nargs="*", help="statements; default: all of the other side")
-    )
-    .add("--with", type=variable_name, help="the variable with the other side: a run on Spark, or frames by statement")
-    .add("--key", help="the columns that say which rows belong together: symbol,venue")
-    .add("--tolerance", type=number, default=1e-9, help="how far floats may be apart, relative to their size")
-    .add("--order", action="store_true", help="rows of one time must come in the same order")
-    .add("--assert", action="store_true", help="fail unless all rows were compared and are equal")
-)
+OPTIONS = with_spark(MagicOptions("%epl spark").add("statements", nargs="*", help="statements; default: all"))
 
 
 def run_over(host: NotebookHost, options: argparse.Namespace, magic: str) -> Callable[[Workbench, list[str]], Any]:
@@ -106,49 +95,10 @@ def assign_or_return(host: NotebookHost, options: argparse.Namespace, found: obj
     return None
 
 
-def on_spark(host: NotebookHost, rest: list[str]) -> object:
+def on_spark(host: NotebookHost, arguments: list[str]) -> object:
     """``%epl spark``: the deployed statements over frames or tables."""
-    options = SPARK_OPTIONS.parse_words(rest)
+    options = OPTIONS.parse_words(arguments)
     return assign_or_return(host, options, run_over(host, options, "%epl spark")(host.workbench, options.statements))
-
-
-def compare(host: NotebookHost, rest: list[str]) -> object:
-    """``%epl compare``: what the workbench delivered, and what a run on Spark or another program has."""
-    options = COMPARE_OPTIONS.parse_words(rest)
-    other, statements = getattr(options, "with"), options.statements or None
-    if other is not None:
-        if options.frames is not None or getattr(options, "from") is not None:
-            raise UsageError("%epl compare takes --with a variable, or --frames or --from to run on Spark first")
-        batch = host.variable(other)
-    else:
-        batch = run_over(host, options, "%epl compare")(host.workbench, options.statements)
-    key = tuple(name.strip() for name in (options.key or "").split(",") if name.strip())
-    found = host.workbench.compare(
-        batch, statements=statements, key=key, tolerance=options.tolerance, order=options.order
-    )
-    if getattr(options, "assert"):
-        found.assert_same()
-    return assign_or_return(host, options, found)
-
-
-class SparkProgress:
-    """Spark's line of progress as one output of the cell that runs, whatever it asks of Spark; empty when that is done.
-
-    `cell` gives the number of the cell that runs.
-    """
-
-    def __init__(self, cell: Callable[[], int]) -> None:
-        self._cell = cell
-        self._handle: Any = None
-        self._shown_in: int | None = None
-
-    def __call__(self, line: str | None) -> None:
-        data = {"text/plain": line or ""}
-        if self._handle is not None and (line is None or self._shown_in == self._cell()):
-            self._handle.update(data, raw=True)
-        elif line is not None:
-            self._shown_in = self._cell()
-            self._handle = display(data, raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
 
 def _columns(text: str | None, magic: str, option: str) -> str | dict[str, str] | None:
@@ -193,3 +143,19 @@ def _table(kind: str, name: str, host: NotebookHost, magic: str) -> object:
         has = ", ".join(known) or "none"
         raise UsageError(f"{magic}: Spark has no table or view `{name}`; it has: {has}\n  hint: {hint}")
     return found
+
+
+def complete_statements(host: NotebookHost, arguments: list[str]) -> Iterator[Offer]:
+    """Complete every argument with the names of all statements."""
+    yield from ((name, "statement") for name in host.workbench.runtime.statements)
+
+
+SPARK = Subcommand(
+    "spark",
+    on_spark,
+    {
+        "%epl spark [STATEMENT …] --frames TYPE=VARIABLE,…|--from TABLE [--time COLUMN] [--into VARIABLE]": "Run "
+        "deployed statements over Spark."
+    },
+    complete_statements,
+)

@@ -6,6 +6,7 @@ import math
 from argparse import ArgumentTypeError
 
 from cepbook.errors import UsageError
+from cepbook.magics.epl.subcommand import Subcommand
 from cepbook.magics.shell.host import NotebookHost
 from cepbook.magics.shell.options import MagicOptions, number
 from cepbook.widgets.tuner import Tuner
@@ -17,12 +18,12 @@ OPTIONS = (
 )
 
 
-def tune(host: NotebookHost, rest: list[str]) -> None:
-    """Sliders, and below them a marble diagram and a chart of each statement, which follow the sliders.
+def tune(host: NotebookHost, arguments: list[str]) -> None:
+    """Show a slider for every variable, and a marble diagram and a chart of each statement that follow the sliders.
 
     The running statements and variables stay as they are, until the button Apply assigns the variables.
     """
-    options = OPTIONS.parse_words(rest)
+    options = OPTIONS.parse_words(arguments)
     workbench = host.workbench
     names = options.names or [name for name, s in workbench.runtime.statements.items() if s.kind == "select"][-1:]
     if not names:
@@ -31,17 +32,23 @@ def tune(host: NotebookHost, rest: list[str]) -> None:
     twice = next((name for n, (name, _) in enumerate(ranges) if name in dict(ranges[:n])), None)
     if twice is not None:
         raise UsageError(f"%epl tune: --range names `{twice}` twice")
-    tuner = Tuner(workbench, names, dict(ranges))
-    host.show(tuner)
+    host.show(Tuner(workbench, names, dict(ranges)))
 
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:
     name, _, span = text.partition("=")
     low, _, high = span.partition(":")
     try:
-        found = number(low), number(high)
+        bounds = number(low), number(high)
     except ArgumentTypeError:
-        found = 1.0, 0.0
-    if not (name.strip() and found[0] < found[1] and math.isfinite(found[1] - found[0])):
+        bounds = 1.0, 0.0
+    if not (name.strip() and bounds[0] < bounds[1] and math.isfinite(bounds[1] - bounds[0])):
         raise UsageError(f"%epl tune: --range is VARIABLE=LOW:HIGH, not `{text}`")
-    return name.strip(), found
+    return name.strip(), bounds
+
+
+TUNE = Subcommand(
+    "tune",
+    tune,
+    {"%epl tune [STATEMENT …] [--range VARIABLE=LOW:HIGH]": "A slider for every variable; diagram and chart follow."},
+)

@@ -1,8 +1,9 @@
-"""``%epl why``: why a statement delivered a row, and why it did not deliver one for an event."""
+"""``%epl why``: why a statement delivered a row, or why it delivered none for an event."""
 
 from __future__ import annotations
 
-from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.epl.subcommand import Subcommand
+from cepbook.magics.shell.host import NotebookHost, statement_names
 from cepbook.magics.shell.options import MagicOptions, OptionsError, whole_number
 from cepbook.session.io.time_conversion import int_or_text
 from cepbook.widgets.base.static_picture import StaticPicture, answer_picture
@@ -24,9 +25,9 @@ WHY_OPTIONS = (
 )
 
 
-def why(host: NotebookHost, rest: list[str]) -> StaticPicture:
-    """The answer of `Workbench.why`."""
-    options = WHY_OPTIONS.parse_words(_negative(rest))
+def why(host: NotebookHost, arguments: list[str]) -> StaticPicture:
+    """Show the answer of `Workbench.why`."""
+    options = WHY_OPTIONS.parse_words(_join_negative_values(arguments))
     workbench = host.workbench
     at = None if options.at is None else int_or_text(options.at)
     if options.event is None:
@@ -38,12 +39,23 @@ def why(host: NotebookHost, rest: list[str]) -> StaticPicture:
     return answer_picture(workbench.why(options.name, int_or_text(options.event), at=at, calls=options.calls))
 
 
-def _negative(rest: list[str]) -> list[str]:
-    """``--event -1`` as one word: a value with a dash would be taken for an option."""
-    found: list[str] = []
-    for word in rest:
-        if found and found[-1] in ("--event", "--row", "--at") and isinstance(int_or_text(word), int):
-            found[-1] += f"={word}"
+def _join_negative_values(arguments: list[str]) -> list[str]:
+    """Join ``--event -1`` to ``--event=-1``: argparse would take the value for an option."""
+    joined: list[str] = []
+    for word in arguments:
+        if joined and joined[-1] in ("--event", "--row", "--at") and isinstance(int_or_text(word), int):
+            joined[-1] += f"={word}"
         else:
-            found.append(word)
-    return found
+            joined.append(word)
+    return joined
+
+
+WHY = Subcommand(
+    "why",
+    why,
+    {
+        "%epl why STATEMENT [--row N] [--at TIME] [--calls]": "Why it delivered its last row, or row N.",
+        "%epl why [STATEMENT] --event N|TYPE [--calls]": "What became of an event: at which condition it fell out.",
+    },
+    statement_names,
+)

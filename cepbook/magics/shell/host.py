@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
 from IPython.display import display
 
 from cepbook.dialects.registry import DIALECTS
 from cepbook.display import format_count
-from cepbook.errors import UsageError, hint_line
+from cepbook.errors import Diagnostic, UsageError, hint_line
 from cepbook.lang.plan.catalog import EventType
 from cepbook.magics.shell.cell_marks import CellMarks
+from cepbook.magics.shell.options import WORKBENCH, MagicOptions
 from cepbook.magics.shell.output import text
 from cepbook.session import Workbench
 from cepbook.spark.session import cancel_actions
 
-WORKBENCH = "cep"  # the name of the workbench in the user's namespace
-
-
-class LineRun(Protocol):
-    """Runs ``%name line``; what it returns is the value of the expression."""
-
-    def __call__(self, host: NotebookHost, line: str, /) -> object: ...
-
-
-class CellRun(Protocol):
-    """Runs ``%%name line`` over `cell`; what it returns is displayed."""
-
-    def __call__(self, host: NotebookHost, line: str, cell: str, /) -> object: ...
+LineRun = Callable[["NotebookHost", str], object]
+CellRun = Callable[["NotebookHost", str, str], object]
+Offer = tuple[str, str]  # a text that completion inserts, and the kind that chooses its icon
+Check = Callable[["NotebookHost", str, str, str | None], Iterable[Diagnostic]]
+Complete = Callable[["NotebookHost", list[str]], Iterable[Offer]]
 
 
 @dataclass(frozen=True, slots=True)
 class MagicCommand:
-    """One magic: ``%name`` runs `line`, ``%%name`` runs `cell` (None: there is no such form).
+    """One magic: ``%name`` runs `line`, ``%%name`` runs `cell`; None if the magic has no such form.
 
-    `usage` is one line per form, `summary` one sentence; ``%epl help magics`` prints both, ``%epl help NAME`` also
-    `details`. Where there are several forms, `says` has a sentence for each.
+    What `line` returns is the value of the expression, what `cell` returns is displayed. ``%epl help magics`` prints
+    `summary` (one sentence) and `usage` (one line per form), ``%epl help NAME`` also `details`.
     """
 
     name: str
@@ -48,6 +41,19 @@ class MagicCommand:
     cell: CellRun | None = None
     details: str = ""
     says: Mapping[str, str] = field(default_factory=dict)
+    """A sentence for each form of `usage`, where there are several forms."""
+    options: MagicOptions | None = None
+    """The options of the cell magic, for completion."""
+    check: Check | None = None
+    """``check(host, line, body, cell id)`` returns or raises what is wrong with a cell, and runs nothing."""
+    complete: Complete | None = None
+    """``complete(host, words)`` returns what can follow the complete words of a line magic."""
+
+
+def statement_names(host: NotebookHost, words: list[str]) -> Iterator[Offer]:
+    """Complete the first argument with the names of all statements."""
+    if not words:
+        yield from ((name, "statement") for name in host.workbench.runtime.statements)
 
 
 class NotebookHost:
@@ -61,6 +67,10 @@ class NotebookHost:
         self._numbers: dict[str, int] = {}  # of the cells that deployed something, by the key that the workbench has
         self._ran: list[str] = []  # keys of the running cell, whose number is known behind it
         self._cell_id: str | None = None
+
+    def command(self, name: str) -> MagicCommand | None:
+        """Return the magic called `name`, without ``%``, or None."""
+        return next((command for command in self.commands if command.name == name), None)
 
     @property
     def workbench(self) -> Workbench:

@@ -13,8 +13,8 @@ from typing import NoReturn
 from cepbook import errors
 from cepbook.engine.deploy.naming import known_names_hint
 from cepbook.errors import UsageError
-from cepbook.magics.shell.host import WORKBENCH
 
+WORKBENCH = "cep"  # the name of the workbench in the user's namespace
 _COMMENT = re.compile(r"(?:^|\s)#(?:\s.*)?$")
 _REQUIRED = "the following arguments are required: "  # so argparse begins
 

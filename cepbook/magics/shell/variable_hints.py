@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from cepbook.errors import CompileError, Diagnostic, nearest_name
-from cepbook.magics.shell.host import WORKBENCH, NotebookHost
+from cepbook.magics.shell.host import NotebookHost
+from cepbook.magics.shell.options import WORKBENCH
 from cepbook.session.io.schema_inference import datetime_columns
 
 
