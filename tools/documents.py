@@ -97,12 +97,15 @@ class PageError(AssertionError):
 def session() -> Iterator[Any]:
     """An IPython shell in an empty folder."""
     from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config as Settings
 
+    settings = Settings()
+    settings.HistoryManager.enabled = False  # the reader's own history stays as it is
     before = Path.cwd()
     with tempfile.TemporaryDirectory(prefix="page-") as folder:
         os.chdir(folder)
         try:
-            shell = InteractiveShell()
+            shell = InteractiveShell(config=settings)
             shell.colors = "nocolor"
             yield shell
         finally:
