@@ -18,9 +18,9 @@ STATE_NAMES: dict[type, str] = {}
 
 
 class State:
-    """A part of the engine's state. Subclasses are registered by the name of their module and their own.
+    """A part of the engine's state. Subclasses are registered by module and class name.
 
-    One that has ``SAVED`` is a part of the runtime.
+    A class that defines `SAVED` is a part of the runtime instead and is not registered.
     """
 
     __slots__ = ()
@@ -35,8 +35,8 @@ class State:
 
 
 class StateMarker(Enum):
-    """What stands in state where no value can: `EMPTY` for a first value that did not come yet, `NO_SPAN` for the place
-    of what cannot be found by any key.
+    """A marker in state where no value can stand: `EMPTY` for a first value that has not arrived yet, `NOWHERE` for the
+    place of an item that no key finds.
     """
 
     EMPTY = "empty"

@@ -1,9 +1,14 @@
-"""The filter index: which statements must see an event, found without asking each of them.
+"""The filter index: find the statements that must see an event without testing each of them.
 
-Equality, ``in`` and range conditions between a property and constants become look-ups, nested as in a tree (basic
-concepts, "filter indexes"): a hash table per property for equality, sorted thresholds for ranges. What is left of a
-filter is tested by the statement itself. The cost per event does not grow with the number of statements whose values
-differ.
+Equality, `in` and range conditions between a property and constants become lookups, nested as a tree (Esper reference,
+"filter indexes"): a hash table per property for equality, sorted thresholds for ranges. The statement tests the rest of
+its filter itself. The cost per event does not grow with the number of statements that differ only in values.
+
+::
+
+    symbol = 'A' and price > 5   ┐         symbol ─ 'A' ─ price > 5 ─ statement 1
+    symbol = 'B'                 ├──►             └ 'B' ─ statement 2
+    qty >= 100                   ┘         qty >= 100 ─ statement 3
 """
 
 from __future__ import annotations
@@ -28,25 +33,26 @@ _BEFORE_ALL = -(1 << 61)
 
 
 def drop_order(order: StatementOrder, annotations: Iterable[tuple[str, object]]) -> StatementOrder:
-    """The place of a statement that drops events: before its peers, before all if it has no ``@Priority`` of its own
-    (recorded: annotation_drop, drop_among_equal_priorities).
+    """Return the dispatch order of a statement with `@Drop`: before its peers, or before all without a `@Priority` of
+    its own (recorded: annotation_drop, drop_among_equal_priorities).
     """
     place = before_peers(order)
     return place if any(name == "priority" for name, _ in annotations) else (_BEFORE_ALL, place[1])
 
 
 def before_peers(order: StatementOrder) -> StatementOrder:
-    """A place before all of the same priority."""
+    """Return an order before all statements of the same priority."""
     return order[0], -1
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One statement as an event's taker: `checked` tests the whole filter itself, `matched` relies on the index.
+    """One statement's subscription to an event type: `checked` tests the whole filter, `matched` relies on the index.
 
-    With `drops` (``@Drop``) an event that it takes is not shown to others of its priority and of lower ones.
-    `reads` is the type whose events it takes, None where it only looks at them before statements take them. `within`:
-    its context shows it events by their values, `late`: one event may reach it on several ways (see `succession`).
+    With `drops` (`@Drop`), statements of the same or lower priority do not see an event that this one consumes. `reads`
+    is the type that the statement reads, or None for a context that only looks at events before statements process
+    them. `within`: the context selects events by their values. `late`: one event may reach the statement in several
+    ways (see `subscription_order`).
     """
 
     order: StatementOrder
@@ -90,26 +96,26 @@ class IndexCondition:
 
 @dataclass(slots=True)
 class FilterIndexNode:
-    """`leaves` match unconditionally here; `equal` and `ranges` lead to further nodes."""
+    """A node of the index: `leaves` match unconditionally here, `equal` and `ranges` lead to further nodes."""
 
     leaves: list[tuple[StatementOrder, EventHandler]] = field(default_factory=list)
     equal: dict[str, dict[Any, FilterIndexNode]] = field(default_factory=dict)
     ranges: dict[tuple[str, str], tuple[list[Any], list[FilterIndexNode]]] = field(default_factory=dict)
 
-    def match(self, event: Any, found: list[tuple[StatementOrder, EventHandler]]) -> None:
-        """Append the takers of `event` below this node."""
-        found += self.leaves
+    def match(self, event: Any, handlers: list[tuple[StatementOrder, EventHandler]]) -> None:
+        """Append the handlers of `event` below this node to `handlers`."""
+        handlers += self.leaves
         for name, table in self.equal.items():
             value = event.get(name)
             if value is not None:
                 node = table.get(value)
                 if node is not None:
-                    node.match(event, found)
+                    node.match(event, handlers)
         for (name, op), (thresholds, nodes) in self.ranges.items():
             value = event.get(name)
             if value is not None and value == value:
                 for node in nodes[_RANGES[op](thresholds, value)]:
-                    node.match(event, found)
+                    node.match(event, handlers)
 
 
 _RANGES: dict[str, Callable[[list[Any], Any], slice]] = {
@@ -121,7 +127,7 @@ _RANGES: dict[str, Callable[[list[Any], Any], slice]] = {
 
 
 def index_condition(e: x.BoundExpr) -> IndexCondition | None:
-    """`e` as an indexable condition, None if it is not one."""
+    """Return `e` as an indexable condition, or None."""
     if isinstance(e, x.ComparisonExpr) and e.op in _MIRRORED:
         left, right, op = e.left, e.right, e.op
         if isinstance(left, x.Const):
@@ -137,8 +143,12 @@ def index_condition(e: x.BoundExpr) -> IndexCondition | None:
 
 
 def leading_conditions(conjuncts: Iterable[x.BoundExpr]) -> tuple[IndexCondition, ...]:
-    """The first of `conjuncts` as indexable conditions: what fails on an event comes behind them."""
-    return tuple(found for found in takewhile(lambda c: c is not None, map(index_condition, conjuncts)) if found)
+    """Return the indexable conditions at the beginning of `conjuncts`. An expression that fails on an event can only
+    stand behind them.
+    """
+    return tuple(
+        condition for condition in takewhile(lambda c: c is not None, map(index_condition, conjuncts)) if condition
+    )
 
 
 MAX_UNINDEXED = 4  # up to this many statements, asking each is cheaper than looking up
@@ -148,12 +158,12 @@ IndexEntry = tuple[tuple[IndexCondition, ...], bool, Subscription]
 
 
 def build_filter_index(subscribers: Sequence[Subscription]) -> FilterIndexNode:
-    """The index over `subscribers`."""
+    """Return the index over `subscribers`."""
     entries: list[IndexEntry] = []
     for subscriber in subscribers:
-        parts = [index_condition(part) for part in x.conjuncts(subscriber.filter)]
-        found = tuple(sorted((c for c in parts if c is not None), key=lambda c: c.op != "="))
-        entries.append((found, len(found) == len(parts), subscriber))
+        conditions = [index_condition(conjunct) for conjunct in x.conjuncts(subscriber.filter)]
+        indexed = tuple(sorted((c for c in conditions if c is not None), key=lambda c: c.op != "="))
+        entries.append((indexed, len(indexed) == len(conditions), subscriber))
     return _node(entries)
 
 
@@ -170,9 +180,11 @@ def _node(entries: list[IndexEntry]) -> FilterIndexNode:
             node.leaves.append((s.order, s.matched if complete else s.checked))
             continue
         first, rest = conditions[0], (conditions[1:], complete, s)
-        kept = tables.setdefault(first.name, {}) if first.op == "=" else ranges.setdefault((first.name, first.op), {})
+        table_of_values = (
+            tables.setdefault(first.name, {}) if first.op == "=" else ranges.setdefault((first.name, first.op), {})
+        )
         for value in first.values:
-            kept.setdefault(value, []).append(rest)
+            table_of_values.setdefault(value, []).append(rest)
     node.equal = {name: {value: _node(below) for value, below in table.items()} for name, table in tables.items()}
     for key, by_threshold in ranges.items():
         thresholds = sorted(by_threshold)
@@ -183,10 +195,10 @@ def _node(entries: list[IndexEntry]) -> FilterIndexNode:
 def build_dispatcher(
     subscribers: Sequence[Subscription], failed: Callable[[Exception], None], contexts: int = 0
 ) -> Callable[[Any], object]:
-    """A function that hands an event to every subscriber that must see it, in delivery order.
+    """Return a function that passes an event to each subscriber that must see it, in delivery order.
 
-    An exception in one statement goes to `failed`; the others still see the event. If it concerns some number of
-    `contexts`, subscribers are called as ``handler(event, rounds)``, with a place in `rounds` for each context.
+    A failure of one statement is passed to `failed`; the others still see the event. If `contexts` contexts look at the
+    type, handlers are called as `handler(event, slots)`, with one slot per context.
     """
     ordered = sorted(subscribers, key=lambda s: s.order)
     if not ordered:
@@ -232,7 +244,7 @@ def _in_rounds(handlers: list[EventHandler], failed: Callable[[Exception], None]
 
 
 def _in_one_round(first: EventHandler, second: EventHandler, failed: Callable[[Exception], None]) -> EventHandler:
-    """The commonest: a context and its one statement. A loop and a list of any length would be a tenth of the cost."""
+    """Dispatch to a context and its one statement, the most common case. A loop and a list would cost a tenth more."""
 
     def dispatch(event: Any) -> None:
         rounds: ContextSlots = [None]
@@ -246,26 +258,29 @@ def _in_one_round(first: EventHandler, second: EventHandler, failed: Callable[[E
 
 
 def _dropping(ordered: list[Subscription], failed: Callable[[Exception], None], contexts: int) -> EventHandler:
-    """With ``@Drop`` it counts who took the event: they say so themselves; a statement that failed on it took it."""
+    """Return the dispatcher used when any subscriber has `@Drop`.
+
+    Handlers return whether they consumed the event. A statement that fails counts as having consumed it.
+    """
     takers = [(s.checked, s.drops, s.reads is not None) for s in ordered]
     blank: ContextSlots = [None] * contexts
 
     def dispatch(event: Any) -> None:
-        given = (event, blank.copy()) if blank else (event,)
+        arguments = (event, blank.copy()) if blank else (event,)
         for handler, drops, took_if_failed in takers:
             try:
-                taken = handler(*given)
+                consumed = handler(*arguments)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                taken = took_if_failed
+                consumed = took_if_failed
                 failed(failure)
-            if taken and drops:
+            if consumed and drops:
                 return
 
     return dispatch
 
 
 def _single_table(root: FilterIndexNode) -> tuple[str, dict[Any, list[EventHandler]]] | None:
-    """The commonest index, one hash table over leaves, as a plain dict of handler lists."""
+    """Return the index as one hash table of handler lists if it is nothing else, the most common case; else None."""
     if root.leaves or root.ranges or len(root.equal) != 1:
         return None
     ((name, table),) = root.equal.items()
@@ -289,14 +304,14 @@ def _tree(root: FilterIndexNode, failed: Callable[[Exception], None], contexts: 
     blank: ContextSlots = [None] * contexts
 
     def dispatch(event: Any) -> None:
-        given = (event, blank.copy()) if blank else (event,)
-        found: list[tuple[StatementOrder, EventHandler]] = []
-        root.match(event, found)
-        if len(found) > 1:
-            found.sort(key=_order)
-        for _, handler in found:
+        arguments = (event, blank.copy()) if blank else (event,)
+        handlers: list[tuple[StatementOrder, EventHandler]] = []
+        root.match(event, handlers)
+        if len(handlers) > 1:
+            handlers.sort(key=_order)
+        for _, handler in handlers:
             try:
-                handler(*given)
+                handler(*arguments)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 failed(failure)
 

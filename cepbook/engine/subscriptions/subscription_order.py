@@ -1,12 +1,13 @@
-"""The order of statements at one stimulus where there are no priorities (`Config.prioritized` is off).
+"""Dispatch order without priorities (`Config.prioritized` is off).
 
-With priorities statements take an event, or the time, one after the other as they were deployed. Without them it is an
-index of filters that finds them, and their order is that of the index (recorded: ``tests/corpus/corrections``): those
-that read the event's own type before those of the types that it inherits from; of one type those whose filter has
-conditions before those without, and of two that share a condition the one with more of them; a context that tells its
-partitions apart by their events counts as a condition. Statements that one event may reach on several ways (patterns,
-branches of ``or``), and those with ``order by``, wait until all others have taken it, and then the last deployed is the
-first. So it is with timers that are due at one advance.
+With priorities, statements process an event or an advance of time in deployment order. Without them the filter index
+decides (recorded: `tests/corpus/corrections`):
+
+1. Readers of the event's own type come before readers of its supertypes. 2. For one type, statements whose filters have
+conditions come before those without; of two that share a condition, the one with more conditions comes first. A context
+that partitions by event values counts as a condition. 3. Statements that one event may reach in several ways (patterns,
+branches of `or`) and statements with `order by` come last, and among them the last deployed is first. The same holds
+for timers that are due at one advance.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ _OF_CONTEXT: _Condition = (0, "the context's", None)
 
 @dataclass(slots=True)
 class _Node:
-    """`takers` have no further conditions here. Of others the tables are by what they look at, and then by value."""
+    """A node of the tree of conditions: `takers` have no further conditions; `tables` are keyed by operand, then by
+    value.
+    """
 
     takers: list[Subscription] = field(default_factory=list)
     tables: dict[Hashable, dict[Hashable, _Node]] = field(default_factory=dict)
 
     def add(self, taker: Subscription, conditions: Sequence[_Condition]) -> None:
-        """Put in a taker: into the first table that one of its conditions goes with, or else one of its own."""
+        """Insert a subscription under the first table that one of its conditions fits, else under a new table."""
         if not conditions:
             self.takers.append(taker)
             return
@@ -52,28 +55,29 @@ class _Node:
         yield from self.takers
 
 
-def unprioritized_order(takers: Sequence[Subscription], types: Sequence[str]) -> list[Subscription]:
-    """`takers` of an event in their order, with places that say so. `types`: its own and those it inherits from.
+def unprioritized_order(subscriptions: Sequence[Subscription], types: Sequence[str]) -> list[Subscription]:
+    """Return `subscriptions` of an event in dispatch order, with orders that say so. `types`: its own type, then its
+    supertypes.
 
-    Who looks at the event before statements take it (a context) comes first.
+    Contexts, which look at the event before statements process it, come first.
     """
     trees = {name: _Node() for name in types}
     first: list[Subscription] = []
     late: list[Subscription] = []
-    for taker in sorted(takers, key=_order):
-        if taker.reads is None:
-            first.append(taker)
-        elif taker.late or _branches(taker.filter):
-            late.append(taker)
+    for subscription in sorted(subscriptions, key=_order):
+        if subscription.reads is None:
+            first.append(subscription)
+        elif subscription.late or _branches(subscription.filter):
+            late.append(subscription)
         else:
-            trees[taker.reads].add(taker, _conditions(taker))
-    found = [*first, *(taker for tree in trees.values() for taker in tree), *reversed(late)]
-    return [replace(taker, order=(0, place)) for place, taker in enumerate(found)]
+            trees[subscription.reads].add(subscription, _conditions(subscription))
+    ordered = [*first, *(subscription for tree in trees.values() for subscription in tree), *reversed(late)]
+    return [replace(subscription, order=(0, place)) for place, subscription in enumerate(ordered)]
 
 
 def latest_first_key(order: DispatchOrder) -> DispatchOrder:
-    """A key that sorts the owners of timers: the last deployed first."""
-    return tuple(-part for part in order)
+    """Sort key for owners of timers: the last deployed comes first."""
+    return tuple(-number for number in order)
 
 
 def _order(taker: Subscription) -> DispatchOrder:
@@ -81,7 +85,7 @@ def _order(taker: Subscription) -> DispatchOrder:
 
 
 def _conditions(taker: Subscription) -> list[_Condition]:
-    own = [_condition(part) for part in x.conjuncts(taker.filter)]
+    own = [_condition(conjunct) for conjunct in x.conjuncts(taker.filter)]
     return sorted([_OF_CONTEXT, *own] if taker.within else own, key=itemgetter(0))
 
 
@@ -98,18 +102,18 @@ def _condition(e: x.BoundExpr) -> _Condition:
 
 
 def _branches(condition: x.BoundExpr | None) -> bool:
-    """Whether a filter has branches that are looked up one by one."""
+    """Return True if a filter has branches that are looked up one by one."""
     ors = [e for e in x.conjuncts(condition) if isinstance(e, x.Logic) and e.op == "or"]
-    found = [[_condition(part) for part in e.operands] for e in ors]
-    return any(all(rank < _OTHER for rank, *_ in each) and len(set(each)) > 1 for each in found)
+    branches = [[_condition(operand) for operand in e.operands] for e in ors]
+    return any(all(rank < _OTHER for rank, *_ in conditions) and len(set(conditions)) > 1 for conditions in branches)
 
 
 def _reads_event(e: x.BoundExpr) -> bool:
-    return any(isinstance(part, x.Prop | x.EventOf) for part in x.walk(e))
+    return any(isinstance(node, x.Prop | x.EventOf) for node in x.walk(e))
 
 
 def _threshold(entry: tuple[Any, _Node]) -> float:
-    """Thresholds that are numbers come in ascending order; of all else the first comes first."""
+    """Sort key of a table entry: numeric thresholds ascend, all other values keep their order."""
     value = entry[0]
     if isinstance(value, x.Const) and isinstance(value.value, int | float):
         return value.value

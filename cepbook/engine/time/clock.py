@@ -1,36 +1,41 @@
-"""Engine time: an input, in integer milliseconds. Nothing here reads a wall clock.
+"""The engine clock: time is an input, an integer number of milliseconds. No code here reads a wall clock.
 
-``advance(t)`` is one step. Everything due at or before ``t`` runs once, with the time ``t`` (facts recorded from the
-reference: a jump over several timer points evaluates each timer once, at the target).
-``stepping`` visits every due time on the way instead.
+`advance(t)` is one step: everything due at or before `t` runs once, with the time `t`. A jump over several due times of
+one timer evaluates that timer once, at the target (recorded from the reference). With `stepping` the clock stops at
+every due time on the way instead.
+
+::
+
+    due times       10   20   30              advance(35)            fires once, now = 35
+    clock      0 ────•────•────•──── 35       advance(35, stepping)  fires at 10, 20, 30
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from cepbook.engine.time.timers import NEVER, DispatchOrder, DueEntry, DueQueue, OwnerTimers
+from cepbook.engine.time.timers import NEVER, DispatchOrder, DueEntry, DueQueue, OwnerTimers, TimerFollower
 
 __all__ = ["LAST_TIME", "NEVER", "Clock"]
 
 LAST_TIME = (1 << 61) - 1
 
 
-class Clock(DueQueue[DispatchOrder]):
-    """`now` is the time; `due` the earliest time at which anything is to happen (`NEVER` if nothing).
+class Clock(DueQueue[DispatchOrder], TimerFollower):
+    """Engine time and the timers of all owners. Its entries are the orders of the owners.
 
-    Its paths are the orders of the owners of timers.
+    `now` is engine time in ms, and `due` the earliest time at which anything is due, `NEVER` if nothing is.
     """
 
     __slots__ = ("_by_time", "_owners", "_place", "now")
     SAVED = ("_when", "_owners", "now")
 
     def __init__(self, start: int, place: Callable[[DispatchOrder], DispatchOrder] | None = None) -> None:
-        """`place` gives what owners are sorted by at one advance; None: their order.
+        """Create a clock at `start`. `place` gives the sort key of an owner's order; None: the order itself.
 
-        By their order a context that ends partitions has its turn before the statements of these, whatever was due
-        earlier (recorded: nw_context_seed_speeding); with a `place` what is due before it comes before it (recorded in
-        the corrections, which have no priorities).
+        Without `place` owners run in their order, whatever was due earlier: a context that ends partitions runs before
+        the statements of these partitions (recorded: nw_context_seed_speeding). With `place` (no priorities) an earlier
+        due time comes first (recorded in the corrections).
         """
         super().__init__()
         self.now = start
@@ -44,12 +49,12 @@ class Clock(DueQueue[DispatchOrder]):
         self.arm(timers.order, timers.due)
 
     def leave(self, timers: OwnerTimers) -> None:
-        """Do not."""
+        """Stop running `timers`."""
         self.arm(timers.order, NEVER)
         self._owners.pop(timers.order, None)
 
     def suspend_timers(self, owners: Iterable[OwnerTimers]) -> None:
-        """Run nothing of `owners` until `restore_timers`; meanwhile nothing may arm them."""
+        """Stop running the timers of `owners` until `restore_timers`. They must not be armed meanwhile."""
         for timers in owners:
             self.leave(timers)
 
@@ -64,9 +69,9 @@ class Clock(DueQueue[DispatchOrder]):
         return min((each.beyond(time) for each in self._owners.values()), default=NEVER)
 
     def pop_due(self, t: int) -> list[tuple[OwnerTimers, list[DueEntry]]]:
-        """Remove and return everything due at or before `t`, in the order in which it is to be run.
+        """Remove and return everything due at or before `t`, in the order in which it must run.
 
-        What is armed meanwhile waits for the next advance, whatever its time.
+        A timer that is armed meanwhile waits for the next advance, whatever its time.
         """
         if len(self._heap) == 1 and self.due <= t:  # the commonest: nobody else has any timer
             order = self._heap.pop()[1]
@@ -77,36 +82,40 @@ class Clock(DueQueue[DispatchOrder]):
             if timers.due < NEVER:
                 self.arm(order, timers.due)
             return [(timers, entries)]
-        found: list[tuple[OwnerTimers, list[DueEntry]]] = []
+        due_owners: list[tuple[OwnerTimers, list[DueEntry]]] = []
         while self.due <= t:
             order = self.pop()
             timers = self._owners[order]
-            found.append((timers, DueQueue.take(timers, t)))
+            due_owners.append((timers, DueQueue.take(timers, t)))
             if timers.due < NEVER:
                 self.arm(order, timers.due)
-        if len(found) > 1:
-            found.sort(key=self._place_of)
-            if self._by_time and any(timers.leads for timers, _ in found):
-                return self._around_leading(found)
-        return found
+        if len(due_owners) > 1:
+            due_owners.sort(key=self._place_of)
+            if self._by_time and any(timers.leads for timers, _ in due_owners):
+                return self._around_leading(due_owners)
+        return due_owners
 
     def _place_of(self, due: tuple[OwnerTimers, list[DueEntry]]) -> DispatchOrder:
         place = self._place(due[0].order)
         return (place[0], 0, *place[1:]) if due[0].drops else place  # no serial number is below 1
 
     def _around_leading(
-        self, found: list[tuple[OwnerTimers, list[DueEntry]]]
+        self, due_owners: list[tuple[OwnerTimers, list[DueEntry]]]
     ) -> list[tuple[OwnerTimers, list[DueEntry]]]:
-        """The same, with the entries of owners that lead at their own time: what is due before them comes before."""
-        entries = [(entry[0], self._place_of(each), entry, each[0]) for each in found for entry in each[1]]
-        entries.sort(key=lambda each: each[:2])
+        """Order the entries so that everything due before an entry of a leading owner runs before it."""
+        entries = [
+            (entry[0], self._place_of(entry_owner), entry, entry_owner[0])
+            for entry_owner in due_owners
+            for entry in entry_owner[1]
+        ]
+        entries.sort(key=lambda entry_owner: entry_owner[:2])
         ordered: list[tuple[OwnerTimers, list[DueEntry]]] = []
-        waiting: dict[DispatchOrder, tuple[OwnerTimers, list[DueEntry]]] = {}
+        pending: dict[DispatchOrder, tuple[OwnerTimers, list[DueEntry]]] = {}
         for _, place, entry, timers in entries:
             if timers.leads:
-                ordered += sorted(waiting.values(), key=self._place_of)
+                ordered += sorted(pending.values(), key=self._place_of)
                 ordered.append((timers, [entry]))
-                waiting.clear()
+                pending.clear()
             else:
-                waiting.setdefault(place, (timers, []))[1].append(entry)
-        return ordered + sorted(waiting.values(), key=self._place_of)
+                pending.setdefault(place, (timers, []))[1].append(entry)
+        return ordered + sorted(pending.values(), key=self._place_of)

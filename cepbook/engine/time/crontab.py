@@ -1,9 +1,10 @@
-"""When crontabs match (`plan.Crontab`); croniter finds the points in time.
+"""Due times of crontabs (`plan.crontab`), computed with croniter.
 
-The next point is strictly later than now. Without a field of milliseconds it keeps what now has beyond full seconds
-(recorded: crontab_seconds_from_millisecond). A frequency ``*/n`` means the multiples of n, also among days and months.
-Of a day that is not given by its number (``last``, ``5 last``, ``10 weekday``, ``lastweekday``) only the first matching
-time counts (recorded: crontab_last_day_fires_once).
+- The next due time is strictly later than now. Without a field for milliseconds it keeps the part of now beyond full
+  seconds (recorded: crontab_seconds_from_millisecond).
+- A frequency `*/n` means the multiples of n, also for days and months.
+- For a day that is not given by number (`last`, `5 last`, `10 weekday`, `lastweekday`) only the first matching time of
+  that day counts (recorded: crontab_last_day_fires_once).
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ _SATURDAY = 6
 
 
 class CrontabSchedule:
-    """The points in time of one crontab. `operands` are its numbers, in the order in which `next_time` is given them.
+    """The due times of one crontab.
 
-    `second` is a second in units of the clock.
+    `operands` are its number expressions, in the order in which `next_time` expects their values. `second` is the
+    length of a second in clock units.
     """
 
     def __init__(self, crontab: CrontabSpec, second: int) -> None:
@@ -43,7 +45,7 @@ class CrontabSchedule:
         self._texts: list[str] = []
 
     def next_time(self, now: int, numbers: tuple[int | None, ...]) -> int:
-        """The first point after `now`; `NEVER` if there is none.
+        """Return the first due time after `now`, or `NEVER`.
 
         Errors: ValueError for a number that is null or outside of its field.
         """
@@ -66,66 +68,66 @@ class CrontabSchedule:
             return NEVER
 
     def _after(self, full: int) -> int:
-        """The first matching second after that one."""
-        found = self._next((_EPOCH + timedelta(seconds=full)).astimezone(self._zone))
+        """Return the first matching second after `full`."""
+        match = self._next((_EPOCH + timedelta(seconds=full)).astimezone(self._zone))
         if self._once:
-            midnight = found.replace(hour=0, minute=0, second=0)
-            if self._next(midnight - timedelta(seconds=1)) < found:
-                found = self._next(midnight + timedelta(days=1, seconds=-1))
-        return int((found - _EPOCH).total_seconds())
+            midnight = match.replace(hour=0, minute=0, second=0)
+            if self._next(midnight - timedelta(seconds=1)) < match:
+                match = self._next(midnight + timedelta(days=1, seconds=-1))
+        return int((match - _EPOCH).total_seconds())
 
     def _next(self, start: datetime) -> datetime:
-        """The first second after `start` that all fields match."""
+        """Return the first second after `start` that all fields match."""
         last_weekday = self._crontab.fields[_DAYS].kind == "lastweekday"
         return self._on_last_weekday(start) if last_weekday else _next(self._texts[: _SECONDS + 1], start)
 
     def _fraction_after(self, rest: int, beyond: int) -> int | None:
-        """The first matching part of a second after `rest`, by the fields of milliseconds and microseconds.
+        """Return the first matching fraction of a second after `rest`, by the fields of milliseconds and microseconds.
 
-        Without a field of microseconds these stay what they are, `beyond` the full milliseconds.
+        Without a field for microseconds these stay as they are, `beyond` the full milliseconds.
         """
         unit = self._second // 1000
-        parts = [_members(text) for text in self._texts[_SECONDS + 1 :]]
-        within = parts[1] if len(parts) > 1 else [beyond]
-        for milli in parts[0]:
+        ranges = [_members(text) for text in self._texts[_SECONDS + 1 :]]
+        within = ranges[1] if len(ranges) > 1 else [beyond]
+        for milli in ranges[0]:
             if (milli + 1) * unit > rest:
-                found = next((milli * unit + micro for micro in within if milli * unit + micro > rest), None)
-                if found is not None:
-                    return found
+                fraction = next((milli * unit + micro for micro in within if milli * unit + micro > rest), None)
+                if fraction is not None:
+                    return fraction
         return None
 
     def _on_last_weekday(self, start: datetime) -> datetime:
-        """croniter does not know this day: go through the days that may be it."""
+        """Return the next match of `lastweekday`, which croniter does not know, by trying each candidate day."""
         minutes, hours, _, months, _, seconds = self._texts[: _SECONDS + 1]
         midnight = start.replace(hour=0, minute=0, second=0)
         for day in _days(["0", "0", _LAST_DAYS, months, "1-5", "0"], midnight - timedelta(seconds=1)):
             if (day + timedelta(days=1 if day.weekday() < 4 else 3)).month != day.month:
                 after = max(start, day - timedelta(seconds=1))
-                found = _next([minutes, hours, str(day.day), str(day.month), "*", seconds], after)
-                if found.date() == day.date():
-                    return found
+                match = _next([minutes, hours, str(day.day), str(day.month), "*", seconds], after)
+                if match.date() == day.date():
+                    return match
         raise OverflowError
 
 
 def _days(texts: list[str], start: datetime) -> Iterator[datetime]:
-    """The days in the last week of a month that are no weekend; both fields of days apply."""
+    """Yield the weekdays in the last days of a month; both fields of days apply."""
     while True:
         start = croniter(" ".join(texts), start, day_or=False).get_next(datetime)
         yield start
 
 
 def _next(texts: list[str], start: datetime) -> datetime:
-    found: datetime = croniter(" ".join(texts), start).get_next(datetime)
-    return found
+    match: datetime = croniter(" ".join(texts), start).get_next(datetime)
+    return match
 
 
 def _members(text: str) -> list[int]:
-    """The numbers of a field of thousandths, in order."""
-    found: set[int] = set()
-    for part in text.split(","):
-        low, _, high = part.partition("-")
-        found.update(range(1000) if part == "*" else range(int(low), int(high or low) + 1))
-    return sorted(found)
+    """Return the sorted numbers of a field of thousandths."""
+    numbers: set[int] = set()
+    for item in text.split(","):
+        low, _, high = item.partition("-")
+        numbers.update(range(1000) if item == "*" else range(int(low), int(high or low) + 1))
+    return sorted(numbers)
 
 
 def _zone(name: str | None) -> tzinfo:
@@ -141,25 +143,25 @@ def _zone(name: str | None) -> tzinfo:
 
 def _operands(field: CronField) -> Iterator[BoundExpr]:
     yield from field.operands
-    for part in field.parts:
-        yield from _operands(part)
+    for item in field.parts:
+        yield from _operands(item)
 
 
 def _texts(crontab: CrontabSpec, numbers: Iterator[int | None]) -> list[str]:
-    """The fields as croniter reads them; an empty one matches nothing."""
+    """Return the fields in croniter's notation; an empty field matches nothing."""
     return [_text(field, position, numbers) for position, field in enumerate(crontab.fields)]
 
 
 def _text(field: CronField, position: int, numbers: Iterator[int | None]) -> str:
     name, low, high = CRON_FIELDS[position]
     if field.kind == "list":
-        parts = [_text(part, position, numbers) for part in field.parts]
-        return ",".join(part for part in parts if part)
-    given = [next(numbers) for _ in field.operands]
+        texts = [_text(item, position, numbers) for item in field.parts]
+        return ",".join(item for item in texts if item)
+    operands = [next(numbers) for _ in field.operands]
     least, most = (1, 1 << 31) if field.kind == "step" else (low, high)
-    values = [n for n in given if n is not None and least <= n <= most]
-    if len(values) < len(given):
-        wrong = ", ".join("null" if n is None else str(n) for n in given)
+    values = [n for n in operands if n is not None and least <= n <= most]
+    if len(values) < len(operands):
+        wrong = ", ".join("null" if n is None else str(n) for n in operands)
         fact = "a frequency is above 0" if field.kind == "step" else f"the {name} of a crontab are {low} to {high}"
         raise ValueError(f"{fact}, found {wrong}")
     match field.kind:

@@ -1,16 +1,17 @@
-"""What is due when: one protocol for the clock and for everything that runs on it.
+"""Timer queues: one protocol for the clock and for everything that runs on it.
 
-A queue has entries ``(due, path)``. A path names a piece of state (the id of a partition and the place in its state,
-the key of a group, a number) and holds none of it, so nothing that was dropped is kept alive by a timer that is still
-ahead. Each path is due at one time at most. Queues are derived from state: whoever owns the state can fill them anew.
+A queue has entries `(due, path)`. A path is a key that names a piece of state (the id of a partition and a place in its
+state, the key of a group, a number). It does not reference the state, so a pending timer keeps no dropped state alive.
+A path has at most one due time. Queues are derived data: the owner of the state can rebuild them.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from cepbook.engine.state import State
 
@@ -24,7 +25,7 @@ DueEntry = tuple[int, TimerPath]
 
 
 class DueQueue(State, Generic[P]):
-    """What is due when, by path. `due` is the earliest time, `NEVER` if nothing is due."""
+    """A queue of paths by due time. `due` is the earliest due time, `NEVER` if the queue is empty."""
 
     __slots__ = ("_heap", "_when", "due")
 
@@ -34,7 +35,7 @@ class DueQueue(State, Generic[P]):
         self._heap: list[tuple[int, P]] = []  # also entries that are in `_when` no more, or with another time
 
     def resumed(self) -> None:
-        """Other paths are due now."""
+        """Rebuild the heap, because the due times were replaced."""
         self._heap = [(due, path) for path, due in self._when.items()]
         heapify(self._heap)
         self._settle()
@@ -43,17 +44,17 @@ class DueQueue(State, Generic[P]):
         return len(self._when)
 
     def at(self, path: P) -> int:
-        """When `path` is due; `NEVER` if it is not."""
+        """Return the due time of `path`, `NEVER` if it has none."""
         return self._when.get(path, NEVER)
 
     def beyond(self, time: int) -> int:
-        """The earliest time behind `time` at which anything is due."""
+        """Return the earliest due time after `time`."""
         if self.due > time:
             return self.due
         return min((due for due in self._when.values() if due > time), default=NEVER)
 
     def arm(self, path: P, due: int) -> None:
-        """`path` is due at `due` and at no other time; `NEVER`: not at all."""
+        """Set the only due time of `path`; `NEVER` removes it."""
         # The heap before `_when`: a failure between the two leaves an entry of no use, and loses none.
         if not self._heap:  # the commonest: an owner with one timer, which was taken
             if due < NEVER:
@@ -79,7 +80,7 @@ class DueQueue(State, Generic[P]):
             self.resumed()
 
     def pop(self) -> P:
-        """Remove and return the path that is due first."""
+        """Remove and return the path with the earliest due time."""
         path = heappop(self._heap)[1]
         del self._when[path]
         if self._heap:
@@ -89,65 +90,72 @@ class DueQueue(State, Generic[P]):
         return path
 
     def take(self, upto: int) -> list[tuple[int, P]]:
-        """Remove and return what is due at or before `upto`, by time and then by path."""
-        found: list[tuple[int, P]] = []
+        """Remove and return the entries due at or before `upto`, by time and then by path."""
+        entries: list[tuple[int, P]] = []
         if len(self._heap) == 1 and self.due <= upto:  # the commonest
-            found.append(self._heap.pop())
+            entries.append(self._heap.pop())
             self._when.clear()
             self.due = NEVER
-            return found
+            return entries
         while self.due <= upto:
             entry = heappop(self._heap)
             del self._when[entry[1]]
-            found.append(entry)
+            entries.append(entry)
             self._settle()
-        return found
+        return entries
 
     def upto(self, time: int) -> list[tuple[int, P]]:
-        """What is due at or before `time`, by time and then by path; it stays due."""
+        """Return the entries due at or before `time`, by time and then by path, without removing them."""
         heap, when = self._heap, self._when
         count = len(heap)
         if self.due <= time and (count < 2 or heap[1][0] > time) and (count < 3 or heap[2][0] > time):  # the commonest
             return heap[:1]
-        found: list[tuple[int, P]] = []
+        entries: list[tuple[int, P]] = []
         places = [0]
         for place in places:
             if place < count and heap[place][0] <= time:
                 due, path = heap[place]
                 if when.get(path) == due:
-                    found.append(heap[place])
+                    entries.append(heap[place])
                 places += (2 * place + 1, 2 * place + 2)
-        return list(dict.fromkeys(sorted(found)))
+        return list(dict.fromkeys(sorted(entries)))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._when.clear()
         self._heap.clear()
         self.due = NEVER
 
-    def keep(self, wanted: Callable[[P], bool]) -> None:
-        """Forget the paths that are not `wanted`."""
-        self._when = {path: due for path, due in self._when.items() if wanted(path)}
+    def keep(self, predicate: Callable[[P], bool]) -> None:
+        """Remove the paths for which `predicate` is false."""
+        self._when = {path: due for path, due in self._when.items() if predicate(path)}
         DueQueue.resumed(self)
 
     def _settle(self) -> None:
-        """Drop entries of no use at the front."""
+        """Remove stale entries from the front of the heap."""
         heap, when = self._heap, self._when
         while heap and when.get(heap[0][1]) != heap[0][0]:
             heappop(heap)
         self.due = heap[0][0] if heap else NEVER
 
 
-class TimerFollower(Protocol):
-    """What wants to know when the earliest time of an owner's queue changes: the clock."""
+class TimerFollower(ABC):
+    """Notified when the earliest due time of an owner changes."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def follow(self, timers: OwnerTimers) -> None: ...
+
+    @abstractmethod
     def leave(self, timers: OwnerTimers) -> None: ...
+
+    @abstractmethod
     def arm(self, path: DispatchOrder, due: int, /) -> None: ...
 
 
-class _Aside:
-    """Stands for a clock that is told of no time for a while."""
+class _Silenced(TimerFollower):
+    """Stands in for a clock that must not be notified of due times for a while."""
 
     def __init__(self, clock: TimerFollower) -> None:
         self._clock = clock
@@ -162,12 +170,13 @@ class _Aside:
 
 
 class OwnerTimers(DueQueue[TimerPath]):
-    """The timers of one owner, a statement or a context. `order` is its place among all owners, and names it.
+    """The timers of one owner: a statement or a context. `order` is the owner's position among all owners and
+    identifies it.
 
-    ``run(now, entries)`` runs what is due; `failed` is told if it cannot. At one advance owners run one after the
-    other, in their order, each what is due in order of time. What an owner that `leads` (a context) has to do stands
-    between them at its own time: what is due in a partition before its end is run before it ends. One that `drops`
-    (``@Drop``) comes first in its priority; those behind it are not run, and what was due there is lost (recorded:
+    `run(now, entries)` runs entries that are due, and `failed` reports a failure. At one advance owners run one after
+    the other in their order, each with its entries by time. An owner that `leads` (a context) runs at its own due time
+    in between, so timers of a partition that are due before the partition ends still run. An owner that `drops`
+    (`@Drop`) runs first in its priority; the due entries of the owners after it are discarded (recorded:
     drop_of_timers).
     """
 
@@ -191,12 +200,12 @@ class OwnerTimers(DueQueue[TimerPath]):
         self._clock: TimerFollower | None = None
 
     def attach(self, clock: TimerFollower) -> None:
-        """From now on `clock` runs them."""
+        """Let `clock` run these timers from now on."""
         self._clock = clock
         clock.follow(self)
 
     def detach(self) -> None:
-        """The owner is gone."""
+        """Remove all timers and leave the clock."""
         self.clear()
         if self._clock is not None:
             self._clock.leave(self)
@@ -216,39 +225,41 @@ class OwnerTimers(DueQueue[TimerPath]):
             self._moved()
 
     def take(self, upto: int) -> list[DueEntry]:
-        found = super().take(upto)
-        if found:
+        entries = super().take(upto)
+        if entries:
             self._moved()
-        return found
+        return entries
 
     def lose(self, now: int, entries: list[DueEntry]) -> None:
-        """These were due and are not to be run; who keeps further times of the same parts sees to them."""
+        """Handle entries that were due and are discarded. Subclasses keep the later due times of the same parts."""
 
     def clear(self) -> None:
         super().clear()
         self._moved()
 
-    def keep(self, wanted: Callable[[TimerPath], bool]) -> None:
-        super().keep(wanted)
+    def keep(self, predicate: Callable[[TimerPath], bool]) -> None:
+        super().keep(predicate)
         self._moved()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Within, the clock is not told when something is due; it is afterwards."""
+        """Within the block, do not notify the clock of due times. It is updated at the end."""
         clock = self._clock
         if clock is None:
             yield
             return
-        self._clock = aside = _Aside(clock)
+        self._clock = silenced = _Silenced(clock)
         try:
             yield
         finally:
-            if self._clock is aside:
+            if self._clock is silenced:
                 self._clock = clock
                 self._moved()
 
     def settle(self) -> None:
-        """A failure may have come in the middle of a change: what is due first is found again, and the clock told."""
+        """Repair the queue after a failure in the middle of a change: find the earliest due time again and notify the
+        clock.
+        """
         self._settle()
         self._moved()
 

@@ -1,15 +1,16 @@
-"""Columns as arrays: asked which events pass a comparison, they make values of those alone.
+"""Event columns over numpy arrays; they evaluate conditions of the filter index before Python values are made.
 
-A replayed frame comes as such. The engine asks by the conditions of its filter index
-(`engine.filters`); what an array does not tell exactly as the engine would it does not tell at all.
+A replayed frame arrives in this form. A column declines a condition (returns None) if arrays would not compare exactly
+as the engine does.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, or_
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,18 +25,22 @@ _COMPARE: dict[str, Callable[[Any, Any], BooleanMask]] = {"=": eq, "<": lt, "<="
 _EXACT = 2**53  # whole numbers up to here are floats, too
 
 
-class ArrayColumn(Protocol):
+class ArrayColumn(ABC):
     """The values of one property."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def take(self, part: RowSelection) -> list[Any]:
-        """Those of `part`, as the engine takes them."""
+        """Return the Python values of the rows in `part`."""
 
+    @abstractmethod
     def meets(self, part: RowSelection, condition: IndexCondition) -> BooleanMask | None:
-        """Of each value of `part` whether it meets `condition`, as null does not; None where it does not tell."""
+        """Return a mask of the rows in `part` that meet `condition` (null does not); None if it cannot tell."""
 
 
-class ComputedColumn:
-    """What `read` makes of a part: it can be read, and tells nothing."""
+class ComputedColumn(ArrayColumn):
+    """A column whose values `read` computes; it evaluates no conditions."""
 
     __slots__ = ("_read",)
 
@@ -49,8 +54,8 @@ class ComputedColumn:
         return None
 
 
-class NumberColumn:
-    """Whole numbers, floats or booleans; with `gaps` NaN stands for null."""
+class NumberColumn(ArrayColumn):
+    """Whole numbers, floats or booleans; with `gaps`, NaN stands for null."""
 
     __slots__ = ("_gaps", "_values")
 
@@ -69,7 +74,7 @@ class NumberColumn:
         return reduce(or_, (compare(values, value) for value in condition.values))
 
     def _comparable(self, value: object) -> bool:
-        """Whether arrays compare with `value` as Python does: none is rounded for it."""
+        """Return True if arrays compare with `value` as Python does, without rounding it."""
         kind = self._values.dtype.kind
         if kind == "b" or isinstance(value, bool):
             return kind == "b" and isinstance(value, bool)
@@ -79,8 +84,8 @@ class NumberColumn:
         return isinstance(value, int) and bounds.min <= value <= bounds.max
 
 
-class NullableColumn:
-    """A `column` whose values are null where they are `missing`."""
+class NullableColumn(ArrayColumn):
+    """A column whose values are null where `missing` is true."""
 
     __slots__ = ("_column", "_missing")
 
@@ -95,12 +100,12 @@ class NullableColumn:
         return values
 
     def meets(self, part: RowSelection, condition: IndexCondition) -> BooleanMask | None:
-        told = self._column.meets(part, condition)
-        return None if told is None else told & ~self._missing[part]
+        mask = self._column.meets(part, condition)
+        return None if mask is None else mask & ~self._missing[part]
 
 
-class TextColumn:
-    """Texts as `codes`, the places of them in `known`: equal ones are one object. Null is the last of `known`."""
+class TextColumn(ArrayColumn):
+    """Texts as `codes`, indexes into `known`, so equal texts are one object. Null is the last element of `known`."""
 
     __slots__ = ("_codes", "_known", "_places")
 
@@ -118,14 +123,14 @@ class TextColumn:
         if self._places is None:
             self._places = {text: at for at, text in enumerate(self._known[:-1].tolist())}
         codes, places = self._codes[part], self._places
-        wanted = [places[value] for value in condition.values if value in places]
-        return reduce(or_, (codes == at for at in wanted), np.zeros(len(codes), bool))
+        matching_codes = [places[value] for value in condition.values if value in places]
+        return reduce(or_, (codes == at for at in matching_codes), np.zeros(len(codes), bool))
 
 
 class ArrayColumns(FilterableColumns):
-    """The columns `names` of a `part` of what there is; `column` finds each.
+    """The columns `names` of the rows `part`; `column` returns each of them.
 
-    `clock` has the times of the events, of which those of the part may be there as `times`.
+    `clock` has the times of the events; `times` are those of the part, if they are known already.
     """
 
     __slots__ = ("_clock", "_column", "_made", "_names", "_part")
@@ -156,21 +161,21 @@ class ArrayColumns(FilterableColumns):
         return self._list(self._column(name))
 
     def _list(self, column: ArrayColumn) -> list[Any]:
-        """Where the times are a property as well, both are one list."""
-        found = self._made.get(column)
-        if found is None:
-            found = self._made[column] = column.take(self._part)
-        return found
+        """Return the values of a column. If the times are a property as well, both are one list."""
+        values = self._made.get(column)
+        if values is None:
+            values = self._made[column] = column.take(self._part)
+        return values
 
     def passing(self, ways: Sequence[Sequence[IndexCondition]]) -> FilterMask | None:
         masks, exact = [], True
         for way in ways:
-            told = [self._column(condition.name).meets(self._part, condition) for condition in way]
-            known = [mask for mask in told if mask is not None]
-            if not known:
+            known_masks = [self._column(condition.name).meets(self._part, condition) for condition in way]
+            masks_of_way = [mask for mask in known_masks if mask is not None]
+            if not masks_of_way:
                 return None
-            exact = exact and len(known) == len(told)
-            masks.append(reduce(and_, known))
+            exact = exact and len(masks_of_way) == len(known_masks)
+            masks.append(reduce(and_, masks_of_way))
         mask = reduce(or_, masks)
         places = np.flatnonzero(mask)
         if isinstance(self._part, slice):
@@ -182,16 +187,16 @@ class ArrayColumns(FilterableColumns):
 
 
 def python_values(values: npt.NDArray[Any]) -> list[Any]:
-    """Plain Python values."""
-    found: list[Any] = values.tolist()
-    return found
+    """Return plain Python values."""
+    plain: list[Any] = values.tolist()
+    return plain
 
 
 def with_nulls(numbers: npt.NDArray[np.float64]) -> list[Any]:
-    """Plain floats, None for NaN."""
+    """Return plain floats, None for NaN."""
     missing = np.isnan(numbers)
     if not missing.any():
         return python_values(numbers)
-    found = numbers.astype(object)
-    found[missing] = None
-    return python_values(found)
+    values = numbers.astype(object)
+    values[missing] = None
+    return python_values(values)

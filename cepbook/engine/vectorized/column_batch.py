@@ -1,4 +1,4 @@
-"""What the engine asks of columns before lists of values are made of them."""
+"""Column batches: consecutive events of one type as columns, the unit in which a replay feeds the engine."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from cepbook.engine.subscriptions.filter_index import IndexCondition
 
 
 class FilterableColumns(Mapping[str, list[Any]]):
-    """Columns of a slice that can be asked before lists are made of them: each is made when it is first read."""
+    """Columns that can evaluate conditions before lists of values are made; each list is made when it is first read."""
 
     @abstractmethod
     def passing(self, ways: Sequence[Sequence[IndexCondition]]) -> FilterMask | None:
-        """Which events meet all conditions of one of `ways`; None where nothing can be told."""
+        """Return the events that meet all conditions of one of `ways`, or None if the columns cannot tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterMask:
-    """What `Columns.passing` found: `flags` with a byte for each event, `places` of those that pass, their `times` and
-    `columns`. Where not `exact`, some of them may not meet what could not be told.
+    """The result of `FilterableColumns.passing`.
+
+    `flags` has one byte per event; `places`, `times` and `columns` are those of the events that pass. Unless `exact`,
+    some of them may fail a condition that the columns could not evaluate.
     """
 
     flags: bytes
@@ -34,9 +36,9 @@ class FilterMask:
 
 @dataclass(frozen=True, slots=True)
 class FilteredBatch:
-    """The events of a slice that passed conditions, as a slice, and of each event of the whole one whether it did.
+    """The events of a batch that passed conditions, and one flag for each event of the whole batch.
 
-    Where not `exact`, there may be others among them.
+    Unless `exact`, some events may not meet the conditions.
     """
 
     slice: ColumnBatch
@@ -46,7 +48,7 @@ class FilteredBatch:
 
 @dataclass(frozen=True, slots=True)
 class ColumnBatch:
-    """Consecutive events of one type: `times` ascending (ms), `columns` by property name, all of one length.
+    """Consecutive events of one type: `times` ascending (ms), and `columns` of the same length by property name.
 
     `ranks` are the positions of the events in the total order of the replay; needed when several types are replayed.
     """
@@ -58,31 +60,31 @@ class ColumnBatch:
 
     @property
     def places(self) -> Sequence[int]:
-        """The positions of the events among all of the slice."""
+        """The positions of the events in the total order."""
         return range(len(self.times)) if self.ranks is None else self.ranks
 
     def rows(self) -> Iterable[tuple[int, int, tuple[Any, ...]]]:
-        """(place, time, values in the order of `columns`) of each event."""
+        """Yield (position, time, values in the order of `columns`) of each event."""
         values = zip(*self.columns.values(), strict=True) if self.columns else repeat(())
         return zip(self.places, self.times, values)  # noqa: B905 - without columns the times tell how many
 
-    def where(self, wanted: Sequence[Any]) -> ColumnBatch:
-        """The events that are `wanted`."""
-        columns = {name: list(compress(values, wanted)) for name, values in self.columns.items()}
-        return ColumnBatch(self.type, list(compress(self.times, wanted)), columns, list(compress(self.places, wanted)))
+    def where(self, flags: Sequence[Any]) -> ColumnBatch:
+        """Return the events for which `flags` is true."""
+        columns = {name: list(compress(values, flags)) for name, values in self.columns.items()}
+        return ColumnBatch(self.type, list(compress(self.times, flags)), columns, list(compress(self.places, flags)))
 
     def passing(self, ways: Sequence[Sequence[IndexCondition]]) -> FilteredBatch | None:
-        """The events that meet all conditions of one of `ways`; None where the columns cannot tell beforehand."""
-        told = (
+        """Return the events that meet all conditions of one of `ways`, or None if the columns cannot tell."""
+        mask = (
             self.columns.passing(ways) if isinstance(self.columns, FilterableColumns) and all(ways) and ways else None
         )
-        if told is None:
+        if mask is None:
             return None
-        ranks = told.places if self.ranks is None else list(compress(self.ranks, told.flags))
-        return FilteredBatch(ColumnBatch(self.type, told.times, told.columns, ranks), told.flags, told.exact)
+        ranks = mask.places if self.ranks is None else list(compress(self.ranks, mask.flags))
+        return FilteredBatch(ColumnBatch(self.type, mask.times, mask.columns, ranks), mask.flags, mask.exact)
 
     def part(self, begin: int, end: int | None = None) -> ColumnBatch:
-        """The events number `begin` (from 0) to before `end`."""
+        """Return the events from number `begin` (from 0) up to but excluding `end`."""
         cut = slice(begin, end)
         columns = {name: values[cut] for name, values in self.columns.items()}
         return ColumnBatch(self.type, self.times[cut], columns, self.places[cut])

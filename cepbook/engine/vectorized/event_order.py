@@ -1,4 +1,4 @@
-"""Events of several slices in their total order, without an object for each: replays take these one by one."""
+"""Merge the events of several batches into their total order, without an object per event."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _SPARSE = 8  # times as many places as events
 
 
 def merge_positions(places: Sequence[Sequence[int]]) -> tuple[Iterable[int], Iterable[int]]:
-    """All places of some ascending sequences, ascending, and for each the number of the sequence that has it."""
+    """Merge ascending sequences of positions: all positions in order, and for each the number of its sequence."""
     if len(places) == 1:
         return places[0], repeat(0, len(places[0]))
-    given = [each for each in places if len(each)]
-    if not given:
+    nonempty = [sequence for sequence in places if len(sequence)]
+    if not nonempty:
         return (), ()
-    first, end = min(each[0] for each in given), max(each[-1] for each in given) + 1
-    total = sum(map(len, given))
+    first, end = min(sequence[0] for sequence in nonempty), max(sequence[-1] for sequence in nonempty) + 1
+    total = sum(map(len, nonempty))
     if len(places) >= _NOBODY or end - first > _SPARSE * total:
-        pairs = sorted((place, number) for number, each in enumerate(places) for place in each)
+        pairs = sorted((place, number) for number, sequence in enumerate(places) for place in sequence)
         return [place for place, _ in pairs], [number for _, number in pairs]
     owner = bytearray([_NOBODY]) * (end - first)
-    for number, each in enumerate(places):
-        for place in each:
+    for number, sequence in enumerate(places):
+        for place in sequence:
             owner[place - first] = number
     if total == end - first:
         return range(first, end), owner
@@ -38,7 +38,7 @@ def merge_positions(places: Sequence[Sequence[int]]) -> tuple[Iterable[int], Ite
 
 
 def iterate_events(columns: Mapping[str, Sequence[Any]], count: int) -> Iterator[dict[str, Any]]:
-    """The `count` events of `columns`, as dicts, each made when it is asked for."""
+    """Yield `count` events as dicts, each made when it is requested."""
     if not columns:
         return ({} for _ in range(count))
     return _maker(len(columns))(zip(*columns.values(), strict=True), *columns)
@@ -46,10 +46,12 @@ def iterate_events(columns: Mapping[str, Sequence[Any]], count: int) -> Iterator
 
 @cache
 def _maker(width: int) -> Callable[..., Iterator[dict[str, Any]]]:
-    """What makes dicts of tuples of so many values, given the keys: a display is twice as fast as ``dict(zip(…))``."""
+    """Return a generator function that makes dicts of `width` columns. A dict display is twice as fast as
+    `dict(zip(…))`.
+    """
     source, numbers = SourceWriter(), range(width)
     keys, values = ", ".join(f"n{i}" for i in numbers), "".join(f"c{i}, " for i in numbers)
     with source.block(f"def made(rows, {keys}):"), source.block(f"for {values}in rows:"):
         source.line(f"yield {{{', '.join(f'n{i}: c{i}' for i in numbers)}}}")
-    made: Callable[..., Iterator[dict[str, Any]]] = source.load()["made"]
-    return made
+    events_of: Callable[..., Iterator[dict[str, Any]]] = source.load()["made"]
+    return events_of
