@@ -1,4 +1,4 @@
-"""The for-clause: what a statement delivers at once as several deliveries, of equal keys or of one row each."""
+"""The `for` clause: deliver the rows of one delivery as several deliveries, by equal keys or row by row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DeliveryKey = Callable[[dict[str, Any]], Any]  # of a row as a dict
 
 
 def compile_delivery_key(keys: Sequence[BoundExpr], scope_in: ScopeFactory) -> DeliveryKey | None:
-    """The key of a row by which deliveries are taken apart; None: each row goes alone. Errors: Refusal."""
+    """Return the key function by which deliveries are split; None: each row is a delivery. Errors: Refusal."""
     if not keys:
         return None
     source = SourceWriter()
@@ -30,13 +30,15 @@ def compile_delivery_key(keys: Sequence[BoundExpr], scope_in: ScopeFactory) -> D
             source.line(f"p{i} = e.get({source.const(name, 'n')})")
         codes = [key_code(source, lower.value(scope, e), e.type) for e in keys]
         source.line(f"return ({''.join(code + ', ' for code in codes)})")
-    found: DeliveryKey = source.load()["parcel"]
-    return found
+    key_of: DeliveryKey = source.load()["parcel"]
+    return key_of
 
 
 class DeliverySplitter:
-    """Takes deliveries apart. Rows of one key stay together, first key first; without `key` insert rows come alone, and
-    then remove rows. `failed` is told of keys that cannot be computed: then the delivery stays whole.
+    """Splits deliveries by the key of their rows, in the order in which the keys first appear.
+
+    Without `key`, insert rows are delivered one by one, then remove rows. If a key cannot be computed, `failed` reports
+    it and the delivery stays whole.
     """
 
     def __init__(self, layout: RowLayout, key: DeliveryKey | None, failed: Callable[[Exception], None]) -> None:
@@ -45,34 +47,34 @@ class DeliverySplitter:
         self._failed = failed
 
     def parts(self, insert: Rows, remove: Rows) -> list[tuple[Rows, Rows]]:
-        """The deliveries in place of one."""
+        """Return the deliveries that replace one delivery."""
         if self._key is None:
             return [*(([row], None) for row in insert or ()), *((None, [row]) for row in remove or ())]
-        found: dict[Any, tuple[list[Any], list[Any]]] = {}
+        by_key: dict[Any, tuple[list[Any], list[Any]]] = {}
         try:
             for side, rows in enumerate((insert, remove)):
                 for row in rows or ():
-                    found.setdefault(self._key(self._layout.event(row)), ([], []))[side].append(row)
+                    by_key.setdefault(self._key(self._layout.event(row)), ([], []))[side].append(row)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self._failed(failure)
             return [(insert, remove)]
-        return [(inserted or None, removed or None) for inserted, removed in found.values()]
+        return [(inserted or None, removed or None) for inserted, removed in by_key.values()]
 
     def flat(self, flat: list[Any]) -> list[Any]:
-        """Those of a slice as flat records, each with its cause."""
-        found: list[Any] = []
-        for cause, each in self._layout.caused(flat):
-            time = each[0][1]
-            parts = [(None, None)] if each[0][0] == EMPTY else self.parts(*self._layout.sides(each))
-            for insert, remove in parts:
-                found += self._layout.flat(time, insert, remove, cause)
-        return found
+        """Split the deliveries in flat records; each keeps its cause."""
+        records: list[Any] = []
+        for cause, delivery in self._layout.caused(flat):
+            time = delivery[0][1]
+            deliveries = [(None, None)] if delivery[0][0] == EMPTY else self.parts(*self._layout.sides(delivery))
+            for insert, remove in deliveries:
+                records += self._layout.flat(time, insert, remove, cause)
+        return records
 
     def pushing(self, push: Callable[[int, Rows, Rows], object]) -> Callable[[int, Rows, Rows], None]:
-        """`push`, called for each part."""
+        """Return a function that calls `push` for each of the split deliveries."""
 
-        def apart(time: int, insert: Rows, remove: Rows) -> None:
-            for part in self.parts(insert, remove) or [(None, None)]:
-                push(time, *part)
+        def push_split(time: int, insert: Rows, remove: Rows) -> None:
+            for sides in self.parts(insert, remove) or [(None, None)]:
+                push(time, *sides)
 
-        return apart
+        return push_split

@@ -1,19 +1,23 @@
-"""What flows out of a statement: records, rows and, where user code gets to see them, `Delta`.
+"""Output of a statement: records, rows and, where user code sees it, `Delta`.
 
-A **row** is a tuple of column values, or of statements with a wildcard one dict. A **record** is a row of a delivery as
-a flat tuple ``(mark, time, v0, …)`` (with a wildcard ``(mark, time, row)``); its mark tells where it stands:
+A *row* is a tuple of column values, or one dict for a statement with a wildcard. A *record* is a row of a delivery as a
+flat tuple `(mark, time, v0, …)` (with a wildcard `(mark, time, row)`). Its mark says where it stands:
 
-- `INSERT` an insert row that begins a delivery, `MORE` a further one,
-- `REMOVE` a remove row that begins a delivery, as there is no insert row, `GONE` any other,
-- `EMPTY` a delivery without rows; the values are None.
+- `INSERT` is an insert row that begins a delivery, `MORE` a further insert row.
+- `REMOVE` is a remove row that begins a delivery without insert rows, `GONE` any other remove row.
+- `EMPTY` is a delivery without rows; its values are None.
 
-So a delivery is a record with an even mark and the records with odd ones that follow. Several records travel *flat*, as
-one list of their values end to end: nothing is made for one of them, and every n-th value is a column. A slice of which
-each event is a delivery of one insert row (`InsertColumns`) travels as columns.
+So a delivery is one record with an even mark and the records with odd marks that follow. Several records travel *flat*,
+as one list of all their values: no object is made per record, and every n-th value is a column. A batch in which each
+event causes one insert row travels as columns (`InsertColumns`).
 
-Where somebody wants to know what the deliveries of a slice are due to, the mark that begins one carries the number of
-its cause as well, ``mark + CAUSE * number``: that costs nothing per delivery. `DeliveryCauses` says what the numbers
-mean.
+::
+
+    delivery 1: insert a, insert b        INSERT 10 a   MORE 10 b
+    delivery 2: insert c, remove a        INSERT 20 c   GONE 20 a
+
+If a sink wants the causes of the deliveries of a batch, the mark that begins a delivery also carries the number of its
+cause, `mark + CAUSE_FACTOR * number`, at no cost per delivery. `DeliveryCauses` maps the numbers to causes.
 """
 
 from __future__ import annotations
@@ -39,9 +43,9 @@ CauseKey = tuple[int, int, int, tuple[Any, ...]]
 
 @dataclass(slots=True)
 class DeliveryCauses:
-    """What the deliveries of a slice are due to, by number: first the events, from 1, then all else.
+    """Causes of the deliveries of a batch by number: first the events, from 1, then all others.
 
-    `places` are those of the events, `keys` theirs where they are derived ones; `others` follow.
+    `places` are the positions of the events, `keys` their causes if they are derived events; `others` follow.
     """
 
     places: Sequence[int] = ()
@@ -55,41 +59,40 @@ class DeliveryCauses:
         return self.keys[number - 1] if self.keys else (self.places[number - 1], 1, 0, ())
 
     def number(self, other: CauseKey) -> int:
-        """The number of a cause that is none of the events."""
+        """Return the number of a cause that is not an event of the batch."""
         if not self.others or self.others[-1] is not other:
             self.others.append(other)
         return len(self.places) + len(self.others)
 
 
 class InsertColumns(NamedTuple):
-    """Deliveries of one insert row each: times, and the columns of the rows. Nobody changes the lists any more."""
+    """Deliveries of one insert row each: times, and the columns of the rows. The lists are not modified any more."""
 
     times: list[int]
     columns: tuple[list[Any], ...]
 
     @property
     def flat(self) -> list[Any]:
-        """Their records, end to end."""
+        """The records, flat."""
         count, width = len(self.times), 2 + len(self.columns)
-        found: list[Any] = [INSERT] * (count * width)
+        values: list[Any] = [INSERT] * (count * width)
         for at, column in enumerate((self.times, *self.columns), 1):
-            found[at::width] = column
-        return found
+            values[at::width] = column
+        return values
 
 
 class DeliveryPorts(NamedTuple):
-    """Where deliveries go: `out` takes the record of one that is one insert row, `push` the rows of any other."""
+    """Receivers of deliveries: `out` takes the record of a delivery of one insert row, `push` the rows of any other."""
 
     out: EmitRecord
     push: EmitRows
 
 
 class Delta(NamedTuple):
-    """One atomic delivery of one statement: what one event or one advance of time caused.
+    """One atomic delivery of one statement: the result of one event or one advance of time.
 
-    `time` is engine time in ms. `insert` and `remove` are lists of rows (column name -> value), or None for no
-    rows; both None is the empty delivery that forced updates make. The rows are the listener's own: it may change them
-    and what is in them.
+    `time` is engine time in ms. `insert` and `remove` are lists of rows (column name -> value), or None without rows;
+    both are None in the empty delivery of a forced update. The listener owns the rows and may modify them.
     """
 
     time: int
@@ -98,43 +101,45 @@ class Delta(NamedTuple):
 
 
 class Sink(Protocol):
-    """What the fast path feeds."""
+    """A receiver of records: the fast path of deliveries."""
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row], /) -> None:
-        """Before anything else: the columns of the rows (None: rows are dicts); `fresh` makes a dict of a row."""
+        """Announce the columns of the rows (None: rows are dicts); `fresh` makes a dict of a row. Called before
+        anything else.
+        """
 
     def one(self, record: Record, /) -> None:
-        """A delivery of one insert row."""
+        """Take a delivery of one insert row."""
 
     def extend(self, flat: list[Any], /) -> None:
-        """The records of any other delivery, or of the many of a batch, in order and flat."""
+        """Take the flat records of any other delivery, or of all deliveries of a batch, in order."""
 
 
 @runtime_checkable
 class RowSink(Sink, Protocol):
-    """A sink that takes rows as they are, where a delivery is more than one insert row."""
+    """A sink that takes rows as they are if a delivery is more than one insert row."""
 
     def push(self, time: int, insert: Rows, remove: Rows, /) -> None:
-        """Any delivery."""
+        """Take any delivery."""
 
 
 @runtime_checkable
 class ColumnSink(Sink, Protocol):
-    """A sink that takes columns as they are, where each delivery of a slice is one insert row."""
+    """A sink that takes columns as they are if each delivery of a batch is one insert row."""
 
     def extend_columns(self, times: list[int], columns: Sequence[list[Any]], /) -> None:
-        """As `extend`; nobody changes the lists any more."""
+        """Take the columns of a batch; the lists are not modified any more."""
 
 
 @runtime_checkable
 class TracingSink(Sink, Protocol):
-    """A sink that is told what each delivery of a slice is due to."""
+    """A sink that takes the cause of each delivery of a batch."""
 
     def traced(self, flat: list[Any], causes: DeliveryCauses, /) -> None:
-        """As `extend`, for the deliveries of a slice; their marks carry the numbers of their causes."""
+        """Take the flat records of a batch; their marks carry the numbers of their causes."""
 
     def traced_columns(self, plain: InsertColumns, numbers: Sequence[int], causes: DeliveryCauses, /) -> None:
-        """As `traced`, where each delivery of a slice is one insert row; `numbers` are those of its causes."""
+        """Take the deliveries of a batch in which each is one insert row; `numbers` are those of their causes."""
 
 
 Listener = Callable[[Delta], None]

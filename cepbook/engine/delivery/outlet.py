@@ -1,4 +1,4 @@
-"""Who is told of what a statement delivers: listeners, sinks, and the readers of the stream that it inserts into."""
+"""Outlets: the end of a statement, where deliveries reach listeners, sinks and the streams of `insert into`."""
 
 from __future__ import annotations
 
@@ -58,12 +58,13 @@ class DeliveryServices:
 
 
 class DeliveryOutlet(DeliveryHolder):
-    """The end of one statement. `wire` gives its generated code the ports to deliver to, None while nobody listens.
+    """Passes the deliveries of one statement on. `wire` gives its generated code the ports, None while nobody listens.
 
-    `steps` tell which rows listeners and sinks get, and which are inserted. Listeners get a `Delta` of their own for
-    each delivery, at once; sinks get records, and dicts are made when somebody reads them. While the runtime holds
-    rows, those of one event or instant become one delivery when it calls `release`. A listener that fails keeps nothing
-    from anybody else: `failed` is told. `parcels` take deliveries apart for listeners and sinks.
+    Listeners get a `Delta` of their own for each delivery, at once. Sinks get records; dicts are made when they are
+    read. While the runtime holds rows, the rows of one event or instant become one delivery when it calls `release`. A
+    listener that raises does not affect the others: `failed` reports it. `selectors` are the sides that listeners and
+    sinks get, and that are inserted. With `at_once` rows are never held, because other members of the activation wait
+    for them.
     """
 
     def __init__(
@@ -120,33 +121,33 @@ class DeliveryOutlet(DeliveryHolder):
 
     @property
     def listened(self) -> bool:
-        """Whether a plain listener wants deliveries one by one, as they happen."""
+        """True if a plain listener wants deliveries one by one, as they happen."""
         return bool(self._listeners)
 
     @property
     def traced(self) -> bool:
-        """Whether a sink wants to know what the deliveries of a slice are due to."""
+        """True if a sink wants the causes of the deliveries of a batch."""
         return any(isinstance(sink, TracingSink) for sink in self._sinks)
 
     def connect_listeners(self) -> None:
-        """Somebody came or went."""
+        """Rebuild the ports after a listener or sink was added or removed."""
         self._column_sinks = [sink.extend_columns for sink in self._sinks if isinstance(sink, ColumnSink)]
         self._flat_sinks = [sink.extend for sink in self._sinks if not isinstance(sink, ColumnSink | TracingSink)]
         self._tracing_sinks = [sink for sink in self._sinks if isinstance(sink, TracingSink)]
-        found = [self._to_sink(sink) for sink in self._sinks]
-        found += [self._to_listener(listener) for listener in self._listeners]
+        targets = [self._to_sink(sink) for sink in self._sinks]
+        targets += [self._to_listener(listener) for listener in self._listeners]
         if self._parcels is not None:
-            found = [DeliveryPorts(ports.out, self._parcels.pushing(ports.push)) for ports in found]
-        found = found if self._shown == "irstream" else [_of_side(ports, self._shown) for ports in found]
+            targets = [DeliveryPorts(ports.out, self._parcels.pushing(ports.push)) for ports in targets]
+        targets = targets if self._shown == "irstream" else [_of_side(ports, self._shown) for ports in targets]
         if self._inserts is not None:
-            found.append(_NOWHERE if self.inside else DeliveryPorts(self._insert_one, self._insert))
-        self._target = _fan_out(found)
+            targets.append(_NOWHERE if self.inside else DeliveryPorts(self._insert_one, self._insert))
+        self._target = _fan_out(targets)
         self._flat = not (self._listeners or self._parcels is not None or self._inserts) and self._shown != "rstream"
         self.hold(self._host.holds)
         self._host.rewired()
 
     def close(self) -> None:
-        """The statement stops: nobody is told of anything any more."""
+        """Stop all deliveries, because the statement stops."""
         self._target = None
         self._held.clear()
         self._connect(None)
@@ -158,7 +159,7 @@ class DeliveryOutlet(DeliveryHolder):
 
     @contextmanager
     def redirected(self, out: EmitRecord, push: EmitRows) -> Iterator[None]:
-        """Within, deliveries go to `out` and `push`, unless nobody listens."""
+        """Within the block, deliver to `out` and `push` instead, unless nobody listens."""
         before = self.ports
         if before is not None:
             self._connect(DeliveryPorts(out, push))
@@ -170,50 +171,50 @@ class DeliveryOutlet(DeliveryHolder):
 
     # -------------------------------------------------------------- rounds
     def hold(self, holds: bool) -> None:
-        """Keep rows until all statements have seen the event, and deliver them together; or deliver as they come."""
-        kept = holds and self._target is not None and not self._at_once
-        self._connect(self._holding() if kept else self._target)
+        """Hold rows until all statements have seen the event, or deliver them as they come."""
+        holding = holds and self._target is not None and not self._at_once
+        self._connect(self._holding() if holding else self._target)
 
     def _holding(self) -> DeliveryPorts:
-        held, tell, flat = self._held, self._host.hold, self.layout.flat
+        buffer, request_release, flat = self._held, self._host.hold, self.layout.flat
 
         def out(record: Record) -> None:
-            if not held:
-                tell(self)  # first: a fault between the two must not leave rows that nobody releases
-            held.extend(record)
+            if not buffer:
+                request_release(self)  # first: a fault between the two must not leave rows that nobody releases
+            buffer.extend(record)
 
         def push(time: int, insert: Rows, remove: Rows) -> None:
-            if not held:
-                tell(self)
-            held.extend(flat(time, insert, remove))
+            if not buffer:
+                request_release(self)
+            buffer.extend(flat(time, insert, remove))
 
         return DeliveryPorts(out, push)
 
     @property
     def holding(self) -> bool:
-        """Whether rows are held."""
+        """True while rows are held."""
         return bool(self._held)
 
     def release(self) -> None:
-        """Deliver what was held."""
-        held = self._held.copy()
+        """Deliver the held rows as one delivery."""
+        records = self._held.copy()
         self._held.clear()
         target, width = self._target, self.layout.width
-        if not held or target is None:
+        if not records or target is None:
             return
-        if len(held) == width and held[0] == INSERT:
-            target.out(tuple(held))
-        elif self._flat and not any(held[::width]):  # insert rows, each a record of its own: nothing is taken apart
-            held[width::width] = [MORE] * (len(held) // width - 1)
+        if len(records) == width and records[0] == INSERT:
+            target.out(tuple(records))
+        elif self._flat and not any(records[::width]):  # insert rows, each a record of its own: nothing is taken apart
+            records[width::width] = [MORE] * (len(records) // width - 1)
             for sink in self._sinks:
-                sink.extend(held)
+                sink.extend(records)
         else:
-            insert, remove = self.layout.sides(self.layout.records(held))
-            target.push(held[1], insert or None, remove or None)
+            insert, remove = self.layout.sides(self.layout.records(records))
+            target.push(records[1], insert or None, remove or None)
 
     # -------------------------------------------------------------- where deliveries go
     def deliver_records(self, flat: list[Any], causes: DeliveryCauses | None = None) -> None:
-        """Hand the deliveries of a replayed slice to the sinks; with `causes`, whose numbers their marks carry."""
+        """Pass the deliveries of a replayed batch to the sinks; `causes` explains the numbers in their marks."""
         if not self._sinks:
             return
         flat = self.layout.chosen(flat, self._shown)
@@ -228,7 +229,9 @@ class DeliveryOutlet(DeliveryHolder):
             sink.extend(plain)
 
     def deliver_columns(self, plain: InsertColumns, numbers: Sequence[int], causes: DeliveryCauses | None) -> None:
-        """As `deliver_records`, where each delivery is one insert row; `numbers` are those of its causes."""
+        """Pass the deliveries of a replayed batch in which each is one insert row; `numbers` are those of their
+        causes.
+        """
         for sink in self._tracing_sinks:
             if causes is not None:
                 sink.traced_columns(plain, numbers, causes)
@@ -275,11 +278,11 @@ class DeliveryOutlet(DeliveryHolder):
 
     @property
     def inside(self) -> bool:
-        """Whether rows go into the table of the context partition that makes them."""
+        """True if rows are inserted into the table of the context partition that produces them."""
         return self._inserts is not None and self._inserts.inside
 
     def place(self, partition: Any, insert: Rows, remove: Rows) -> None:
-        """Insert the rows of a delivery, or those that one context partition makes of it."""
+        """Insert the rows of a delivery, or those that one context partition produced."""
         rows = (() if self._fed == "rstream" else insert or (), () if self._fed == "istream" else remove or ())
         events = [self.layout.event(row) for side in rows for row in side]
         if events:
@@ -317,19 +320,19 @@ class StreamInserter(DeliveryHolder):
 
 
 def _ignore(*_: object) -> None:
-    """Rows are made all the same: where they are made they go into the table of their partition."""
+    """Ignore a delivery whose rows were inserted into the table of their partition where they were made."""
 
 
 _NOWHERE = DeliveryPorts(_ignore, _ignore)
 
 
 def call_listener(listener: Listener, layout: RowLayout, time: int, insert: Rows, remove: Rows) -> None:
-    """Errors: whatever the listener raises; a failure that passed here is that of a listener."""
+    """Call a listener. Its frame in a traceback identifies the failure of a listener."""
     listener(layout.delta(time, insert, remove))
 
 
 def _of_side(ports: DeliveryPorts, side: Selector) -> DeliveryPorts:
-    """`ports` that get the rows of one side only, as insert rows."""
+    """Return ports that pass the rows of one side only, as insert rows."""
 
     def out(record: Record) -> None:
         if side == "istream":
@@ -343,17 +346,17 @@ def _of_side(ports: DeliveryPorts, side: Selector) -> DeliveryPorts:
     return DeliveryPorts(out, push)
 
 
-def _fan_out(found: list[DeliveryPorts]) -> DeliveryPorts | None:
-    if len(found) < 2:
-        return found[0] if found else None
-    outs, pushes = tuple(ports.out for ports in found), tuple(ports.push for ports in found)
+def _fan_out(targets: list[DeliveryPorts]) -> DeliveryPorts | None:
+    if len(targets) < 2:
+        return targets[0] if targets else None
+    outs, pushes = tuple(ports.out for ports in targets), tuple(ports.push for ports in targets)
 
     def out(record: Record) -> None:
-        for each in outs:
-            each(record)
+        for port in outs:
+            port(record)
 
     def push(time: int, insert: Rows, remove: Rows) -> None:
-        for each in pushes:
-            each(time, insert, remove)
+        for port in pushes:
+            port(time, insert, remove)
 
     return DeliveryPorts(out, push)

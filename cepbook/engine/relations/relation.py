@@ -1,7 +1,7 @@
-"""A relation: items in order of arrival, and indexes over them that are kept up to date by each change.
+"""Relations: items in order of arrival, with indexes that each change keeps up to date.
 
-An item is a tuple whose first part is its ordinal, unique and ascending in the relation. All of this is plain state;
-the functions that give keys are parts of the program.
+An item is a tuple that starts with its ordinal, unique and ascending within the relation. A relation is plain state;
+its key functions are parts of the program.
 
 ::
 
@@ -24,7 +24,7 @@ ItemKey = Callable[[Item], Any]
 
 
 class RelationIndex(State):
-    """Items by a key; ``key(item)`` gives it."""
+    """Items by key, `key(item)`."""
 
     __slots__ = ("key",)
 
@@ -36,19 +36,19 @@ class RelationIndex(State):
         raise NotImplementedError
 
     def leave(self, item: Item) -> None:
-        """Take an item out; one that is not there does not matter."""
+        """Remove an item, if it is there."""
         raise NotImplementedError
 
     def replace(self, old: Item, new: Item) -> None:
-        """Another item takes the place, and has the ordinal, of one that is there."""
+        """Replace an item by another one with the same ordinal."""
         self.leave(old)
         self.enter(new)
 
 
 class HashIndex(RelationIndex):
-    """`table` has the items of each key by ordinal, in order of arrival; null is a key.
+    """Items of each key by ordinal, in order of arrival; null is a key.
 
-    Generated code reads `table`; a lookup costs the same however many items there are.
+    Generated code reads `table`; the cost of a lookup does not depend on the number of items.
     """
 
     __slots__ = ("table",)
@@ -59,18 +59,18 @@ class HashIndex(RelationIndex):
 
     def enter(self, item: Item) -> None:
         key = self.key(item)
-        found = self.table.get(key)
-        if found is None:
+        same = self.table.get(key)
+        if same is None:
             self.table[key] = {item[0]: item}
         else:
-            found[item[0]] = item
+            same[item[0]] = item
 
     def leave(self, item: Item) -> None:
         key = self.key(item)
-        found = self.table.get(key)
-        if found is not None:
-            found.pop(item[0], None)
-            if not found:
+        same = self.table.get(key)
+        if same is not None:
+            same.pop(item[0], None)
+            if not same:
                 del self.table[key]
 
     def replace(self, old: Item, new: Item) -> None:
@@ -82,9 +82,9 @@ class HashIndex(RelationIndex):
 
 
 class SortedIndex(HashIndex):
-    """Items by an ordered key, for ranges; those with a null key, or NaN, are in no range and are left out.
+    """Items by an ordered key, for ranges. Items whose key is null or NaN are in no range and are left out.
 
-    `keys` has each key once, so that keys are compared and not pairs of them with ordinals.
+    `keys` has each key once, so keys are compared, not pairs of keys and ordinals.
     """
 
     __slots__ = ("keys",)
@@ -97,27 +97,27 @@ class SortedIndex(HashIndex):
         key = self.key(item)
         if key is None or key != key:
             return
-        found = self.table.get(key)
-        if found is None:
+        same = self.table.get(key)
+        if same is None:
             self.table[key] = {item[0]: item}
             self.keys.add(key)
             return
-        late = item[0] < next(reversed(found))
-        found[item[0]] = item
+        late = item[0] < next(reversed(same))
+        same[item[0]] = item
         if late:  # it took another key
-            self.table[key] = dict(sorted(found.items()))
+            self.table[key] = dict(sorted(same.items()))
 
     def leave(self, item: Item) -> None:
         key = self.key(item)
-        found = None if key is None else self.table.get(key)
-        if found is not None and found.pop(item[0], None) is not None and not found:
+        same = None if key is None else self.table.get(key)
+        if same is not None and same.pop(item[0], None) is not None and not same:
             del self.table[key]
             self.keys.remove(key)
 
     def within(self, low: Any, high: Any, with_low: bool, with_high: bool) -> Iterable[Item]:
-        """The items whose keys lie between `low` and `high`, None: no bound, by key and then by arrival.
+        """Return the items whose keys lie between `low` and `high` (None: no bound), by key and then by arrival.
 
-        A bound itself is in the range only with `with_low`, `with_high`. A reversed range holds nothing.
+        A bound itself is included only with `with_low` or `with_high`. A reversed range is empty.
         """
         if low is not None and high is not None and not low <= high:
             return ()
@@ -126,9 +126,10 @@ class SortedIndex(HashIndex):
 
 
 class CompositeIndex(HashIndex):
-    """Items by a key and, where there are many of one, by an ordered value; ``key(item)`` gives the parts of both.
+    """Items by key and, where a key has many, by an ordered value; `key(item)` returns the parts of both.
 
-    Null and NaN are in no range. Sorting pays for keys of more than `MANY` items only; of others all are found.
+    Null and NaN are in no range. Only keys with more than `MANY` items are sorted; for the others all items are
+    returned.
     """
 
     __slots__ = ("bands",)
@@ -139,20 +140,20 @@ class CompositeIndex(HashIndex):
         self.bands: dict[Any, Any] = {}  # by key: SortedList of (value, ordinal)
 
     def enter(self, item: Item) -> None:
-        *parts, value = self.key(item)
-        key = parts[0] if len(parts) == 1 else tuple(parts)
+        *key_parts, value = self.key(item)
+        key = key_parts[0] if len(key_parts) == 1 else tuple(key_parts)
         same = self.table.setdefault(key, {})
         same[item[0]] = item
         if key in self.bands:
             if value is not None and value == value:
                 self.bands[key].add((value, item[0]))
         elif len(same) > self.MANY:
-            values = ((self.key(each)[-1], ordinal) for ordinal, each in same.items())
+            values = ((self.key(other)[-1], ordinal) for ordinal, other in same.items())
             self.bands[key] = SortedList(pair for pair in values if pair[0] is not None and pair[0] == pair[0])
 
     def leave(self, item: Item) -> None:
-        *parts, value = self.key(item)
-        key = parts[0] if len(parts) == 1 else tuple(parts)
+        *key_parts, value = self.key(item)
+        key = key_parts[0] if len(key_parts) == 1 else tuple(key_parts)
         same = self.table.get(key, {})
         if same.pop(item[0], None) is None:
             return
@@ -169,7 +170,9 @@ class CompositeIndex(HashIndex):
         self.enter(new)
 
     def within(self, key: Any, low: Any, high: Any) -> Iterable[Item]:
-        """The items of `key` by arrival; of many those between `low` and `high` (None: no bound), if these are few."""
+        """Return the items of `key` by arrival; of many, those between `low` and `high` (None: no bound) if they are
+        few.
+        """
         same = self.table.get(key)
         if same is None:
             return ()
@@ -199,19 +202,19 @@ class Relation(State):
             index.enter(item)
 
     def leave(self, item: Item) -> None:
-        """Take an item out; one that is not there does not matter."""
+        """Remove an item, if it is there."""
         if self.rows.pop(item[0], None) is not None:
             for index in self.indexes:
                 index.leave(item)
 
     def replace(self, old: Item, new: Item) -> None:
-        """Another item takes the place of one that is there, and has its ordinal."""
+        """Replace an item by another one with the same ordinal."""
         self.rows[new[0]] = new
         for index in self.indexes:
             index.replace(old, new)
 
     def change(self, entered: Sequence[Item], left: Sequence[Item]) -> None:
-        """Take a whole change: an item that enters and leaves at once is not kept."""
+        """Apply a delta. An item that enters and leaves in it is not kept."""
         rows, indexes = self.rows, self.indexes
         for item in entered:
             rows[item[0]] = item
@@ -223,7 +226,7 @@ class Relation(State):
                     index.leave(item)
 
     def add_index(self, index: RelationIndex) -> None:
-        """A further index, filled from the contents."""
+        """Add an index and fill it from the contents."""
         for item in self.rows.values():
             index.enter(item)
         self.indexes.append(index)

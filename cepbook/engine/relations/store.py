@@ -1,8 +1,13 @@
-"""Named windows that run: who holds the rows, who reads them, and what is handed on when they change.
+"""Named windows at run time: the owner of the rows, their readers, and the changes between them.
 
-A row that is inserted goes to the statement that created the store; what enters and leaves there waits
-(`PendingChanges`)
-until all statements have seen the present event, and then goes to the readers, in their order, one change for each.
+A row that is inserted goes to the statement that created the store. The changes of its contents wait in
+`PendingChanges` until all statements have seen the present event. Then each reader gets all of them as one delta,
+reader by reader in deployment order.
+
+::
+
+    insert into W ──► owner (data window) ──► store ──► PendingChanges ──► readers, one delta each
+                                                └─► subqueries and indexes, at once
 """
 
 from __future__ import annotations
@@ -87,10 +92,10 @@ class DeferredReader(ABC):
 
 
 class Store:
-    """A named window: `owner` holds its rows, `readers` are told of what enters and leaves.
+    """A named window. `owner` holds its rows, `readers` are notified of changes.
 
-    Items begin with their ordinal and end with the row. Where an index is `wanted` the states of the owner have the
-    contents as a relation, behind the view.
+    Items start with their ordinal and end with the row. If an index is requested, the states of the owner hold the
+    contents as a relation, too.
     """
 
     def __init__(self, type_: StoreType, columns: Iterable[str], changes: PendingChanges, unseen: bool) -> None:
@@ -107,18 +112,18 @@ class Store:
         self._changes = changes
 
     def inserted(self, row: Row, partition: Any = None) -> None:
-        """A row of ``insert into``; the store's own dict has its columns, and only these.
+        """Insert a row; columns that the store does not have are dropped, missing ones are null.
 
-        Of a table `partition` tells which partition's it is for; a named window finds that by the row.
+        `partition` is the context partition of a table. A named window finds its partition by the row.
         """
         self.owner.insert({name: row.get(name) for name in self.columns})
 
     def partitions_of(self, row: Row) -> Sequence[int] | None:
-        """The ids of the live partitions that a row of a query belongs to; None: it is for all."""
+        """Return the ids of the live partitions that a queried row belongs to; None: it is for all."""
         return self.owner.owning(row)
 
     def refusal(self, state: Any, rows: Iterable[Row]) -> str | None:
-        """What forbids `rows` beside those in `state`."""
+        """Return why `rows` cannot be inserted beside the rows in `state`, or None."""
         fresh: list[Item] = []
         for row in rows if self.uniques else ():
             clash = self._clash(state, row, (), fresh)
@@ -128,7 +133,7 @@ class Store:
         return None
 
     def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
-        """What entered and left the contents in `state`."""
+        """Process a change of the contents in `state`."""
         if state[2] is not None:
             state[2].change(entered, left)
         for looker in self.observers:
@@ -140,33 +145,33 @@ class Store:
             self._changes.add(moved)
 
     def functions(self, partition_of: Callable[[Any], Any]) -> dict[str, Callable[..., Any]]:
-        """What generated code of on-triggers calls; `partition_of` gives the context partition of a state of theirs."""
+        """Return the functions that on-triggers call; `partition_of` returns the context partition of their state."""
         return {"target": lambda state: self.owner.state_of(partition_of(state)), "move": self.move}
 
     def contents(self, state: Any) -> list[Item]:
-        """The items in a state of the owner; those that are still collected for a batch, too."""
+        """Return the items in a state of the owner, including those still collected for a batch."""
         return list(state[1].contents())
 
     # -------------------------------------------------------------- indexes
     def keeps(self, want: IndexRequest) -> bool:
-        """Whether what is wanted is kept behind the contents, for those who look into it."""
+        """Return True if the store keeps what the request needs for its readers."""
         return True
 
     def want(self, user: object, name: IndexName, kind: str, key: ItemKey) -> None:
-        """`user` looks into an index: it is there from now on."""
-        wanted = self.wanted.setdefault(name, RequestedIndex(kind, key))
-        if user not in wanted.users:
-            wanted.users.append(user)
+        """Request an index for `user`; it exists from now on."""
+        requested = self.wanted.setdefault(name, RequestedIndex(kind, key))
+        if user not in requested.users:
+            requested.users.append(user)
         for _, state in self.owner.states():
             self.begun(state)
 
     def part(self, user: object) -> None:
-        """`user` looks into nothing any more: what nobody else wants is forgotten."""
+        """Release all indexes of `user`; an index without users is dropped."""
         states = [state for _, state in self.owner.states() if state is not None]
-        for name, wanted in list(self.wanted.items()):
-            if user in wanted.users:
-                wanted.users.remove(user)
-            if not wanted.users:
+        for name, requested in list(self.wanted.items()):
+            if user in requested.users:
+                requested.users.remove(user)
+            if not requested.users:
                 del self.wanted[name]
                 for state in states:
                     if state[2] is not None:
@@ -175,52 +180,57 @@ class Store:
             state[2] = None
 
     def begun(self, state: Any) -> None:
-        """The contents of a state as a relation with all indexes that are wanted, if any is."""
+        """Build the relation of a state with all requested indexes, if there are any."""
         if state is None or not self.wanted or self.unseen:
             return
         if state[2] is None:
             state[2] = StoreContents(state[1].contents())
-        for name, wanted in self.wanted.items():
-            state[2].name(name, wanted)
+        for name, requested in self.wanted.items():
+            state[2].name(name, requested)
 
     def looking(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
-        """What gives, for a state of the owner, what a reader looks into.
+        """Return a function that gives, for a state of the owner, the object that a reader looks into.
 
-        Without the index, as for a query, which does not last, it is one over part of the key, or the rows one by one.
+        Without the index (as for a query, which does not last) that is an index on part of the key, or the rows
+        themselves.
         """
-        wanted = name in self.wanted and not self.unseen
+        indexed = name in self.wanted and not self.unseen
         if want.kind == "composite":
-            if wanted:
+            if indexed:
                 return lambda state: state[2].named[name]
             by_keys = want.by_keys
             look = self.looking(by_keys, by_keys.name(""), ColumnKey(by_keys.columns), lasting)
             return lambda state: UnbandedIndex(look(state))
         if want.kind == "hash":
-            if wanted:
+            if indexed:
                 return lambda state: state[2].named[name].table
             return lambda state: UnindexedItems(lambda: self.contents(state), key, self._some(state, want))
-        if want.kind == "sorted" and wanted:
+        if want.kind == "sorted" and indexed:
             return lambda state: state[2].named[name]
-        if want.kind == "rows" and wanted and lasting:
+        if want.kind == "rows" and indexed and lasting:
             return lambda state: state[2].rows
         return lambda state: UnindexedItems(lambda: self.contents(state), key)
 
     def serves(self, want: IndexRequest) -> bool:
-        """Whether there is an index for what is wanted on columns, or for a part of them."""
+        """Return True if there is an index on the requested columns, or on a part of them."""
         if self.unseen:
             return False
         if want.kind == "composite":
             return want.name("") in self.wanted or self.serves(want.by_keys)
-        parts = (name[1:] for name, each in self.wanted.items() if each.kind == "hash" and name[1])
-        return want.name("") in self.wanted or (want.kind == "hash" and any({*p} <= {*want.columns} for p in parts))
+        indexed_columns = (name[1:] for name, requested in self.wanted.items() if requested.kind == "hash" and name[1])
+        return want.name("") in self.wanted or (
+            want.kind == "hash" and any({*p} <= {*want.columns} for p in indexed_columns)
+        )
 
     def _some(self, state: Any, want: IndexRequest) -> Callable[[Any], Iterable[Item]] | None:
-        """What gives the items that may have a key, by the index there is over most of its columns."""
-        found = [(name[1:], self.by_key) for name, each in self.wanted.items() if each.kind == "hash" and name[1]]
-        found = [each for each in found if set(each[0]) <= set(want.columns)]
-        if not found or self.unseen:
+        """Return a function that gives candidates for a key, by the index that covers most of its columns."""
+        indexes = [
+            (name[1:], self.by_key) for name, requested in self.wanted.items() if requested.kind == "hash" and name[1]
+        ]
+        indexes = [requested for requested in indexes if set(requested[0]) <= set(want.columns)]
+        if not indexes or self.unseen:
             return None
-        columns, look = max(found, key=lambda each: len(each[0]))
+        columns, look = max(indexes, key=lambda requested: len(requested[0]))
         places = [want.columns.index(name) for name in columns]
         if len(want.columns) == 1:
             return lambda key: look(state, columns, key)
@@ -229,52 +239,56 @@ class Store:
         return lambda key: look(state, columns, tuple(key[place] for place in places))
 
     def by_key(self, state: Any, columns: tuple[str, ...], key: Any) -> list[Item]:
-        """The items whose `columns` have the values of `key`, by an index that is wanted."""
+        """Return the items whose `columns` equal `key`, by a requested index."""
         index = state[2].named["hash", *columns]
         assert isinstance(index, HashIndex)
         return list(index.table.get(key, {}).values())
 
     # -------------------------------------------------------------- unique indexes
     def admit(self, state: Any, change: tuple[Sequence[Item], Sequence[Item]], now: int) -> Any:
-        """`change`, unless what enters has the key of a row that stays: that does not enter, and it is an error."""
+        """Return `change`; items whose unique key is taken by a remaining row do not enter, and ValueError is
+        raised.
+        """
         if not self.uniques:
             return change
         entered, left = change
         gone = {item[0] for item in (*entered, *left)}
-        found: list[Item] = []
+        admitted: list[Item] = []
         why = ""
         for item in entered:
-            clash = self._clash(state, item[-1], gone, found)
+            clash = self._clash(state, item[-1], gone, admitted)
             if clash is None:
-                found.append(item)
+                admitted.append(item)
             else:
                 why = clash
                 state[1].discard(item)
         if not why:
             return change
-        if found or left:
-            self.owner.program["apply"](state, found, left, now)
+        if admitted or left:
+            self.owner.program["apply"](state, admitted, left, now)
         raise ValueError(why)
 
     def _clash(self, state: Any, row: Row, gone: Container[int], more: Sequence[Item]) -> str | None:
-        """What forbids a row beside those that are there, without those that are `gone`, and `more`."""
+        """Return the error text if a row violates a unique index, given the current rows minus `gone` plus `more`; else
+        None.
+        """
         for index in self.uniques:
             key = ColumnKey(tuple(name for name, _ in index.columns))
             value = key((row,))
             there = self._with_key(state, key, value)
-            held = [*there, *(item for item in more if key(item) == value)]
-            if any(item[0] not in gone for item in held):
+            same_key = [*there, *(item for item in more if key(item) == value)]
+            if any(item[0] not in gone for item in same_key):
                 return f"unique index `{index.name}`: `{self.name}` has a row with {_shown(key.columns, row)} already"
         return None
 
     def _with_key(self, state: Any, key: ColumnKey, value: Any) -> list[Item]:
-        """The items with a value of a key. Batches that are being collected, and arrays, have no index."""
+        """Return the items with a key. Batches that are being collected, and arrays, have no index."""
         if state[2] is not None and ("hash", *key.columns) in self.wanted:
             return self.by_key(state, key.columns, value)
         return [item for item in self.contents(state) if key(item) == value]
 
     def clash(self, index: IndexType) -> str | None:
-        """A key of `index` that several rows have."""
+        """Return a key of `index` that several rows share, or None."""
         key = ColumnKey(tuple(name for name, _ in index.columns))
         for _, state in self.owner.states():
             seen: set[Any] = set()
@@ -287,9 +301,9 @@ class Store:
 
     # -------------------------------------------------------------- changes by others
     def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
-        """Take items out and put rows in, each with the item that it was, as one change.
+        """Remove and insert rows as one change; each new row names the item that it replaces, if any.
 
-        What the data windows push out goes with what is taken out.
+        Rows that the data windows evict because of this leave in the same change.
         """
         view = state[1]
         if self.uniques and new:
@@ -315,24 +329,24 @@ class Store:
             self.owner.program["apply"](state, entered, left, now)
 
     def stored(self, states: Iterable[Any]) -> list[Item]:
-        """The items in some of the owner's states, as iterators show them."""
+        """Return the items in some states of the owner, in the order of the iterator."""
         return [item for state in states for item in state[1].shown()]
 
 
 def replace_contents(store: Store, rows: Iterable[Row], now: int) -> None:
-    """A named window without a context holds these rows, and no others."""
+    """Replace all rows of a named window without context."""
     state = store.owner.state_of(None)
     own = [({name: row.get(name) for name in store.columns}, None) for row in rows]
     store.move(state, store.contents(state), own, now)
 
 
 def apply_declared_indexes(stores: Mapping[str, Store], indexes: Mapping[str, IndexType]) -> None:
-    """These are the indexes that are declared now: they are there whoever reads."""
+    """Request the declared indexes of each store, and release those that are not declared any more."""
     for store in stores.values():
-        own = [each for each in indexes.values() if each.store == store.name]
-        store.uniques = tuple(each for each in own if each.unique)
+        of_store = [index for index in indexes.values() if index.store == store.name]
+        store.uniques = tuple(index for index in of_store if index.unique)
         types = store.owner.output_type.properties
-        plain = [each for each in own if all(is_hashable(types[name]) for name, _ in each.columns)]
+        plain = [index for index in of_store if all(is_hashable(types[name]) for name, _ in index.columns)]
         kinds = dict(map(_declared, plain))
         gone = [name for name, wanted in store.wanted.items() if _DECLARED in wanted.users and name not in kinds]
         for name, kind in kinds.items():
@@ -346,7 +360,7 @@ _DECLARED = "create index"
 
 
 def _declared(index: IndexType) -> tuple[IndexName, str]:
-    """What is wanted by a declaration: one column may be sorted; of several, and where they are unique, equality is."""
+    """Return the name and kind of a declared index: sorted for one B-tree column, else hash."""
     columns = tuple(name for name, _ in index.columns)
     ordered = len(columns) == 1 and index.columns[0][1] == "btree" and not index.unique
     kind = "sorted" if ordered else "hash"
@@ -359,7 +373,7 @@ def _shown(columns: Sequence[str], row: Row) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoreChange:
-    """What entered and left a store, in the context partition `partition` of its owner."""
+    """Items that entered and left a store, in the context partition `partition` of its owner."""
 
     store: Store
     partition: Any
@@ -368,7 +382,7 @@ class StoreChange:
 
 
 class PendingChanges:
-    """What moved and was not handed on yet. `waits` makes the round look when the present event was seen."""
+    """Changes of stores that were not reported yet. `waits` requests a flush at the end of the present event."""
 
     def __init__(self, waits: Callable[[], None]) -> None:
         self._waits = waits
@@ -378,19 +392,19 @@ class PendingChanges:
         return bool(self.moved)
 
     def add(self, moved: StoreChange) -> None:
-        """Hand this on when all statements have seen the present event."""
+        """Queue a change until all statements have seen the present event."""
         if not self.moved:
             self._waits()
         self.moved.append(moved)
 
     def dropped(self) -> str:
-        """Forget what waits; the name of a store that it is of."""
+        """Discard the queued changes and return the name of one of their stores."""
         name = self.moved[-1].store.name
         self.moved.clear()
         return name
 
     def spread(self) -> None:
-        """Hand on what has moved so far, to one reader after another; each is told of all of it at once."""
+        """Report the queued changes to the readers, one after the other; each gets all of its changes at once."""
         moved = self.moved.copy()
         self.moved.clear()
         readers = {id(reader): reader for each in moved for reader in each.store.readers}
@@ -402,7 +416,7 @@ class PendingChanges:
 
 
 def combine_changes(moved: Sequence[StoreChange]) -> tuple[Sequence[Item], Sequence[Item]]:
-    """All that entered, and all that left."""
+    """Return all items that entered, and all that left."""
     if len(moved) == 1:
         return moved[0].entered, moved[0].left
     return [i for each in moved for i in each.entered], [i for each in moved for i in each.left]

@@ -1,7 +1,7 @@
-"""The contents of a store as one relation that all its readers look into, each by the index that it wants.
+"""The contents of a store as one relation, with the indexes that its readers share.
 
-An index is made when the first reader wants it, and dropped when the last one has gone. Readers that are told of
-changes later than these happen (joins) see the contents as they were told of, `as_reported`.
+An index is built for the first reader that requests it and dropped with the last one. Readers that are notified of
+changes later than they happen (joins) see the contents as reported so far, `as_reported`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _ordinal = itemgetter(0)
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """What a reader looks into: a ``hash``, ``sorted`` or ``composite`` index, ``rows``, or a table by its ``key``.
+    """A reader's request for a `hash`, `sorted` or `composite` index, for `rows`, or for a table by its `key`.
 
-    The index is on `columns`, or on what the reader's own `function` gives of an item.
+    The index is on `columns`, or on the result of the reader's own `function`.
     """
 
     kind: str
@@ -41,17 +41,17 @@ class IndexRequest:
     function: str = ""
 
     def name(self, reader: str) -> IndexName:
-        """What readers share that want the same; `reader` identifies the one whose function it is."""
+        """Return the index name, equal for readers that can share; `reader` identifies the owner of a function."""
         return (self.kind, "", reader, self.function) if self.function else (self.kind, *self.columns)
 
     @property
     def by_keys(self) -> IndexRequest:
-        """Instead of a composite index: a hash index on its keys alone."""
+        """A hash index on the keys alone, in place of a composite index."""
         return IndexRequest("hash", self.columns[:-1])
 
 
 class ColumnKey(State):
-    """The key of an index over columns of a store's rows; all NaN are one key."""
+    """Key function of an index on columns of a store's rows. All NaN are one key."""
 
     __slots__ = ("columns",)
 
@@ -69,14 +69,14 @@ class ColumnKey(State):
 
 @dataclass(slots=True)
 class RequestedIndex:
-    """An index that is wanted by `users`; of a kind ``rows`` only the rows are."""
+    """An index that `users` request; the kind `rows` needs none."""
 
     kind: str
     key: ItemKey
     users: list[Any] = field(default_factory=list)
 
     def made(self) -> RelationIndex | None:
-        """The index, without items."""
+        """Return an empty index of this kind, or None for the kind `rows`."""
         return _KINDS[self.kind](self.key) if self.kind in _KINDS else None
 
 
@@ -84,7 +84,7 @@ _KINDS: dict[str, type[RelationIndex]] = {"hash": HashIndex, "sorted": SortedInd
 
 
 class StoreContents(Relation):
-    """What a store holds. `named` are its indexes by what is wanted."""
+    """The items of a store; `named` are its indexes by name."""
 
     __slots__ = ("named",)
 
@@ -95,23 +95,23 @@ class StoreContents(Relation):
             self.rows[item[0]] = item
 
     def name(self, name: IndexName, wanted: RequestedIndex) -> None:
-        """Make the index of this name, if it is one and there is none."""
+        """Build the index of this name unless it exists or the kind needs none."""
         index = None if name in self.named else wanted.made()
         if index is not None:
             self.add_index(index)
             self.named[name] = index
 
     def drop(self, name: IndexName) -> None:
-        """Forget the index of this name."""
+        """Drop the index of this name."""
         index = self.named.pop(name, None)
         if index is not None:
             self.indexes.remove(index)
 
 
 class UnindexedItems:
-    """Items as an index that nobody keeps: what is looked into where there is none, as a query does that asks once.
+    """Items with the interface of an index, for lookups that are not worth one (a query that runs once).
 
-    ``some(key)`` gives the items to be looked through for a key, if an index over a part of it knows them.
+    `some(key)` returns candidates for a key, if an index on a part of it knows them.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class UnindexedItems:
         return self._index.table
 
     def get(self, key: Any, default: Any) -> Any:
-        """The items of a key, by their ordinals."""
+        """Return the items of a key by ordinal."""
         if self._some is None:
             return self.table.get(key, default)
         return {item[0]: item for item in self._some(key) if self._key(item) == key}
@@ -144,11 +144,11 @@ class UnindexedItems:
         return bool(self._items())
 
     def values(self) -> Collection[Item]:
-        """All items."""
+        """Return all items."""
         return self._items()
 
     def within(self, low: Any, high: Any, with_low: bool, with_high: bool) -> Iterable[Item]:
-        """As `SortedIndex.within`."""
+        """Return the items in a range, like `SortedIndex.within`."""
         index = SortedIndex(self._key)
         for item in self._items():
             key = self._key(item)
@@ -158,21 +158,21 @@ class UnindexedItems:
 
 
 class UnbandedIndex:
-    """What is looked into by keys alone as a composite index, which need not tell items of one key apart."""
+    """A hash index with the interface of a composite index; it ignores the range."""
 
     def __init__(self, looked: Any) -> None:
         self.table = looked
 
     def within(self, key: Any, low: Any, high: Any) -> Collection[Item]:
-        """The items of `key`, whatever lies between `low` and `high`."""
-        found: Collection[Item] = self.table.get(key, _NOTHING).values()
-        return found
+        """Return the items of `key`, whatever the bounds."""
+        items: Collection[Item] = self.table.get(key, _NOTHING).values()
+        return items
 
 
 def as_reported(
     looked: Any, want: IndexRequest, key: ItemKey, missed: Sequence[UnreportedChange]
 ) -> UnindexedItems | UnbandedIndex:
-    """What is `looked` into as it was before the changes that its reader has not been told of."""
+    """Return `looked` as it was before the changes that its reader has not been notified of."""
     if want.kind == "composite":
         by_keys = as_reported(looked.table, want.by_keys, ColumnKey(want.columns[:-1]), missed)
         return UnbandedIndex(by_keys)
@@ -183,8 +183,8 @@ def as_reported(
         since.update(item[0] for item in entered)
         former.update((item[0], item) for item in left if item[0] not in since)
 
-    def before(found: Iterable[Item], more: Iterable[Item]) -> list[Item]:
-        return sorted(chain((item for item in found if item[0] not in since), more), key=_ordinal)
+    def before(items: Iterable[Item], more: Iterable[Item]) -> list[Item]:
+        return sorted(chain((item for item in items if item[0] not in since), more), key=_ordinal)
 
     def of_key(wanted: Any) -> list[Item]:
         return before(looked.get(wanted, _NOTHING).values(), (i for i in former.values() if key(i) == wanted))
@@ -192,25 +192,25 @@ def as_reported(
     if kind == "hash":
         return UnindexedItems(lambda: (), key, of_key)
     rows = looked.values() if kind == "rows" else (i for same in looked.table.values() for i in same.values())
-    found = before(rows, former.values())
-    return UnindexedItems(lambda: found, key)
+    items = before(rows, former.values())
+    return UnindexedItems(lambda: items, key)
 
 
 _NOTHING: dict[int, Item] = {}
 
 
 def lookup_keys(looked: Any, keys: Iterable[Any]) -> list[Item]:
-    """The items of several keys in a hash index, in order of arrival. Null and NaN are in no list."""
-    found = [looked.get(key, _NOTHING).values() for key in dict.fromkeys(keys) if key is not None and key == key]
-    return list(found[0]) if len(found) == 1 else sorted(chain(*found), key=_ordinal)
+    """Return the items of several keys of a hash index in order of arrival. Null and NaN match nothing."""
+    groups = [looked.get(key, _NOTHING).values() for key in dict.fromkeys(keys) if key is not None and key == key]
+    return list(groups[0]) if len(groups) == 1 else sorted(chain(*groups), key=_ordinal)
 
 
 def lookup_primary_keys(rows: dict[Any, Item], keys: Iterable[Any]) -> list[Item]:
-    """The rows of a table with several primary keys, in order of arrival."""
-    found = (rows.get(key) for key in dict.fromkeys(keys) if key is not None and key == key)
-    return sorted((item for item in found if item is not None), key=_ordinal)
+    """Return the rows of a table with several primary keys in order of arrival."""
+    matches = (rows.get(key) for key in dict.fromkeys(keys) if key is not None and key == key)
+    return sorted((item for item in matches if item is not None), key=_ordinal)
 
 
 def in_arrival_order(items: Iterable[Item]) -> list[Item]:
-    """`items` in order of arrival."""
+    """Return `items` in order of arrival."""
     return sorted(items, key=_ordinal)

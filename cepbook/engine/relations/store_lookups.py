@@ -1,8 +1,8 @@
-"""What a running statement looks into of the stores that it reads: indexes that these keep for all their readers.
+"""Lookups of a running statement in the stores that it reads, by indexes that the stores keep for all readers.
 
-Generated code calls ``look0(P)``, with the context partition of its own state, or ``look0(T)`` with the state of the
-store's owner where it changes the store; it gets the table of a hash index, a sorted index, or the rows. A join is told
-of changes after they happened: until then it looks at what it was told of.
+Generated code calls `look0(P)` with the context partition of its own state, or `look0(T)` with the state of the store's
+owner if it changes the store. It gets the table of a hash index, a sorted index, or the rows. A join is notified of
+changes after they happened; until then it sees the contents as they were reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LookupRequests = Mapping[str, tuple[int, IndexRequest]]  # by the name of the fu
 
 
 class UnreportedChanges(DeferredReader):
-    """What a join has not been told of yet, of the store that is one of its inputs."""
+    """Changes of a store that a join has not been notified of yet."""
 
     PASSING = ("moved",)
 
@@ -30,14 +30,14 @@ class UnreportedChanges(DeferredReader):
         self.moved.append((moved, (moved.partition, moved.entered, moved.left)))
 
     def of(self, partition: Any) -> list[UnreportedChange]:
-        """What is to be seen in a context partition."""
+        """Return the changes in a context partition."""
         return [each for _, each in self.moved if each[0] is None or each[0] is partition]
 
 
 class StoreLookups:
-    """The looks of one module of generated code. `reader` names it, `stores` are those that it reads, by input.
+    """The lookups of one module of generated code. `reader` names it, `stores` are the stores it reads, by input.
 
-    `late`: it is told of changes later; `changes`: it changes the store, whose state it looks into.
+    `late`: it is notified of changes later. `changes`: it changes the store and looks into the store's own state.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class StoreLookups:
         return key
 
     def look(self) -> None:
-        """Let the generated code look at what there is."""
+        """Bind the lookup functions into the generated code."""
         for name, (number, want) in self._wants.items():
             store = self._stores[number]
             look = store.looking(want, want.name(self._reader), self._key(want), self._attached)
@@ -81,18 +81,18 @@ class StoreLookups:
     ) -> Callable[[Any], Any]:
         look, key, moved = _in_partition(store, look), self._key(want), missing.moved
 
-        def told(partition: Any) -> Any:
-            found = look(partition)
+        def look_as_reported(partition: Any) -> Any:
+            current = look(partition)
             if moved:
                 missed = missing.of(partition)
-                return as_reported(found, want, key, missed) if missed else found
-            return found
+                return as_reported(current, want, key, missed) if missed else current
+            return current
 
-        return told
+        return look_as_reported
 
     # -------------------------------------------------------------- life
     def attach(self) -> None:
-        """From now on the stores have the indexes."""
+        """Request the indexes from the stores."""
         for number, want in self._wants.values():
             if self._stores[number].keeps(want) and not (self._changes and want.kind == "rows"):
                 self._stores[number].want(self, want.name(self._reader), want.kind, self._key(want))
@@ -103,7 +103,7 @@ class StoreLookups:
         self.look()
 
     def part(self) -> None:
-        """It looks no more."""
+        """Release the indexes and unbind the lookup functions."""
         for number in {number for number, _ in self._wants.values()}:
             store = self._stores[number]
             store.part(self)
@@ -114,26 +114,26 @@ class StoreLookups:
 
     # -------------------------------------------------------------- what it was not told of
     def begins(self, items: Mapping[int, Sequence[Item]], partition: Any) -> None:
-        """In a new partition it is told of what its inputs hold, of one after the other."""
+        """Note that a new partition is filled from its inputs, one after the other."""
         for number, missing in self._missing.items():
             missing.moved.append((None, (partition, items[number], ())))
 
-    def told(self, number: int, moved: Sequence[StoreChange] | None) -> None:
-        """Now it is told of this, of an input; None: of what it begins with."""
+    def told(self, number: int, reported: Sequence[StoreChange] | None) -> None:
+        """Note that changes of an input were reported; None: its initial contents."""
         missing = self._missing.get(number)
         if missing is not None and missing.moved:
-            gone = {id(None)} if moved is None else {id(each) for each in moved}
-            missing.moved[:] = [each for each in missing.moved if id(each[0]) not in gone]
+            reported_ids = {id(None)} if reported is None else {id(change) for change in reported}
+            missing.moved[:] = [change for change in missing.moved if id(change[0]) not in reported_ids]
 
 
 def _once(look: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`look` for a query, while which nothing changes."""
-    found: dict[int, Any] = {}
+    """Return `look` with a cache, for a query during which nothing changes."""
+    results: dict[int, Any] = {}
 
     def once(state: Any) -> Any:
-        if id(state) not in found:
-            found[id(state)] = look(state)
-        return found[id(state)]
+        if id(state) not in results:
+            results[id(state)] = look(state)
+        return results[id(state)]
 
     return once
 

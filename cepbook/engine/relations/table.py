@@ -1,8 +1,7 @@
-"""Tables at run time: rows by key, with plain columns and the cells of aggregation columns.
+"""Tables at run time: rows by primary key, with plain columns and the cells of aggregation columns.
 
-An item is (ordinal, cells, row). The cells are one flat list (`cepbook.engine.aggregates.table_columns`), the last of
-them the
-row, a dict of all columns: what feeds an aggregation column keeps its value there up to date.
+An item is (ordinal, cells, row). The cells are one flat list (see `aggregates.table_columns`) that ends with the row, a
+dict of all columns. A statement that feeds an aggregation column also updates the value of that column in the row.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ class TableRows(PassThroughView):
 
 
 class Table(Store):
-    """A table that runs. Nobody is told of its changes: who reads it, looks into its rows or indexes.
+    """A running table. Readers are not notified of changes: they look into the rows or indexes.
 
-    Aggregation columns change where they stand, so there are no indexes on them. For its `followers` it notes which
-    keys were touched since each follower last asked: so aggregates of all its rows need not be read anew.
+    Aggregation columns change in place, so there are no indexes on them. For each follower the table notes the keys
+    that changed since the follower last asked, so an aggregate over all rows need not be recomputed.
     """
 
     def __init__(
@@ -59,56 +58,60 @@ class Table(Store):
 
     # -------------------------------------------------------------- reading
     def read(self, partition: Any, key: Any, column: str) -> Any:
-        """The column of the row under `key`; null if there is none."""
+        """Return a column of the row under `key`, or null."""
         item = self._state(partition)[1].items.get(key)
         return None if item is None else item[1][-1][column]
 
     def held(self, partition: Any, key: Any, column: str) -> Any:
-        """What the events of a column are held in, of the row under `key`; null if there is none."""
+        """Return the accumulator of a column of the row under `key`, or null."""
         item = self._state(partition)[1].items.get(key)
         return None if item is None else self._functions["HELD"][column](item[1])
 
     def row(self, partition: Any, key: Any) -> Row:
-        """The row under `key`, or one of nulls."""
+        """Return the row under `key`, or a row of nulls."""
         item = self._state(partition)[1].items.get(key)
         return dict.fromkeys(self.columns) if item is None else dict(item[1][-1])
 
     def keys(self, partition: Any) -> list[Any]:
-        """All keys; of several columns each is an array."""
-        found = [unhashed(key) for key in in_hash_order({key: key for key in self._state(partition)[1].items})]
-        return found if len(self.type.keys) == 1 else [list(key) for key in found if isinstance(key, tuple)]
+        """Return all keys; a key of several columns is an array."""
+        keys = [unhashed(key) for key in in_hash_order({key: key for key in self._state(partition)[1].items})]
+        return keys if len(self.type.keys) == 1 else [list(key) for key in keys if isinstance(key, tuple)]
 
     # -------------------------------------------------------------- followers
     def follow(self, name: str, known: object) -> None:
-        """`name` has read all rows; `known` is a part of its state, so that one from elsewhere is no follower's."""
+        """Note that `name` has read all rows. `known` is an object of its state, so that a restored state is recognized
+        as another.
+        """
         self.followers[name] = known, {}
 
     def since(self, name: str, known: object) -> dict[Any, None] | None:
-        """The keys that were touched since `name` asked for them; None if it must read all rows, and `follow`."""
-        found = self.followers.get(name)
-        if found is None or found[0] is not known:
+        """Return the keys that changed since the follower's last call; None: it must read all rows and call
+        `follow`.
+        """
+        follower = self.followers.get(name)
+        if follower is None or follower[0] is not known:
             return None
-        if found[1]:
+        if follower[1]:
             self.followers[name] = known, {}
-        return found[1]
+        return follower[1]
 
     def unfollow(self, name: str) -> None:
-        """`name` does not ask any more."""
+        """Remove the follower `name`."""
         self.followers.pop(name, None)
 
     def touch(self, key: Any) -> None:
-        """What stands under this key is, or is about to be, another."""
+        """Note that the row under `key` changes."""
         for _, keys in self.followers.values():
             keys[key] = None
 
     # -------------------------------------------------------------- into table
     def items(self, partition: Any) -> dict[Any, Item]:
-        """All items by key."""
-        found: dict[Any, Item] = self._state(partition)[1].items
-        return found
+        """Return all items by key."""
+        items: dict[Any, Item] = self._state(partition)[1].items
+        return items
 
     def cells(self, partition: Any, key: Any) -> list[Any]:
-        """The cells of the row under `key`, which is made if there is none."""
+        """Return the cells of the row under `key`; a missing row is created."""
         state = self.owner.state if self._alone else self.owner.state_of(partition)
         item = state[1].items.get(key)
         if item is None:
@@ -116,26 +119,26 @@ class Table(Store):
             keys = (key,) if len(self.type.keys) == 1 else key
             row.update(zip(self.type.keys, map(unhashed, keys), strict=True))
             item = self._put(state, key, row)
-        found: list[Any] = item[1]
-        return found
+        cells: list[Any] = item[1]
+        return cells
 
     def peek(self, partition: Any, key: Any) -> list[Any]:
-        """The cells of the row under `key`, or those of a row that is not there."""
+        """Return the cells of the row under `key`, or those of a new row."""
         item = self._state(partition)[1].items.get(key)
         return self.fresh({}) if item is None else item[1]
 
     def fresh(self, row: Row) -> list[Any]:
-        """The cells of a new row."""
-        made: list[Any] = self._functions["new_cells"](row)
-        return made
+        """Return the cells of a new row."""
+        cells: list[Any] = self._functions["new_cells"](row)
+        return cells
 
     def blank(self, row: Row, names: Sequence[str]) -> None:
-        """Give aggregation columns of a row the values that they begin with."""
+        """Reset aggregation columns of a row to their initial values."""
         begin = self.fresh({})[-1]
         row.update((name, begin[name]) for name in names)
 
     def renew(self, item: Item, names: Sequence[str]) -> None:
-        """Aggregation columns of a row begin anew."""
+        """Reset the cells of aggregation columns of a row."""
         begin, places = self.fresh({}), self._functions["PLACES"]
         for name in names:
             item[1][places[name]] = begin[places[name]]
@@ -155,11 +158,11 @@ class Table(Store):
 
     # -------------------------------------------------------------- changes by statements
     def key(self, row: Row) -> Any:
-        """The key of a row."""
+        """Return the key of a row."""
         return self._functions["key_of"](row)
 
     def inserted(self, row: Row, partition: Any = None) -> None:
-        """Errors: ValueError when there is a row of this key, or of a unique index."""
+        """Insert a row. Errors: ValueError if the key or a unique index is taken."""
         self._insert(self._state(partition), {name: row.get(name) for name in self.columns})
 
     def partitions_of(self, row: Row) -> None:
@@ -191,7 +194,9 @@ class Table(Store):
         return change
 
     def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
-        """Rows are taken out, changed, inserted; a changed row keeps its cells. Errors: as `inserted`, before all."""
+        """Remove, change and insert rows; a changed row keeps its cells. Errors as `inserted`, before anything
+        changes.
+        """
         items = state[1].items
         if len(new) == 1 and len(old) == 1 and new[0][1] is old[0]:
             row, key = new[0][0], self.key(new[0][0])
@@ -218,11 +223,11 @@ class Table(Store):
             if origin is None:
                 self._insert(state, row)
                 continue
-            made = changed[origin[0]]
-            self._exchange(state, self.key(made), origin, made)
+            changed_row = changed[origin[0]]
+            self._exchange(state, self.key(changed_row), origin, changed_row)
 
     def _exchange(self, state: Any, key: Any, origin: Item, row: Row) -> None:
-        """Another row takes the place of `origin`, and has its cells."""
+        """Replace the row of `origin`, which keeps its cells."""
         self.touch(key)
         origin[1][-1] = row
         item = state[1].items[key] = (origin[0], origin[1], row)
