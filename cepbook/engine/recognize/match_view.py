@@ -1,25 +1,28 @@
-"""The view of match_recognize: rows enter, matches come out.
+"""The view of `match_recognize`: rows enter, events of matches leave.
 
 ::
 
     pattern (A B+)            a1  b1  b2  a2  b3
     matches                       a1b1        a2b3
 
-An *open match* is a tuple (ordinal and time of its first row, position in the automaton, rows by variable, mark, tail):
-the rows of a partition up to now, from the first one on, are in it. So a row that leaves takes all open matches of its
-partition with it that began no later, and no index of rows is needed. Each row tries what may follow each open match,
-and begins a match of its own. Cost of a row: what may follow the open matches of its partition.
+A partition (one value of `partition by`) has *open matches*: paths through the automaton that may still become longer.
+An open match is a tuple (ordinal and time of its first row, position in the automaton, rows by variable, mark, tail).
+It contains all rows of its partition from its first row on. Two things follow:
 
-A variable of several rows is a *run* of them: the latest rows of a partition stand in a log, and a run says from where
-to where. While a match stays at one position nothing is written down: the rows of its variable go on from index `tail`
-of the log to its end. So staying costs the same whatever a match has already, and makes no object.
+- A row that leaves removes every open match of its partition that began at or before it. No index of rows is needed.
+- A new row only has to try the transitions of the open matches, and to begin a match of its own. That is the cost of a
+  row.
 
-Two open matches of one beginning that are at the same position, and of which later conditions read the same rows, have
-the same future: only the first choice is kept. Where only the earliest match is told of (skip past last row, nothing
-leaves) this is so for different beginnings, too, and their number is bounded by that of the positions. With
-``all matches`` they count as the same if they divide the same rows alike.
+*Runs* make long matches cheap. A variable of several rows holds a run: a section of the log of the partition's latest
+rows. While a match stays at one position nothing is written: the rows of its variable continue from index `tail` of the
+log to its end. So staying costs the same for long and short matches, and creates no object.
 
-Where there is an interval, complete matches are *held* until they are due.
+*Equivalent matches are merged.* Two open matches with the same beginning, at the same position, whose later conditions
+read the same rows, have the same future, so only the first choice is kept. If only the earliest match is reported (skip
+past last row, no row leaves) this also holds for different beginnings, and the number of positions bounds the number of
+open matches. With `all matches` two matches are equivalent only if they also divide the same rows alike.
+
+With an interval, complete matches are kept until they are due.
 """
 
 from __future__ import annotations
@@ -45,10 +48,10 @@ _LEAST, _MOST = 8, 256  # rows of a log
 
 
 class Transition(NamedTuple):
-    """To the position `target`, whose rows are those of `variable`, `many` or one.
+    """A transition to the position `target`, for `many` rows of `variable` or one.
 
-    There a match may end (`ends`), and may go on (`goes`); `ahead` are the variables whose rows conditions of anything
-    behind it read.
+    A match may end there (`ends`) and may continue (`goes`). `ahead` lists the variables whose rows later conditions
+    read.
     """
 
     target: int
@@ -60,10 +63,10 @@ class Transition(NamedTuple):
 
 
 class GuardedTransition(NamedTuple):
-    """From one position to the next: the `move`, for a row of `variable` that meets the `condition`.
+    """A transition with the condition that a row must meet as `variable`.
 
-    It takes (row, rows before it, rows matched so far, state, time), None: any row; it reads rows matched so far, or
-    stands `alone`.
+    The condition takes (row, rows before it, matched rows, state, time); None accepts any row. `alone`: it does not
+    read matched rows.
     """
 
     move: Transition
@@ -74,15 +77,19 @@ class GuardedTransition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecognizeProgram:
-    """What the states of one statement have in common: the automaton, generated functions and facts.
+    """The automaton, generated functions and facts that all states of one statement share.
 
-    `ways` are what may follow each position, the last one stands for the beginning; `alike` says whether that is the
-    same for all matches there: no condition reads their rows. `runs`: some variable is `many`. `variables` are those
-    of positions. `earliest`: of matches that share rows only the one that
-    begins first is told of; `bounded`: open matches of different beginnings with the same future are one. `back` is
-    how many rows before the tested one are read. `admits` is the where-clause, `key` tells the partition, `due` the end
-    of the interval, `too_many` raises an error. `leaves`: rows may leave before they are of no use. `waiting` describes
-    variables for people. `namespace` has the ports of the running statement.
+    - `ways` are the transitions from each position; the last element has those that begin a match.
+    - `alike` says for each position whether the transitions are the same for all matches there, because no condition
+      reads matched rows.
+    - `runs`: some variable is `many`. `variables` maps positions to variables.
+    - `earliest`: of matches that share rows only the one that begins first is reported.
+    - `bounded`: equivalent open matches with different beginnings are merged.
+    - `back` is the number of rows before the tested one that conditions read.
+    - `admits` is the where clause, `key` returns the partition, `due` the end of the interval, `too_many` raises an
+      error.
+    - `leaves`: rows may leave while they are still needed.
+    - `waiting` describes the variables for users. `namespace` has the ports of the running statement.
     """
 
     ways: tuple[tuple[GuardedTransition, ...], ...]
@@ -107,24 +114,25 @@ class RecognizeProgram:
     namespace: Mapping[str, Any]
 
     def failed(self, failure: Exception) -> None:
-        """Report a failure of the user's expressions."""
+        """Report a failure of a user expression."""
         self.namespace["failed"](failure)
 
     @property
     def most(self) -> int:
-        """How many matches may be open in one state."""
+        """The number of matches that may be open in one state."""
         limit: int = self.namespace["recognize_limit"]
         return limit
 
     def named(self, rows: MatchRows) -> dict[str, Any]:
-        """The rows of a match, by variable; lists for those that may have several."""
+        """Return the rows of a match by variable name; lists for variables of several rows."""
         pairs = zip(self.names, self.many, rows, strict=True)
         return {name: run_rows(cell) if many else cell for name, many, cell in pairs}
 
 
 class HeldMatch(State):
-    """A complete match that waits for its interval to end: when, ordinal of its last row, its rows (of all its lengths
-    with ``all matches``).
+    """A complete match that waits until its interval ends.
+
+    `due` is that time, `end` the ordinal of its last row, `rows` its rows (of all its lengths with `all matches`).
     """
 
     __slots__ = ("due", "end", "rows", "since")
@@ -137,10 +145,10 @@ class HeldMatch(State):
 
 
 class RowPartition(State):
-    """The rows of one value of ``partition by``: those just before, open matches by beginning, held ones.
+    """The rows of one value of `partition by`: those just before, open matches by beginning, and held matches.
 
-    `log` are the latest rows, the first one of ordinal `opened`; runs refer to it. It makes place for another when it
-    holds `room` rows: more, the longer matches are, so that few rows are kept that none needs.
+    `log` has the latest rows, starting with ordinal `opened`; runs refer to it. A log is replaced when it holds `room`
+    rows. The room grows with the length of the matches, so that few rows are kept that no match needs.
     """
 
     __slots__ = ("before", "held", "log", "open", "opened", "room")
@@ -154,16 +162,16 @@ class RowPartition(State):
         self.room = _LEAST
 
     def note(self, ordinal: int, row: Any, variables: Sequence[int]) -> None:
-        """A row for runs to refer to; `variables` are those of positions."""
+        """Append a row to the log; `variables` maps positions to variables."""
         if not self.open or len(self.log) >= self.room:
             longer = bool(self.open) and self.open[0][0] <= self.opened
             self.room = min(self.room * 2, _MOST) if longer else _LEAST
-            self.open = [self.closed(each, variables) for each in self.open]
+            self.open = [self.closed(match, variables) for match in self.open]
             self.log, self.opened = [], ordinal
         self.log.append(row)
 
     def closed(self, match: OpenMatch, variables: Sequence[int]) -> OpenMatch:
-        """`match` with its tail in its rows."""
+        """Return `match` with its tail moved into its rows."""
         begin, since, position, rows, mark, tail = match
         if tail < 0:
             return match
@@ -171,14 +179,15 @@ class RowPartition(State):
 
     @property
     def idle(self) -> bool:
+        """True if nothing is kept."""
         return not (self.open or self.held or self.before)
 
 
 class MatchView(DownstreamView):
-    """The matches in the rows that enter; it posts an event for each, and takes none back.
+    """Finds the matches in the rows that enter, and emits an event for each; emitted events are never taken back.
 
-    `state` is the statement's, `pack` makes items of events. `size` counts the open matches, `dues` are those of held
-    ones, `places` tells the partitions of rows that may leave.
+    `state` is the statement's state, `pack` makes items of events. `size` counts the open matches, `dues` has the due
+    times of held ones, `places` the partitions of rows that may leave.
     """
 
     __slots__ = ("dues", "form", "pack", "partitions", "places", "serial", "size", "state")
@@ -196,21 +205,21 @@ class MatchView(DownstreamView):
 
     # -------------------------------------------------------------- rows
     def take(self, change: ViewDelta, now: int) -> ViewDelta | None:
-        found: list[MatchRows] = []
+        matches: list[MatchRows] = []
         for item in change[1]:
-            self._leave(item[0], now, found)
+            self._leave(item[0], now, matches)
         for item in change[0]:
-            self._enter(item, now, found)
-        return self._posted(found, now)
+            self._enter(item, now, matches)
+        return self._posted(matches, now)
 
-    def _posted(self, found: list[MatchRows], now: int) -> ViewDelta | None:
-        """The events of matches that are told of."""
+    def _posted(self, matches: list[MatchRows], now: int) -> ViewDelta | None:
+        """Return the delta with the events of reported matches."""
         self._look()
-        if not found:
+        if not matches:
             return None
         form, state, listeners = self.form, self.state, self.form.namespace.get("matched")
         entered: list[Item] = []
-        for rows in found:
+        for rows in matches:
             for listener in listeners or ():
                 listener(form.named(rows))
             try:
@@ -220,7 +229,7 @@ class MatchView(DownstreamView):
         return (entered, []) if entered else None
 
     def _look(self) -> None:
-        """When something is due: what was told of or given up meanwhile is not."""
+        """Set `due` to the next held match; skip entries that were reported or discarded meanwhile."""
         dues, partitions = self.dues, self.partitions
         while dues:
             due, begin, key = dues[0]
@@ -230,8 +239,8 @@ class MatchView(DownstreamView):
             heappop(dues)
         self.due = dues[0][0] if dues else NEVER
 
-    def _enter(self, item: Item, now: int, found: list[MatchRows]) -> None:
-        """A row; matches that are to be told of now are added to `found`."""
+    def _enter(self, item: Item, now: int, matches: list[MatchRows]) -> None:
+        """Process a row and append the matches to report now to `matches`."""
         form, row = self.form, item[-1]
         try:
             if form.admits is not None and not form.admits(row, self.state, now):
@@ -259,9 +268,9 @@ class MatchView(DownstreamView):
             del before[: -form.back]
         if form.due is not None:
             self._hold(partition, key, complete, item[0], now)
-            self._release(partition, now, found)
+            self._release(partition, now, matches)
         elif complete:
-            self._skip(partition, complete, found)
+            self._skip(partition, complete, matches)
         self.size += len(partition.open) - were
         if partition.idle:
             del self.partitions[key]
@@ -271,7 +280,9 @@ class MatchView(DownstreamView):
     def _step(
         self, open_: list[OpenMatch], log: list[Any], before: list[Any], ordinal: int, row: Any, now: int
     ) -> tuple[list[CompleteRowMatch], list[OpenMatch]]:
-        """What a row completes, earliest beginning and first choice first, and what is open then."""
+        """Return the matches that a row completes (earliest beginning and first choice first), and the open matches
+        after it.
+        """
         form, state = self.form, self.state
         ways, every, bounded, alike, variables = form.ways, form.all_matches, form.bounded, form.alike, form.variables
         known: dict[int, bool] = {}  # of conditions that read no other rows
@@ -289,9 +300,9 @@ class MatchView(DownstreamView):
                 present = begin
                 if not bounded:
                     seen.clear()
-            found = moves.get(position)
-            if found is None:
-                found = []
+            fitting = moves.get(position)
+            if fitting is None:
+                fitting = []
                 for move, variable, condition, alone in ways[position]:
                     if condition is None:
                         fits = True
@@ -304,24 +315,24 @@ class MatchView(DownstreamView):
                     else:
                         fits = known[variable] = condition(row, before, rows, state, now)
                     if fits:
-                        found.append(move)
+                        fitting.append(move)
                 if alike[position]:
-                    moves[position] = found
-            for target, variable, many, ends, goes, ahead in found:
+                    moves[position] = fitting
+            for target, variable, many, ends, goes, ahead in fitting:
                 after = 0
-                same: Any = target
+                future: Any = target
                 stays = target == position and tail >= 0
                 if closed is None and (ahead or not stays):
                     closed = _closed(rows, variables[position], log, tail, at)
                 if every:
                     after = hash((mark, variable))
-                    same = target, after
+                    future = target, after
                 elif ahead:
                     assert closed is not None
-                    same = (target, *_read(closed, ahead))
-                if same in seen:
+                    future = (target, *_read(closed, ahead))
+                if future in seen:
                     continue
-                seen.add(same)
+                seen.add(future)
                 if stays:
                     longer = match if after == mark else (begin, since, position, rows, after, tail)
                 else:
@@ -341,8 +352,8 @@ class MatchView(DownstreamView):
                 going.append(longer)
         return complete, going
 
-    def _skip(self, partition: RowPartition, complete: list[CompleteRowMatch], found: list[MatchRows]) -> None:
-        """Tell of complete matches, and give up what the skip-clause skips."""
+    def _skip(self, partition: RowPartition, complete: list[CompleteRowMatch], matches: list[MatchRows]) -> None:
+        """Report complete matches and discard what the skip clause skips."""
         skip = self.form.skip
         if skip == "past last row":
             partition.open = []
@@ -350,11 +361,11 @@ class MatchView(DownstreamView):
                 del complete[1:]
         elif skip == "to next row":
             begins = {begin for begin, _, _ in complete}
-            partition.open = [each for each in partition.open if each[0] not in begins]
-        found += [rows for _, _, rows in complete]
+            partition.open = [match for match in partition.open if match[0] not in begins]
+        matches += [rows for _, _, rows in complete]
 
-    def _leave(self, ordinal: int, now: int, found: list[MatchRows]) -> None:
-        """A row left the window: no match that it is in can be told of."""
+    def _leave(self, ordinal: int, now: int, matches: list[MatchRows]) -> None:
+        """Remove a row that left the window, with all matches that contain it."""
         if ordinal not in self.places:
             return
         key = self.places.pop(ordinal)
@@ -362,15 +373,15 @@ class MatchView(DownstreamView):
         if partition is None:
             return
         if partition.open and partition.open[0][0] <= ordinal:
-            kept = [each for each in partition.open if each[0] > ordinal]
-            self.size += len(kept) - len(partition.open)
+            remaining = [each for each in partition.open if each[0] > ordinal]
+            self.size += len(remaining) - len(partition.open)
             self.serial += 1
-            partition.open = kept
-        for begin in [begin for begin, held in partition.held.items() if begin <= ordinal <= held.end]:
+            partition.open = remaining
+        for begin in [begin for begin, held_match in partition.held.items() if begin <= ordinal <= held_match.end]:
             del partition.held[begin]
         if partition.held:
             were = len(partition.open)
-            self._release(partition, now, found)
+            self._release(partition, now, matches)
             self.size += len(partition.open) - were
         if partition.idle:
             del self.partitions[key]
@@ -379,109 +390,113 @@ class MatchView(DownstreamView):
     def _hold(
         self, partition: RowPartition, key: Any, complete: list[CompleteRowMatch], ordinal: int, now: int
     ) -> None:
-        """Complete matches wait for their interval to end; a longer one takes the place of that before it."""
+        """Hold complete matches until their interval ends; a longer one replaces the one before it."""
         form = self.form
         assert form.due is not None
         for begin, since, rows in complete:
-            held = partition.held.get(begin)
-            if held is None:
+            held_match = partition.held.get(begin)
+            if held_match is None:
                 try:
                     due = form.due(since, self.state, now)
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     form.failed(failure)
                     continue
-                held = partition.held[begin] = HeldMatch(since, due)
+                held_match = partition.held[begin] = HeldMatch(since, due)
                 if due > now:
-                    heappush(self.dues, (held.due, begin, key))
-            held.end = ordinal
-            held.rows = [*held.rows, rows] if form.all_matches else [rows]
+                    heappush(self.dues, (held_match.due, begin, key))
+            held_match.end = ordinal
+            held_match.rows = [*held_match.rows, rows] if form.all_matches else [rows]
 
-    def _release(self, partition: RowPartition, now: int, found: list[MatchRows]) -> None:
-        """Tell of held matches that are due, or that no row can make longer."""
+    def _release(self, partition: RowPartition, now: int, matches: list[MatchRows]) -> None:
+        """Report held matches that are due, or that no row can extend."""
         if not partition.held:
             return
         going = {each[0] for each in partition.open} if self.form.or_terminated else None
         for begin in sorted(partition.held):
-            held = partition.held.get(begin)
-            if held is None:
+            held_match = partition.held.get(begin)
+            if held_match is None:
                 continue
-            if (held.due <= now or (going is not None and begin not in going)) and not self._blocked(partition, begin):
-                self._tell(partition, begin, found)
+            if (held_match.due <= now or (going is not None and begin not in going)) and not self._blocked(
+                partition, begin
+            ):
+                self._tell(partition, begin, matches)
 
     def _blocked(self, partition: RowPartition, begin: int) -> bool:
-        """Whether a match that began earlier may still take the rows: the earliest one counts."""
+        """Return True if an earlier match may still take the rows, and only the earliest is reported."""
         return self.form.earliest and bool(partition.open) and partition.open[0][0] < begin
 
-    def _tell(self, partition: RowPartition, begin: int, found: list[MatchRows]) -> None:
-        """Tell of what is held of a beginning; what it grows to from now on is told of at once."""
-        held = partition.held.pop(begin)
-        found += held.rows
+    def _tell(self, partition: RowPartition, begin: int, matches: list[MatchRows]) -> None:
+        """Report the held match with this beginning; longer ones are reported at once from now on."""
+        held_match = partition.held.pop(begin)
+        matches += held_match.rows
         if self.form.earliest:
-            for other in [other for other in partition.held if begin < other <= held.end]:
+            for other in [other for other in partition.held if begin < other <= held_match.end]:
                 del partition.held[other]
-            partition.open = [each for each in partition.open if not begin < each[0] <= held.end]
+            partition.open = [match for match in partition.open if not begin < match[0] <= held_match.end]
 
     def advance(self, now: int) -> ViewDelta | None:
-        """Held matches that are due come together, in the order of their beginnings, whatever partition they are of."""
+        """Report due matches together, in the order of their beginnings, across partitions."""
         ready: list[tuple[int, Any]] = []
         while self.dues and self.dues[0][0] <= now:
             _, begin, key = heappop(self.dues)
             ready.append((begin, key))
-        found: list[MatchRows] = []
-        for begin, key in sorted(ready, key=lambda each: each[0]):
+        matches: list[MatchRows] = []
+        for begin, key in sorted(ready, key=lambda entry: entry[0]):
             partition = self.partitions.get(key)
             if partition is None or begin not in partition.held or self._blocked(partition, begin):
                 continue
             were = len(partition.open)
             self.serial += 1
-            self._tell(partition, begin, found)
+            self._tell(partition, begin, matches)
             self.size += len(partition.open) - were
             if partition.idle:
                 del self.partitions[key]
-        return self._posted(found, now)
+        return self._posted(matches, now)
 
     # -------------------------------------------------------------- reading
     def over(self, items: Iterable[Item], now: int) -> list[Item]:
-        """The matches in `items` alone, from their beginning: what the iterator shows. Nothing is changed."""
+        """Return the matches within `items` alone, for the iterator. The state does not change."""
         form, state = self.form, self.state
-        alone, found = MatchView(form, state, self.pack), list[MatchRows]()
+        alone, matches = MatchView(form, state, self.pack), list[MatchRows]()
         for item in items:
-            alone._enter(item, now, found)
-        held = [(begin, partition) for partition in alone.partitions.values() for begin in partition.held]
-        for begin, partition in sorted(held, key=lambda each: each[0]):
+            alone._enter(item, now, matches)
+        held_matches = [(begin, partition) for partition in alone.partitions.values() for begin in partition.held]
+        for begin, partition in sorted(held_matches, key=lambda entry: entry[0]):
             if begin in partition.held:
-                alone._tell(partition, begin, found)
+                alone._tell(partition, begin, matches)
         number = state[3]
-        shown = [self.pack(state, form.measures(rows, state, now), now, False) for rows in found]
+        rows_shown = [self.pack(state, form.measures(rows, state, now), now, False) for rows in matches]
         state[3] = number
-        return shown
+        return rows_shown
 
     def inspect(self, most: int) -> dict[str, Any]:
-        """How many matches are open, and plain data about the first `most` of them."""
+        """Return the number of open matches, and plain data about the first `most` of them."""
         return {"total": self.size, "rows": self.partials(most)}
 
     def partials(self, most: int) -> list[dict[str, Any]]:
-        """Plain data about the first `most` open matches: what they wait for, since when, with which rows."""
-        form, found = self.form, list[dict[str, Any]]()
+        """Return plain data about the first `most` open matches: the variables they wait for, the times, the rows so
+        far.
+        """
+        form, rows_of_matches = self.form, list[dict[str, Any]]()
         for partition in self.partitions.values():
-            for each in partition.open:
-                if len(found) >= most:
-                    return found
-                begin, since, position, rows, _, _ = partition.closed(each, form.variables)
+            for match in partition.open:
+                if len(rows_of_matches) >= most:
+                    return rows_of_matches
+                begin, since, position, rows, _, _ = partition.closed(match, form.variables)
                 following = dict.fromkeys(way.variable for way in form.ways[position])
-                held = partition.held.get(begin)
-                found.append(
+                held_match = partition.held.get(begin)
+                rows_of_matches.append(
                     {
                         "waiting_for": " | ".join(form.waiting[variable] for variable in following),
                         "since": since,
-                        "until": None if held is None else held.due,
+                        "until": None if held_match is None else held_match.due,
                         "events": {name: row for name, row in form.named(rows).items() if row is not None},
                     }
                 )
-        return found
+        return rows_of_matches
 
     def discard(self, item: Item) -> None:
-        """What leaves here is no row of the windows before it."""
+        """Ignore an item deleted here; it is not a row of the windows before this view."""
 
     def contents(self) -> Iterable[Item]:
         return ()
@@ -491,24 +506,24 @@ class MatchView(DownstreamView):
 
 
 class RecognizeView(ViewChain):
-    """Windows, and the matches in what enters them; the iterator looks for matches in what they hold."""
+    """Windows followed by a match view; the iterator searches for matches in the contents of the windows."""
 
     __slots__ = ()
 
     then: MatchView
 
     def take(self, change: ViewDelta, now: int) -> ViewDelta | None:
-        """What changed in the named window that is read."""
-        found = self.then.take(change, now)
+        """Process a change of the named window that is read."""
+        delta = self.then.take(change, now)
         self._look()
-        return found
+        return delta
 
     def over(self, items: Iterable[Item], now: int) -> list[Item]:
-        """The matches in `items`, which are those that are held."""
+        """Return the matches in `items`, which the windows hold."""
         return self.then.over(items, now)
 
     def held(self) -> Iterable[Item]:
-        """What the windows hold."""
+        """The contents of the windows."""
         return self.first.contents()
 
     def reevaluate(self, now: int) -> None:
@@ -517,12 +532,14 @@ class RecognizeView(ViewChain):
 
 
 def recognize_view(first: WindowView, form: RecognizeProgram, state: Any, pack: PackItem) -> RecognizeView:
-    """The view of a statement with match_recognize over the windows `first`."""
+    """Return the view of a statement with `match_recognize` over the windows `first`."""
     return RecognizeView(first, MatchView(form, state, pack))
 
 
 def _closed(rows: MatchRows, variable: int, log: list[Any], start: int, stop: int) -> MatchRows:
-    """`rows`, and those in the `log` from `start` to before `stop` as more of `variable`."""
+    """Return `rows` with the section of the log from `start` up to but excluding `stop` appended to the run of
+    `variable`.
+    """
     run, first, count = rows[variable], log[start], stop - start
     earlier: RowRun | None = run
     if run is not None:
@@ -533,6 +550,6 @@ def _closed(rows: MatchRows, variable: int, log: list[Any], start: int, stop: in
 
 
 def _read(rows: MatchRows, ahead: Sequence[int]) -> tuple[Any, ...]:
-    """What tells the rows apart that conditions read later."""
-    cells = (rows[each] for each in ahead)
-    return tuple((id(c[0]), id(c[1]), c[2], c[3]) if type(c) is tuple else id(c) for c in cells)
+    """Return a key of the rows that later conditions read."""
+    cells = (rows[number] for number in ahead)
+    return tuple((id(cell[0]), id(cell[1]), cell[2], cell[3]) if type(cell) is tuple else id(cell) for cell in cells)

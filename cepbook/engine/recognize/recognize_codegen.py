@@ -1,7 +1,7 @@
-"""match_recognize of the plan as functions in generated source, and as the form that calls them.
+"""Code generation for `match_recognize`: the functions of conditions and measures, and the program that calls them.
 
-In conditions and measures ``m`` holds the rows of a match by variable, ``e`` is the tested row, ``h`` are the rows
-before it, ``S`` is the statement's state.
+Generated code uses these names: `m` holds the rows of a match by variable, `e` is the tested row, `h` are the rows
+before it, `S` is the statement's state.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ROWS: dict[str, Literal["first", "last", "number"]] = {
 
 
 class RecognizeCodegen:
-    """Writes the functions of one match_recognize. `scope` is that of the statement."""
+    """Writes the functions of one `match_recognize`. `scope` is that of the statement."""
 
     def __init__(self, node: p.Recognition, scope: CodeScope, *, leaves: bool) -> None:
         self.node = node
@@ -69,7 +69,7 @@ class RecognizeCodegen:
             self.source.line(f"raise OverflowError({text}.format(most))", node.span)
 
     def form(self, namespace: Mapping[str, Any]) -> RecognizeProgram:
-        """What running states are given."""
+        """Return the program that running states share."""
         node = self.node
         conditions = [v.condition for v in node.variables]
         ways = self._ways(namespace)
@@ -100,7 +100,7 @@ class RecognizeCodegen:
 
     # -------------------------------------------------------------- facts
     def _ways(self, namespace: Mapping[str, Any]) -> tuple[tuple[GuardedTransition, ...], ...]:
-        """What may follow each position, and at last what a match begins with."""
+        """Return the transitions from each position, and last those that begin a match."""
         variables, follow = self.automaton.variables, self.automaton.follow
         reads = tuple(self._reads(v.condition) for v in self.node.variables)
         ahead = self._ahead(reads)
@@ -108,41 +108,41 @@ class RecognizeCodegen:
         for target, number in enumerate(variables):
             variable, behind = self.node.variables[number], follow[target]
             condition = None if variable.condition is None else namespace[f"defined{number}"]
-            ends, goes = END_OF_MATCH in behind, any(each != END_OF_MATCH for each in behind)
+            ends, goes = END_OF_MATCH in behind, any(position != END_OF_MATCH for position in behind)
             move = Transition(target, number, variable.many, ends, goes, ahead[target])
             ways.append(GuardedTransition(move, number, condition, not reads[number]))
         following = [*follow, self.automaton.start]
-        return tuple(tuple(ways[each] for each in some if each != END_OF_MATCH) for some in following)
+        return tuple(tuple(ways[position] for position in targets if position != END_OF_MATCH) for targets in following)
 
     def _reads(self, e: x.BoundExpr | None) -> tuple[int, ...]:
-        """The variables whose rows a condition reads."""
-        parts = [] if e is None else x.walk(e)
-        read = {part.name for part in parts if isinstance(part, x.Prop) and part.stream == MATCHED_ROWS}
+        """Return the variables whose rows a condition reads."""
+        nodes = [] if e is None else x.walk(e)
+        read = {node.name for node in nodes if isinstance(node, x.Prop) and node.stream == MATCHED_ROWS}
         return tuple(sorted(self._numbers[name.removesuffix("[]")] for name in read))
 
     def _ahead(self, reads: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-        """Of each position the variables that conditions of all that may come behind it read."""
+        """Return for each position the variables that later conditions read."""
         variables, follow = self.automaton.variables, self.automaton.follow
         before: list[list[int]] = [[] for _ in variables]
         for position, following in enumerate(follow):
-            for each in following:
-                if each != END_OF_MATCH:
-                    before[each].append(position)
+            for follower in following:
+                if follower != END_OF_MATCH:
+                    before[follower].append(position)
         ahead: list[set[int]] = [set() for _ in variables]
-        open_ = [(at, set(reads[variables[each]])) for each in range(len(variables)) for at in before[each]]
+        open_ = [(at, set(reads[variables[follower]])) for follower in range(len(variables)) for at in before[follower]]
         while open_:
             position, more = open_.pop()
             new = more - ahead[position]
             if new:
                 ahead[position] |= new
-                open_ += [(each, new) for each in before[position]]
-        return tuple(tuple(sorted(each)) for each in ahead)
+                open_ += [(follower, new) for follower in before[position]]
+        return tuple(tuple(sorted(follower)) for follower in ahead)
 
     # -------------------------------------------------------------- functions
     def _function(
         self, name: str, parameters: str, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], None]
     ) -> None:
-        """Write a function over the tested row; properties of it are locals."""
+        """Write a function of the tested row; its properties are locals."""
         with self.source.block(f"def {name}({parameters}):", exprs[0].span):
             write(self._tested(exprs))
 
@@ -157,12 +157,12 @@ class RecognizeCodegen:
 
     @property
     def _matched(self) -> dict[tuple[int, str], str]:
-        """The rows of variables."""
-        found: dict[tuple[int, str], str] = {}
+        """The code of the rows of each variable."""
+        rows: dict[tuple[int, str], str] = {}
         for number, variable in enumerate(self.node.variables):
-            found[MATCHED_ROWS, variable.name] = f"{self._rows}(m[{number}])" if variable.many else f"m[{number}]"
-            found[MATCHED_ROWS, f"{variable.name}[]"] = f"{self._rows}(m[{number}])"
-        return found
+            rows[MATCHED_ROWS, variable.name] = f"{self._rows}(m[{number}])" if variable.many else f"m[{number}]"
+            rows[MATCHED_ROWS, f"{variable.name}[]"] = f"{self._rows}(m[{number}])"
+        return rows
 
     def _truth(self, e: x.BoundExpr, scope: CodeScope) -> None:
         self.source.line(f"return {lower.truth(scope, e)}", e.span)
@@ -172,7 +172,7 @@ class RecognizeCodegen:
         self.source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
 
     def _measures(self) -> None:
-        """``measures(m, S, now)``: the event of a match."""
+        """Write `measures(m, S, now)`, which returns the event of a match."""
         source = self.source
         scope = self._base.at(props=self._matched, events={})
         with source.block("def measures(m, S, now):"):
@@ -181,11 +181,11 @@ class RecognizeCodegen:
             source.line(f"return {{{', '.join(columns)}}}", self.node.span)
 
     def _due(self, period: x.BoundExpr) -> None:
-        """``interval(since, S, now)``: the time a period after `since`."""
-        parts = (period.months, period.millis) if isinstance(period, x.Period) else (None, period)
+        """Write `interval(since, S, now)`, which returns the time one period after `since`."""
+        durations = (period.months, period.millis) if isinstance(period, x.Period) else (None, period)
         scope = self._base.at(props={}, events={})
         with self.source.block("def interval(since, S, now):"):
-            months, units = ("0" if e is None else lower.value(scope, e) for e in parts)
+            months, units = ("0" if e is None else lower.value(scope, e) for e in durations)
             call = f"{self.source.bind('_moment', period_after)}(since, {months}, {units}, {scope.calendar})"
             self.source.line(f"return {call}", period.span)
 
@@ -200,7 +200,7 @@ class RecognizeCodegen:
         raise Refusal("no-row", f"{type(e).__name__.lower()} has no meaning in match_recognize")
 
     def _prior(self, e: x.Prior) -> str:
-        """The value of a row before the tested one, which is itself number 0."""
+        """Return the code of a value of an earlier row; row number 0 is the tested one."""
         row = "e" if e.index == 0 else f"h[-{e.index}]"
         names = lower.property_names(e.value, at=CURRENT_ROW)
         props = {(CURRENT_ROW, name): f"{row}.get({self.source.const(name, 'n')})" for name in names}
@@ -208,7 +208,7 @@ class RecognizeCodegen:
         return value if e.index == 0 else f"({value} if len(h) >= {e.index} else None)"
 
     def _one(self, e: x.MatchedRow) -> str:
-        """A row of a variable, or how many there are."""
+        """Return the code of one row of a variable, or of the number of rows."""
         assert isinstance(e.rows, x.Prop)
         run = f"m[{self._numbers[e.rows.name.removesuffix('[]')]}]"
         if e.index is None:
@@ -219,7 +219,7 @@ class RecognizeCodegen:
         return f"{self.source.bind('_row_at', run_row_at)}({run}, {e.index})"
 
     def _folded(self, e: x.MeasureAggregate) -> str:
-        """An aggregate over the rows of a variable."""
+        """Return the code of an aggregate over the rows of a variable."""
         row = f"r{self._depth}"
         exprs = [e.value, *([] if e.filter is None else [e.filter])]
         names = lower.property_names(*exprs, at=CURRENT_ROW)
@@ -235,7 +235,7 @@ class RecognizeCodegen:
 
 
 def _direct(e: x.BoundExpr) -> x.BoundExpr:
-    """`e`, where it reads one row of a variable, or counts them, without listing the others."""
+    """Replace expressions that read one row of a variable, or count the rows, so that the others are not listed."""
     if isinstance(e, x.MethodCall) and e.name in _ROWS and not e.args and _are_rows(e.receiver):
         return x.MatchedRow(e.type, _ROWS[e.name], e.receiver, span=e.span)
     if (

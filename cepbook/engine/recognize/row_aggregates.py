@@ -1,4 +1,4 @@
-"""Aggregates over the rows of a variable, in measures of match_recognize: all values are there at once."""
+"""Aggregates over the rows of a variable in measures of `match_recognize`; all values are available at once."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ RowRun = tuple[Any, list[Any], int, int, int, Any]
 
 
 def run_rows(run: RowRun | None) -> list[Any] | None:
-    """The rows of a variable, as a list of its own; None without any."""
+    """Return the rows of a variable as a new list, or None without rows."""
     if run is None:
         return None
     earlier, log, start, stop, _, _ = run
-    found = log[start:stop]
+    rows = log[start:stop]
     while earlier is not None:
         earlier, log, start, stop, _, _ = earlier
-        found[:0] = log[start:stop]
-    return found
+        rows[:0] = log[start:stop]
+    return rows
 
 
 def run_row_at(run: RowRun | None, index: int) -> Any:
-    """The row of an index from 0; None where there is none."""
+    """Return the row at an index from 0, or None."""
     if run is None or not 0 <= index < run[4]:
         return None
     if index == 0:
@@ -48,23 +48,23 @@ def run_row_at(run: RowRun | None, index: int) -> Any:
 
 
 def last_run_row(run: RowRun | None) -> Any:
-    """The last row; None without any."""
+    """Return the last row, or None."""
     return None if run is None else run[1][run[3] - 1]
 
 
 def run_length(run: RowRun | None) -> int | None:
-    """How many rows; None without any (recorded: a group variable that is empty)."""
+    """Return the number of rows, or None without rows (recorded: a group variable that is empty)."""
     return None if run is None else run[4]
 
 
 def row_aggregate(name: str, type_: Type, distinct: bool) -> RowAggregate:
-    """The aggregate `name` with a result of `type_`, of a list of values."""
-    found = _TYPED[name](type_) if name in _TYPED else _FOLDS.get(name)
-    if found is None:
+    """Return the aggregate `name` as a function of a list of values; `type_` is its result type."""
+    aggregate = _TYPED[name](type_) if name in _TYPED else _FOLDS.get(name)
+    if aggregate is None:
         raise ValueError(f"no aggregate {name}")
     if aggregate_row(name).nulls == "kept":
-        return found
-    of_values = found
+        return aggregate
+    of_values = aggregate
 
     def present(values: list[Any]) -> Any:
         return of_values(_different(values) if distinct else [value for value in values if value is not None])
@@ -82,12 +82,12 @@ def _sum(type_: Type) -> RowAggregate:
     def total(values: list[Any]) -> Any:
         if not values:
             return None
-        found = values[0]
+        result = values[0]
         for value in values[1:]:
-            found = found + value
+            result = result + value
         if type_.name == "float":
-            return to_float32(found)
-        return found if bits is None else wrap(found, bits)
+            return to_float32(result)
+        return result if bits is None else wrap(result, bits)
 
     return total
 
@@ -104,17 +104,17 @@ def _median(values: list[Any]) -> Any:
 
 
 def _spread(values: list[Any]) -> StandardDeviation:
-    found = StandardDeviation()
+    spread = StandardDeviation()
     for value in values:
-        found.enter(value)
-    return found
+        spread.enter(value)
+    return spread
 
 
-def _accumulated(made: Callable[[], Accumulator], values: list[Any]) -> Any:
-    found = made()
+def _accumulated(create: Callable[[], Accumulator], values: list[Any]) -> Any:
+    accumulator = create()
     for value in values:
-        found.enter(value)
-    return found.value()
+        accumulator.enter(value)
+    return accumulator.value()
 
 
 _FOLDS: dict[str, RowAggregate] = {
