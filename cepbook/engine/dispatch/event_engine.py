@@ -92,10 +92,10 @@ class EventEngine:
 
     # -------------------------------------------------------------- events
     def send(self, type_name: str, event: dict[str, Any], at: int | None = None) -> None:
-        """Process one event. The dict is the event: it is not copied, and a property that it lacks is null.
+        """Process one event. The dict is the event: it is not copied, and a missing property is null.
 
-        With `at` (ms) the clock first advances to the event's time, unless it is there or past it already.
-        Errors: EventError for an unknown type; StatementError when a statement failed and nobody listens for errors.
+        With `at` (ms) the clock first advances to the event's time, unless it is there or past it already. Errors:
+        EventError for an unknown type; StatementError if a statement failed and there is no error listener.
         """
         try:
             if at is not None:
@@ -120,9 +120,9 @@ class EventEngine:
             raise
 
     def send_together(self, events: Iterable[tuple[str, dict[str, Any]]]) -> None:
-        """Process events, (type, event) each, that arrive together: one activation. To EPL they come one by one.
+        """Process events (type, event) that arrive together as one activation. Other statements see them one by one.
 
-        Errors: as `send`.
+        Errors as `send`.
         """
         with self.turn:
             with self._activations.gathering():
@@ -131,20 +131,22 @@ class EventEngine:
             self.turn.settled()
 
     def sender(self, type_name: str, *, time: str | None = None) -> Callable[[dict[str, Any]], None]:
-        """`send` with the routing resolved once; stays valid when statements come and go.
+        """Return `send` for one type with the routing resolved once; it stays valid when statements come and go.
 
-        `time` names the property that holds the event's time in ms: the clock then advances to it first, as with
-        ``send(…, at=…)``.
+        `time` names the property with the event's time in ms: the clock then advances to it first, as with `send(…,
+        at=…)`.
         """
         self._route(type_name)
         return build_sender(self._routes, type_name, self.clock, self.turn, self._caught, time)
 
     def sender_to(self, type_name: str, statements: Container[str]) -> Callable[[dict[str, Any]], None]:
-        """As `sender`, to some statements, with all of their contexts; valid until statements come or go."""
+        """Return a sender to some statements, with all statements of their contexts; valid until statements come
+        or go.
+        """
         return build_handler_sender(self.routes.only(type_name, statements), self.turn, self._caught)
 
     def enqueue_rows(self, type_name: str, rows: list[Row], partition: Any = None) -> None:
-        """As `Host.enqueue`."""
+        """Queue rows for a stream. Rows for a table are inserted at once."""
         for reader, number in self._activations.readers.get(type_name, ()):
             reader.put(number, rows)
         store = self._stores.get(type_name)
@@ -180,7 +182,7 @@ class EventEngine:
         return first
 
     def rewired(self) -> None:
-        """Statements or their listeners changed: routes are built anew at their next event."""
+        """Rebuild routes at their next event, because statements or listeners changed."""
         self.registry.version += 1
         for context in self.registry.contexts.values():
             context.rewired()
@@ -191,19 +193,21 @@ class EventEngine:
     # -------------------------------------------------------------- time
     @property
     def next_due(self) -> int | None:
-        """When the next timer is due, in ms; None if none is."""
+        """The time of the next timer in ms, or None."""
         self.entered()
         return None if self.clock.due >= NEVER else self.clock.due
 
     def due_after(self, time: int) -> int | None:
-        """When the next timer behind `time` is due, in ms; None if none is."""
+        """Return the time of the next timer after `time` in ms, or None."""
         due = self.clock.beyond(time)
         return None if due >= NEVER else due
 
     def advance(self, t: int, *, stepping: bool = False) -> None:
-        """Set the clock to `t` ms. Everything due fires once, at `t`; `stepping` stops at every due time on the way.
+        """Advance the clock to `t` ms. Everything due fires once, at `t`; with `stepping` the clock stops at every due
+        time.
 
-        Going back is allowed and fires nothing. Errors: StatementError as for `send`; Interrupted between two steps.
+        Setting the clock back is allowed and fires nothing. Errors: StatementError as for `send`; Interrupted between
+        two steps.
         """
         self.entered()
         clock = self.clock
@@ -223,11 +227,11 @@ class EventEngine:
     # -------------------------------------------------------------- errors
     @property
     def errors(self) -> deque[StatementError]:
-        """The last run-time failures of statements."""
+        """The latest run-time failures of statements."""
         return self._failures.recorded
 
     def add_error_listener(self, listener: ErrorListener) -> None:
-        """Call ``listener(StatementError)`` for run-time failures; `send` and `advance` then do not raise them."""
+        """Call `listener(StatementError)` for run-time failures; `send` and `advance` then do not raise them."""
         self._failures.listeners.append(listener)
 
     def remove_error_listener(self, listener: ErrorListener) -> None:
@@ -235,16 +239,16 @@ class EventEngine:
         self._failures.listeners.remove(listener)
 
     def report(self, error: StatementError) -> None:
-        """Record a statement's failure and tell whoever listens."""
+        """Record a failure of a statement and notify the error listeners."""
         if self._failures.report(error):
             self.turn.request_flush()
 
     def raise_pending(self) -> None:
-        """Raise the first failure that no error listener was told of."""
+        """Raise the first failure that no error listener was notified of."""
         self._failures.raise_pending()
 
     def _caught(self, failure: Exception) -> None:
-        """A failure on an event: of its statement, or one to be raised when the round is over."""
+        """Attribute a failure on an event to its statement, or raise it at the end of the turn."""
         if isinstance(failure, EventError | UsageError):
             raise failure
         if not attribute_failure(failure, self.registry.statements.values()):

@@ -1,4 +1,4 @@
-"""Failures of statements at run time: recorded, told to who listens, or raised when the round is over."""
+"""Run-time failures of statements: recorded, passed to error listeners, or raised at the end of the turn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEPT = 1000
 
 
 class FailureLog:
-    """`recorded` holds the last failures. Without listeners the first of a round is raised at its end."""
+    """The latest failures, in `recorded`. Without listeners the first failure of a turn is raised at its end."""
 
     def __init__(self) -> None:
         self.recorded: deque[StatementError] = deque(maxlen=_KEPT)
@@ -24,18 +24,18 @@ class FailureLog:
 
     @property
     def waiting(self) -> bool:
-        """Whether there is a failure to raise."""
+        """True if there is a failure to raise."""
         return bool(self._unraised)
 
     def report(self, error: StatementError) -> bool:
-        """Record a failure and tell whoever listens; whether it is to be raised later."""
+        """Record a failure and notify the listeners. Return True if a failure will be raised."""
         self.tell(error)
         if not self.listeners:
             self._unraised.append(error)
         return self.waiting
 
     def tell(self, error: StatementError) -> None:
-        """Record a failure and tell whoever listens. A listener that fails itself is a failure to raise."""
+        """Record a failure and notify the listeners. A listener that raises is a failure to raise itself."""
         self.recorded.append(error)
         for listener in list(self.listeners):
             try:
@@ -44,11 +44,11 @@ class FailureLog:
                 self._unraised.append(failure)
 
     def keep(self, failure: Exception) -> None:
-        """Raise `failure`, which is of no statement, when the round is over."""
+        """Raise `failure`, which belongs to no statement, at the end of the turn."""
         self._unraised.append(failure)
 
     def raise_pending(self) -> None:
-        """Raise the first failure that no listener was told of."""
+        """Raise the first failure that no listener was notified of."""
         if self._unraised:
             first, self._unraised = self._unraised[0], []
             self.raised = first
@@ -58,16 +58,17 @@ class FailureLog:
 
 
 def attribute_failure(failure: Exception, statements: Collection[RunningStatement]) -> bool:
-    """Report an exception as the failure of the statement whose generated code it passed; whether there is one.
+    """Report an exception as the failure of the statement whose generated code raised it. Return False if there is
+    none.
 
-    If not it may have come while timers of any were armed: all are.
+    In that case timers of any statement may be missing, so all statements arm what is due.
     """
-    passed = list(traceback_namespaces(failure))
+    raised_in = list(traceback_namespaces(failure))
     for statement in statements:
-        if any(statement.program.namespace is namespace for namespace in passed):
+        if any(statement.program.namespace is namespace for namespace in raised_in):
             statement.failed(failure)
             return True
     for statement in statements:
         statement.timed.mend(state for _, state in statement.states())
     # a listener may drop a statement that was still to see the event
-    return any("stopped" in namespace for namespace in passed)
+    return any("stopped" in namespace for namespace in raised_in)

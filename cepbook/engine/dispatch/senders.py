@@ -1,4 +1,4 @@
-"""Functions that send events of one type, with everything resolved once."""
+"""Functions that send events of one type, with the routing resolved once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def build_sender(
     caught: Callable[[Exception], None],
     time: str | None,
 ) -> Callable[[dict[str, Any]], None]:
-    """What sends events of a type by `routes`, which may change; `time` names the property that has their time."""
+    """Return a function that sends events of a type by `routes`, which may change; `time` names the property with their
+    time.
+    """
     queue = rounds.queue
 
     def send(event: dict[str, Any]) -> None:
@@ -57,15 +59,15 @@ def build_sender(
 
 
 def build_handler_sender(
-    show: EventHandler, rounds: Turn, caught: Callable[[Exception], None]
+    handler: EventHandler, rounds: Turn, caught: Callable[[Exception], None]
 ) -> Callable[[dict[str, Any]], None]:
-    """What sends events to those that `show` shows them to."""
+    """Return a function that sends events to `handler`."""
     queue = rounds.queue
 
     def send(event: dict[str, Any]) -> None:
         try:
             try:
-                show(event)
+                handler(event)
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 caught(failure)
             if queue:

@@ -1,9 +1,15 @@
-"""Rounds: what one stimulus (an event, an advance of the clock, an assignment from outside) leads to.
+"""Turns: the processing of one stimulus (an event, an advance of the clock, an assignment from outside).
 
-A round goes on until all statements have seen the stimulus, what they held was delivered, and the events that they
-derived have been through the same. It is atomic: what user code does wrong is told, and stops nobody else. Where a
-round was broken off by something else (a second Ctrl-C, `SystemExit`, a fault of the engine) some statements may have
-seen the stimulus and others not: the runtime is broken then, and says so at everything that it is asked to do.
+::
+
+    stimulus ─► statements ─► flush: held rows, changes of stores, activations ─► derived events, one by one ─┐
+                    ▲                                                                                        │
+                    └────────────────────────────────────────────────────────────────────────────────────────┘
+
+A turn ends when all statements have seen the stimulus, held rows are delivered, and derived events have been through
+the same. It is atomic: a failure of user code is reported and stops nothing else. If something else breaks a turn off
+(a second Ctrl-C, `SystemExit`, a defect of the engine), some statements may have seen the stimulus and others not. Then
+the runtime is broken, and every further call says so.
 """
 
 from __future__ import annotations
@@ -28,10 +34,10 @@ _PATIENCE = 1_000  # derived events that are still processed when the user wants
 
 
 class Turn:
-    """The present round of a runtime: derived events that wait, statements that hold rows, failures.
+    """The present turn of a runtime: queued derived events, statements that hold rows, failures.
 
-    ``route(type)`` gives what takes events of a type, None if there is no such type (a listener may have dropped it);
-    `caught` attributes a failure. `halt` asks the loops of the engine to stop at the next place where nothing is lost.
+    `route(type)` returns the handler of a type, or None if the type does not exist any more. `caught` attributes a
+    failure. `halt` asks the loops of the engine to stop at the next point where nothing is lost.
     """
 
     SAVED = ("queue",)
@@ -59,7 +65,7 @@ class Turn:
 
     # -------------------------------------------------------------- whole or broken
     def check(self) -> None:
-        """Errors: UsageError when an earlier round was broken off."""
+        """Errors: UsageError if an earlier turn was broken off."""
         if self._broken is not None:
             what = type(self._broken).__name__
             raise UsageError(
@@ -69,15 +75,15 @@ class Turn:
 
     @property
     def broken(self) -> bool:
-        """Whether an earlier round was broken off."""
+        """True if an earlier turn was broken off."""
         return self._broken is not None
 
     def told(self, failure: BaseException) -> bool:
-        """Whether `failure` is what a round raised when it was over, of somebody's error."""
+        """Return True if a turn raised `failure` at its end, as the error of a statement."""
         return failure is self._failures.raised
 
     def broke(self, failure: BaseException) -> None:
-        """Something that is no failure of user code escaped in the middle of a round."""
+        """Mark the runtime as broken, unless `failure` is an error of user code or an interruption."""
         if isinstance(failure, Interrupted | CepbookError) or self.told(failure):
             return
         if self._broken is None:
@@ -86,7 +92,7 @@ class Turn:
             self._rewired()
 
     def frozen(self) -> None:
-        """A broken runtime has no fast ways: its clock is always due, and that is where `check` stands."""
+        """Disable the fast paths of a broken runtime: its clock is always due, and `check` stands there."""
         if self._broken is not None:
             self._clock.due = -NEVER
 
@@ -99,23 +105,23 @@ class Turn:
 
     @property
     def over(self) -> bool:
-        """Whether nothing waits: no rows that are held, no derived events, no failures."""
+        """True if nothing waits: no held rows, no derived events, no failures."""
         return not (self.queue or self.changes or self._waiting or self._held or self._failures.waiting)
 
     # -------------------------------------------------------------- what statements do in a round
     def hold(self, holder: DeliveryHolder) -> None:
-        """`statement` holds rows until everybody has seen the present event (or instant)."""
+        """Note that `holder` holds rows until all statements have seen the present event or instant."""
         if not self._held:
             self.request_flush()
         self._held.append(holder)
 
     def request_flush(self) -> None:
-        """Make the sender look into the queue when the event was seen."""
+        """Make the sender drain the queue when all statements have seen the event."""
         self.queue.append(("", []))
 
     # -------------------------------------------------------------- running
     def advance(self, t: int, *, raising: bool = True) -> None:
-        """Set the clock to `t`, run what is due, and process what that leads to."""
+        """Set the clock to `t`, run everything due, and process what follows from it."""
         try:
             self.fire(t)
             if self.queue:
@@ -125,7 +131,7 @@ class Turn:
             raise
 
     def fire(self, t: int) -> None:
-        """Set the clock to `t` and run what is due. What an exception keeps from being run stays armed."""
+        """Set the clock to `t` and run everything due. Entries that an exception prevents from running stay armed."""
         if self._broken is not None:
             self.check()
         due: list[tuple[OwnerTimers, list[DueEntry]]] = []
@@ -152,7 +158,9 @@ class Turn:
             raise
 
     def drain(self, *, raising: bool = True) -> None:
-        """Process what waits behind the present event: held rows, derived events, failures that nobody listens for."""
+        """Process everything that waits after the present event: held rows, derived events, failures without a
+        listener.
+        """
         try:
             if self._held or self.changes.moved or self._waiting:
                 self._settle()
@@ -166,14 +174,14 @@ class Turn:
             raise
 
     def settled(self) -> None:
-        """Process what a query has changed."""
+        """Process the changes of a query."""
         if self.queue or self.changes or self._waiting or self._held:
             self.drain()
         else:
             self._failures.raise_pending()
 
     def _derive(self) -> None:
-        queue, derived, wanted = self.queue, 0, 0
+        queue, derived, after_halt = self.queue, 0, 0
         moved, waiting = self.changes.moved, self._waiting
         while queue:
             type_name, rows = queue.popleft()
@@ -182,8 +190,8 @@ class Turn:
                 if route is None:
                     break
                 if self.halt:
-                    wanted += 1
-                    if wanted > _PATIENCE:
+                    after_halt += 1
+                    if after_halt > _PATIENCE:
                         self._give_up(type_name, rows[number:])
                 try:
                     route(row)
@@ -202,7 +210,7 @@ class Turn:
                 )
 
     def _give_up(self, type_name: str, rows: list[Row]) -> None:
-        """The user wants to stop, and derived events do not come to an end. Errors: Interrupted, always."""
+        """Drop the derived events of a turn that the user wants to stop. Errors: always Interrupted."""
         count = len(rows) + sum(len(rows) for _, rows in self.queue)
         self.queue.clear()
         fact = f"interrupted: {count:,} derived events of one event were dropped, the first of type `{type_name}`"
@@ -211,7 +219,7 @@ class Turn:
         raise interruption
 
     def _settle(self) -> None:
-        """Everybody has seen the present event: deliver what is held, and hand on what moved in stores."""
+        """Flush: deliver held rows and report changes of stores."""
         self._release()
         steps = 0
         while self.changes or self._waiting:
@@ -226,26 +234,25 @@ class Turn:
             self._release()
 
     def _release(self) -> None:
-        """Statements deliver what they hold, in the order in which they had their first rows."""
-        held, self._held = self._held, []
-        for statement in held:
+        """Let statements deliver held rows, in the order in which they got their first ones."""
+        holders, self._held = self._held, []
+        for holder in holders:
             try:
-                statement.release()
+                holder.release()
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
-                statement.failed(failure)
-                statement.release()  # if it did not come so far
+                holder.failed(failure)
+                holder.release()  # if it did not come so far
 
 
 def _back(timers: OwnerTimers, entries: list[DueEntry]) -> None:
-    """Arm again what may not have been run. Where it was, nothing is due and nothing will happen."""
+    """Arm entries again that may not have run. For those that ran nothing is due, so nothing happens."""
     for due, path in entries:
         timers.arm(path, min(due, timers.at(path)))
 
 
 def run_all_steps(steps: Iterable[Callable[[], object]]) -> BaseException | None:
-    """Take all `steps`; one that is interrupted is taken again. The interruption, for when they were all taken.
-
-    Raises at once whatever interrupts a second time.
+    """Run all `steps`, repeating one that is interrupted, and return the interruption. A second one is raised at
+    once.
     """
     interruption: BaseException | None = None
     for step in steps:

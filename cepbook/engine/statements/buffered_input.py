@@ -1,8 +1,8 @@
-"""Lots: how a statement takes part in activations (`engine.activation`).
+"""Buffered input: statements that run in activations (see `engine.time.activations`) and keep their input until then.
 
-A lot is the ordered group of items that flows together: the events that arrive together, or all rows that a statement
-made in one activation. What comes in for a statement waits, input by input, until its activation, in which all of it is
-one change.
+A *lot* is the ordered group of items that flows together: the events that arrive together, or all rows that a statement
+made in one activation. The input of a statement is buffered, input by input, until its activation, which processes all
+of it as one delta.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from cepbook.engine.time.activations import ActivationMember, ActivationSchedule
 
 
 def activation_scope(scope_in: ScopeFactory, source: SourceWriter) -> CodeScope:
-    """A scope in which sums are those of what a window holds, whatever it held before (an infinity, say)."""
+    """Return a scope in which sums are recomputed from the window, so that an infinity that has left does not stay in
+    them.
+    """
     return scope_in(source).at(compensated_sums=True)
 
 
 class BufferedInput(ActivationMember):
-    """What comes in for a statement between two activations."""
+    """The input of a statement between two activations."""
 
     PASSING = ("_waiting",)
 
@@ -41,7 +43,7 @@ class BufferedInput(ActivationMember):
         self._waiting: list[list[Any]] = [[] for _ in self._inputs]
 
     def taker(self, types: tuple[str, ...]) -> Callable[[Any, Any], object] | None:
-        """What takes an event that is of all `types`; None if no input reads it."""
+        """Return a function that buffers an event of all `types`, or None if no input reads it."""
         scans = self._program.steps.scans
         numbers = [n for n, scan in enumerate(scans) if scan.source.event_type in types and not scan.source.lot]
         if not numbers:
@@ -56,27 +58,26 @@ class BufferedInput(ActivationMember):
         return take
 
     def start(self) -> None:
-        """From now on it takes what statements insert into the types that it reads in lots."""
+        """Receive rows that statements insert into the types of the inputs that read lots."""
         scans = enumerate(self._program.steps.scans)
         self._activations.read(self, [(scan.source.event_type, n) for n, scan in scans if scan.source.lot])
 
     def stop(self) -> None:
-        """It takes nothing more."""
+        """Stop receiving rows."""
         self._activations.leave(self)
 
     def put(self, number: int, rows: list[Any]) -> None:
-        """Rows that a statement inserted in this activation, for an input."""
         self._waiting[number] += rows
         self._activations.wake(self)
 
     def activate(self, now: int) -> None:
-        """Take what waits and what is due as one change, and deliver what that makes."""
+        """Apply all buffered events and due expiries as one delta and deliver the result."""
         program, state = self._program, self._owner.state
-        lots, self._waiting = self._waiting, [[] for _ in self._inputs]
+        buffers, self._waiting = self._waiting, [[] for _ in self._inputs]
         view = state[1]
         joined = bool(program.steps.inputs)
         try:
-            items = [self._items(lots[n], n, view.states[n] if joined else state, now) for n in self._inputs]
+            items = [self._items(buffers[n], n, view.states[n] if joined else state, now) for n in self._inputs]
             change = view.take_lots(items, now) if joined else view.take(items[0], now)
             if change is not None:
                 program["moved"](state, change, now)
@@ -84,7 +85,7 @@ class BufferedInput(ActivationMember):
             self.rest(now)
 
     def _items(self, events: list[Any], number: int, state: Any, now: int) -> list[Any]:
-        make, found = self._program[f"item{number}"], []
+        make, items = self._program[f"item{number}"], []
         for event in events:
             try:
                 item = make(event, state, now)
@@ -92,5 +93,5 @@ class BufferedInput(ActivationMember):
                 self._owner.failed(failure)
                 continue
             if item is not None:
-                found.append(item)
-        return found
+                items.append(item)
+        return items

@@ -1,7 +1,6 @@
-"""On-triggers whose stream is one of contained events: what they do they do for each, in turn.
+"""On-triggers over contained events: the trigger acts once for each of them, in order.
 
-Only ``on … set`` assigns what the last of them says (recorded: ce_trigger). An event that contains none sets nothing
-off.
+Only `on … set` assigns the values of the last one (recorded: ce_trigger). An event that contains none triggers nothing.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ _Trigger = TypeVar("_Trigger", p.OnSetStatement, p.SplitStatement, p.MergeStatem
 def compile_trigger(
     compile_: Callable[[_Trigger, ScopeFactory], StatementProgram], statement: _Trigger, scope_in: ScopeFactory
 ) -> StatementProgram:
-    """The program of an on-trigger, which `compile_` makes of one whose events contain no others.
-
-    Errors: Refusal for what the row engine cannot run.
-    """
+    """Compile an on-trigger; `compile_` does so for a trigger without contained events. Errors: Refusal."""
     if not statement.source.contained:
         return compile_(statement, scope_in)
     inner = replace(statement, source=replace(statement.source, filter=None, contained=()))
@@ -38,7 +34,7 @@ def compile_trigger(
 def _for_contained(
     program: StatementProgram, trigger: p.SourceNode, scope_in: ScopeFactory, last: bool
 ) -> StatementProgram:
-    """`program`, which takes contained events, for those of `trigger`."""
+    """Return `program`, which takes contained events, so that it takes the events of `trigger`."""
     program.steps.scan = ScanOperator(trigger)
     source = SourceWriter()
     scope = scope_in(source)
@@ -52,14 +48,14 @@ def _for_contained(
             source.line(f"return {lower.filter_condition(seen, trigger.filter)}", trigger.filter.span)
     outer, inner = source.load(), program.namespace
     unfold, passes = outer["unfold"], outer["passes"]
-    each = inner["each"] = inner["on_event"]
+    take_contained = inner["each"] = inner["on_event"]
     bound = {"each": program.bound["on_event"]}
     program.bound = {**{name: names for name, names in program.bound.items() if name not in _TAKERS}, **bound}
 
     def on_match(event: Any, *state: Any) -> bool:
-        found = unfold(event, *(state or (None,)))
-        for contained in (found or ())[-1:] if last else found or ():
-            each(contained, *state)
+        contained_events = unfold(event, *(state or (None,)))
+        for contained in (contained_events or ())[-1:] if last else contained_events or ():
+            take_contained(contained, *state)
         return True
 
     def on_event(event: Any, *state: Any) -> bool:

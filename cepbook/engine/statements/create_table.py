@@ -18,7 +18,7 @@ from cepbook.lang.registry.aggregates import aggregate_row
 
 
 def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -> StatementProgram:
-    """Sees no events; ``new_cells(row)`` makes the cells of a row, ``key_of(row)`` gives its key."""
+    """Compile a `create table`: `new_cells(row)` makes the cells of a row, `key_of(row)` returns its key."""
     source = SourceWriter()
     scope = scope_in(source)
     properties = plan.output_type.properties
@@ -28,11 +28,11 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -
     cells, places = table_column_cells(scope, plan.store.calls)
     source.bind("PLACES", places)
     with source.block("def new_cells(r):"):
-        made = ", ".join(initial for each in cells.values() for initial in each.initial)
-        source.line(f"l = [{made}]")
-        for name, each in cells.items():
-            each.load(f"l[{places[name].start}:{places[name].stop}]")
-            source.line(f"r[{source.const(name, 'n')}] = {each.values[0]}")
+        initial_values = ", ".join(initial for cell in cells.values() for initial in cell.initial)
+        source.line(f"l = [{initial_values}]")
+        for name, cell in cells.items():
+            cell.load(f"l[{places[name].start}:{places[name].stop}]")
+            source.line(f"r[{source.const(name, 'n')}] = {cell.values[0]}")
         source.line("l.append(r)")
         source.line("return l")
     readers = []
@@ -40,10 +40,12 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -
         assert isinstance(call, p.AggregateCall)
         if aggregate_row(call.name).methods:
             readers.append(f"{source.const(name, 'n')}: held{number}")
-            held = AggregateCodegen(scope, [replace(call, reference=True)], Eviction.ARBITRARY, False, f"c{number}_")
+            accumulator = AggregateCodegen(
+                scope, [replace(call, reference=True)], Eviction.ARBITRARY, False, f"c{number}_"
+            )
             with source.block(f"def held{number}(cells):"):
-                held.load(f"cells[{places[name].start}:{places[name].stop}]")
-                source.line(f"return {held.values[0]}")
+                accumulator.load(f"cells[{places[name].start}:{places[name].stop}]")
+                source.line(f"return {accumulator.values[0]}")
     source.line(f"HELD = {{{', '.join(readers)}}}")
     with source.block("def key_of(r):"):
         codes = [key_code(source, f"r[{source.const(name, 'n')}]", properties[name]) for name in plan.store.keys]

@@ -1,4 +1,4 @@
-"""Whose failure it is: the statement or its listener, and at which place of the EPL."""
+"""Attribution of a failure: to a statement or its listener, and to a place in the EPL text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cepbook.lang.syntax.source_text import dialect_of
 
 
 def traceback_namespaces(failure: Exception) -> Iterator[dict[str, Any]]:
-    """The global names of the functions that a failure passed, outermost first."""
+    """Yield the global namespaces of the functions in a traceback, outermost first."""
     trace = failure.__traceback__
     while trace is not None:
         yield trace.tb_frame.f_globals
@@ -22,9 +22,9 @@ def traceback_namespaces(failure: Exception) -> Iterator[dict[str, Any]]:
 def statement_error(
     failure: Exception, name: str, programs: Sequence[StatementProgram], source: str, *, query: bool = False
 ) -> StatementError:
-    """`failure` of statement `name` as the user is shown it; `programs` are its own and those of its subqueries.
+    """Return `failure` of statement `name` as an error for users; `programs` are its own and those of its subqueries.
 
-    A `query` is called that: its name is not the user's, and there is no event.
+    For a `query` the message names neither statement nor event.
     """
     span = None
     listener = False
@@ -37,9 +37,9 @@ def statement_error(
         trace = trace.tb_next
     what = exception_text(failure)
     if listener or span is None:
-        who = f"a listener of statement `{name}`" if listener else f"statement `{name}`"
-        text = f"the query failed: {what}" if query else f"{who} failed on an event: {what}"
+        subject = f"a listener of statement `{name}`" if listener else f"statement `{name}`"
+        text = f"the query failed: {what}" if query else f"{subject} failed on an event: {what}"
         return StatementError(name, text, None, failure)
     fact = "the query failed" if query else f"statement `{name}` failed on an event"
-    shown = Diagnostic(fact, what, span).render(source, dialect_of(source))
-    return StatementError(name, shown, span, failure)
+    text_with_source = Diagnostic(fact, what, span).render(source, dialect_of(source))
+    return StatementError(name, text_with_source, span, failure)

@@ -1,4 +1,4 @@
-"""How an event comes to the inputs of a join: to the one that reads its type, or to several at once."""
+"""Dispatch of an event to the inputs of a join: to the one that reads its type, or to several at once."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def join_handler(
     types: Sequence[str],
     alone: bool,
 ) -> Take | None:
-    """What takes an event that is of all `types`, its own first; None if no input reads it.
+    """Return the function that takes an event of all `types` (its own first), or None if no input reads it.
 
-    Inputs that read the type get the event together, then the patterns have it, input by input. `alone`: there is one
+    All inputs that read the type get the event together, then the patterns, input by input. `alone`: there is one
     state, which the generated functions know.
     """
     plain = [
@@ -39,8 +39,8 @@ def join_handler(
 
     def take(event: Any, state: Any) -> bool:
         taken = False
-        for each in takers:
-            taken = bool(each(event, state)) or taken
+        for taker in takers:
+            taken = bool(taker(event, state)) or taken
         return taken
 
     return take

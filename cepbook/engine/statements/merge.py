@@ -1,8 +1,7 @@
-"""``on … merge``, ``on … delete`` and ``on … update`` as running statements.
+"""`on … merge`, `on … delete` and `on … update` as running statements.
 
-An event looks through the rows of a named window or table that its where-clause matches, by an index where one can be
-used, and collects what becomes of them; all of that is carried out at once, behind the last row. What fails on the way
-changes nothing.
+An event visits the rows of a named window or table that the where-clause matches, by an index if possible, and collects
+the changes. All changes are applied at once after the last row, so a failure on the way changes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from cepbook.lang.plan import nodes as p
 
 
 def compile_merge(plan: p.MergeStatement, scope_in: ScopeFactory) -> StatementProgram:
-    """Changes the store. Errors: Refusal for what the row engine cannot run."""
+    """Compile a statement that changes a store. Errors: Refusal."""
     source = SourceWriter()
     writer = MergeCodegen(plan, scope_in(source))
     writer.write()
@@ -35,7 +34,7 @@ def compile_merge(plan: p.MergeStatement, scope_in: ScopeFactory) -> StatementPr
 
 
 class MergeCodegen:
-    """Writes one statement. ``T`` is the state of the store's owner, ``i`` an item of it, ``r`` its row."""
+    """Writes the code of one statement. `T` is the state of the store's owner, `i` an item of it, `r` its row."""
 
     def __init__(self, plan: p.MergeStatement, scope: CodeScope) -> None:
         self.plan = plan
@@ -45,8 +44,8 @@ class MergeCodegen:
         exprs += [action.predicate for action in actions]
         exprs += [column.value for action in actions for column in action.columns]
         exprs += [e for action in actions for change in action.changes for e in (change.value, *change.path)]
-        parts = [part for e in exprs if e is not None for part in x.walk(e) if isinstance(part, x.Prop)]
-        names = {n: list(dict.fromkeys(part.name for part in parts if part.stream == n)) for n in range(3)}
+        property_nodes = [node for e in exprs if e is not None for node in x.walk(e) if isinstance(node, x.Prop)]
+        names = {n: list(dict.fromkeys(node.name for node in property_nodes if node.stream == n)) for n in range(3)}
         names[0] += [c.name for a in actions for c in a.changes if c.path and c.name not in names[0]]
         own = lower.property_names(plan.source.filter)
         self.read = list(dict.fromkeys((*own, *names[1])))
@@ -60,9 +59,9 @@ class MergeCodegen:
         }
         self.scope = scope.at(props=places, events={0: "r", 1: "e", 2: "i[-1]"}, now="now", partition="S[0]")
         self.filter_scope = scope.at(props=lower.property_codes(self.event), events={0: "e"}, partition="S[0]")
-        found = lower_statement(plan).apply.target_path
-        assert found is not None
-        self.access = found
+        access = lower_statement(plan).apply.target_path
+        assert access is not None
+        self.access = access
         self.looks = LookupCodegen(self.source)
         self._insert = 0
         changes = [change for action in actions for change in action.changes]
@@ -138,7 +137,7 @@ class MergeCodegen:
             self.source.line(f"{local} = r[{self.source.const(name, 'n')}]")
 
     def _branches(self, branches: Sequence[p.MergeBranchPlan]) -> None:
-        """The first branch whose condition holds acts."""
+        """Write the branches; the first one whose condition holds acts."""
         if not branches:
             return
         branch, *others = branches
@@ -153,7 +152,7 @@ class MergeCodegen:
                 self._branches(others)
 
     def _skip(self, branches: Sequence[p.MergeBranchPlan]) -> None:
-        """Branches that never act have numbers all the same."""
+        """Skip branches that never act, but count their inserts, which are numbered."""
         self._insert += sum(a.insert is not None for branch in branches for a in branch.actions)
 
     def _actions(self, branch: p.MergeBranchPlan) -> None:
@@ -215,12 +214,12 @@ class MergeCodegen:
 
 
 def assigns_element(path: Sequence[x.BoundExpr]) -> bool:
-    """Whether it is an element of an array itself that is assigned."""
+    """Return True if an element of an array is assigned."""
     return len(path) == 1 and path[0].type != t.STRING
 
 
 def compile_insert_rows(plan: p.InsertRows, scope_in: ScopeFactory) -> Callable[[], list[dict[str, Any]]]:
-    """What gives the rows of ``insert into … values``. Errors: Refusal for what the row engine cannot run."""
+    """Return a function that computes the rows of `insert into … values`. Errors: Refusal."""
     source = SourceWriter()
     scope = scope_in(source).at(now="clock.now")
     with source.block("def inserted():"):
@@ -229,11 +228,11 @@ def compile_insert_rows(plan: p.InsertRows, scope_in: ScopeFactory) -> Callable[
             columns = [f"{source.const(c.name, 'n')}: {lower.value(scope, c.value)}" for c in row]
             source.line(f"found.append({{{', '.join(columns)}}})", plan.span)
         source.line("return found")
-    found: Callable[[], list[dict[str, Any]]] = source.load()["inserted"]
-    return found
+    inserted: Callable[[], list[dict[str, Any]]] = source.load()["inserted"]
+    return inserted
 
 
 def with_changed_arrays(old: list[Any], new: list[tuple[dict[str, Any], Any]], names: tuple[str, ...]) -> list[Any]:
-    """The items `old` with the arrays `names` of the rows that follow; what was delivered before stays as it was."""
+    """Return the items `old` with the changed arrays `names`; rows that were delivered before stay as they were."""
     after = {item[0]: row for row, item in new if item is not None}
     return [(*i[:-1], {**i[-1], **{n: after[i[0]][n] for n in names}}) if i[0] in after else i for i in old]

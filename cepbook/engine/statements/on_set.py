@@ -1,7 +1,7 @@
-"""``create variable`` and ``on … set`` as running statements: programs of the same form as those of selects.
+"""`create variable` and `on … set` as running statements, and the functions that all on-triggers share.
 
 All assignments of one event take effect together, when all values are known: a failing expression changes nothing.
-Later values see the earlier assignments (Esper reference, section "Setting Variable Values").
+Later values see earlier assignments (Esper reference, "Setting Variable Values").
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from cepbook.lang.plan import nodes as p
 def compile_create_variable(
     plan: p.CreateVariableStatement, scope_in: ScopeFactory, cell: RuntimeVariable
 ) -> StatementProgram:
-    """Sees no events; its iterator has the present value. In a context each partition begins with the initial value."""
+    """Compile a `create variable`; its iterator returns the present value. In a context each partition starts with the
+    initial value.
+    """
     source = SourceWriter()
     scope = scope_in(source)
     with source.block("def on_event(e, S=None):"):
@@ -37,7 +39,7 @@ def compile_create_variable(
 
 
 def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeFactory) -> StatementProgram:
-    """Sets the variables at each event that passes the filter. Errors: Refusal for what the row engine cannot run."""
+    """Compile an `on … set`, which assigns variables at each event that passes the filter. Errors: Refusal."""
     source = SourceWriter()
     values = [e for a in plan.assignments for e in (*a.path, a.value)]
     names = lower.property_names(plan.source.filter, *values)
@@ -54,10 +56,10 @@ TriggerPlan = p.OnSetStatement | p.SplitStatement | p.MergeStatement
 def write_event_functions(
     plan: TriggerPlan, props: Mapping[str, str], scope: CodeScope, body: Callable[[], None]
 ) -> None:
-    """``on_event(e)``, and ``on_match(e)`` of what passed the filter already: `body` writes what they do.
-    And ``on_change(S, entered, left, now)``, where it is rows that enter a named window.
+    """Write `on_event(e)`, and `on_match(e)` for events that passed the filter already; `body` writes the action.
 
-    `props` are the locals of the event's properties, which `scope` knows; the filter is tested in it.
+    For rows that enter a named window also write `on_change(S, entered, left, now)`. `props` has the locals of the
+    event's properties, which `scope` knows; the filter is tested in it.
     """
     source, condition = scope.source, plan.source.filter
     test = lower.filter_condition if plan.source.store is None else lower.truth
@@ -88,7 +90,7 @@ def write_event_functions(
 def trigger_program(
     plan: TriggerPlan, source: SourceWriter, columns: tuple[str, ...], scope_in: ScopeFactory
 ) -> StatementProgram:
-    """`statement_program` for what events, or the matches of a pattern, set off."""
+    """Return the program of a trigger on events or on matches of a pattern."""
     pattern = None if plan.source.pattern is None else PatternCodegen(plan.source.pattern, scope_in(source))
     program = statement_program(plan, source, columns)
     program.patterns = {} if pattern is None else {0: pattern.program(program.namespace)}
@@ -96,7 +98,7 @@ def trigger_program(
 
 
 def _assign(plan: p.OnSetStatement, scope: CodeScope) -> None:
-    """New values, then the variables, then the delivery: with former values where the selector has them."""
+    """Write the new values, then the assignments, then the delivery, with former values if the selector needs them."""
     source = scope.source
     assigned = write_new_values(plan.assignments, scope)
     if plan.selector != "istream":
@@ -110,17 +112,16 @@ def _assign(plan: p.OnSetStatement, scope: CodeScope) -> None:
 
 
 def _present(names: Iterable[str], scope: CodeScope) -> str:
-    """The row of the present values."""
+    """Return the code of the row of present values."""
     return f"(({''.join(f'{lower.current_variable(scope, name)}, ' for name in names)}),)"
 
 
 def write_state(
     source: SourceWriter, rows: str, own: str = "", *, subqueries: Sequence[str] = (), first: str | None = None
 ) -> None:
-    """The functions that every program has: without windows nothing is to be settled; the iterator gives `rows`.
+    """Write the functions that every program has: `new_state`, `settle` and `rows`, the iterator.
 
-    The states of `subqueries` come first, then `own`, what the state has of its own. `first` is a line that comes
-    before the state is made.
+    The states of `subqueries` come first, then `own`. `first` is a line before the state is created.
     """
     inner = [f"_{name}_state(P, now)" for name in subqueries]
     with source.block("def new_state(P, now):"):
@@ -138,7 +139,7 @@ def statement_program(
     source: SourceWriter,
     columns: tuple[str, ...],
 ) -> StatementProgram:
-    """The program of a statement without windows; `columns` are the properties that it reads."""
+    """Return the program of a statement without windows; `columns` are the properties that it reads."""
     namespace = source.load()
     constants = {name: value for name, value in source.constants.items() if name not in ("clock", "route")}
     names = tuple(plan.output_type.properties)

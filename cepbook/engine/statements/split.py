@@ -1,6 +1,6 @@
-"""Split streams as running statements: programs of the same form as those of selects.
+"""`on … insert … output` (split stream) as a running statement.
 
-All branches are evaluated before the first row is inserted: a failing expression inserts nothing.
+All branches are evaluated before the first row is inserted, so a failing expression inserts nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cepbook.lang.plan import nodes as p
 
 
 def compile_split(plan: p.SplitStatement, scope_in: ScopeFactory) -> StatementProgram:
-    """Inserts each event where its branches say. Errors: Refusal for what the row engine cannot run."""
+    """Compile a statement that inserts each event where its branches say. Errors: Refusal."""
     source = SourceWriter()
     source.bind("route", None)  # of the running statement
     plain = [branch for branch in plan.branches if not branch.contained]
@@ -50,7 +50,7 @@ def _branches(plan: p.SplitStatement, scope: CodeScope) -> None:
 
 
 def _insert_contained(number: int, branch: p.SplitBranch, collect: bool, scope: CodeScope) -> None:
-    """A branch that is for each event within; where it takes the first of them, it takes those that follow, too."""
+    """Write a branch over contained events; if it takes one of them, it takes those that follow, too."""
     source = scope.source
     values = (branch.predicate, *(column.value for column in branch.columns))
     props = {name: f"c.get({source.const(name, 'n')})" for name in lower.property_names(*values)}

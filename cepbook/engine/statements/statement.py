@@ -1,4 +1,4 @@
-"""A running statement: its generated program, its state, its timers and who listens."""
+"""A running statement: its generated program, its state, its timers and its listeners."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _FEW = 1000  # states
 
 
 class ProcessorTime:
-    """Seconds of processor time; apart from the statement, so that who counts does not hold its engine."""
+    """CPU time in seconds. An object of its own, so that a meter does not keep the whole engine alive."""
 
     __slots__ = ("seconds",)
 
@@ -62,10 +62,11 @@ class ProcessorTime:
 
 
 class RunningStatement(StoreAccess, ContextMember):
-    """One deployed statement that delivers: `kind` is select, on set, split or create variable.
+    """One deployed statement that delivers rows.
 
-    `order` is its place in delivery order. Listeners are called once per atomic delivery; sinks are the fast path that
-    feeds use. `output_type` names and types the columns of its rows.
+    `kind` is select, on set, split, create variable and so on. `order` is its position in delivery order. Listeners are
+    called once per atomic delivery; sinks are the fast path that feeds use. `output_type` has the names and types of
+    its columns.
     """
 
     SAVED = ("order", "state")
@@ -98,13 +99,13 @@ class RunningStatement(StoreAccess, ContextMember):
         self.spent = ProcessorTime()  # on slices of replays, which run through one statement after the other
         self._services = services
         layout = RowLayout(program.row_columns, plan.output_type.properties)
-        apart = isinstance(plan, SelectStatement) and plan.parcels is not None
-        parcels = DeliverySplitter(layout, program.parcels, self.failed) if apart else None
+        split = isinstance(plan, SelectStatement) and plan.parcels is not None
+        splitter = DeliverySplitter(layout, program.parcels, self.failed) if split else None
         steps = program.steps
         selectors = steps.shown, steps.fed
         host = services.deliveries
         self.outlet = DeliveryOutlet(
-            host, layout, selectors, steps.apply.insert, steps.lots, self._wire, self.failed, parcels
+            host, layout, selectors, steps.apply.insert, steps.lots, self._wire, self.failed, splitter
         )
         self._match_listeners: list[Callable[[Any], object]] = []
         self.owned = None
@@ -128,21 +129,21 @@ class RunningStatement(StoreAccess, ContextMember):
         return BufferedInput(self, self.program, self.timed, activations) if self.steps.lots else None
 
     def _matching_of(self, number: int, place: int) -> StatementPattern:
-        """The matchers of the pattern that is input `number`, the one of `place` among the patterns."""
+        """Return the matchers of the pattern that is input `number`; `place` is its number among the patterns."""
         services, program = self._services, self.program.patterns[number]
         at = number if self.steps.inputs and self.steps.selects is None else None
         take = self._match if at is None else self._match_of_input(number)
         arm, limit = partial(self.timed.arm_pattern, place), services.config.pattern_limit
         partials_limit_reached, post = partial(self._crowded, number), self.program.namespace.get("post")
-        found = StatementPattern(
+        matching = StatementPattern(
             program, services.clock, arm, take, self.failed, limit, partials_limit_reached, at, post
         )
-        self.timed.add_matching(found)
-        return found
+        self.timed.add_matching(matching)
+        return matching
 
     @property
     def now(self) -> int:
-        """Engine time."""
+        """Engine time in ms."""
         return self._services.clock.now
 
     @property
@@ -152,7 +153,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether its iterator may show rows: it has a window, is one row, or keeps its last event."""
+        """True if the iterator may return rows: the statement has a window, is one row, or keeps its last event."""
         if self.steps.row is None or self._services.config.iterable_unbound:
             return True  # without rows: the values of variables
         annotated = isinstance(self.plan, SelectStatement) and self.plan.iterable_unbound
@@ -160,7 +161,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     # -------------------------------------------------------------- life
     def start(self, context: Context | None) -> None:
-        """Make the state: one for the whole statement, or one per partition of its context."""
+        """Create the state (one, or one per context partition), connect to stores, and begin to listen to events."""
         self.context = context
         self.meet()
         self.timed.attach(self._services.clock)
@@ -180,14 +181,14 @@ class RunningStatement(StoreAccess, ContextMember):
             self.opened(partition)
 
     def meet(self) -> None:
-        """Give the generated code the tables that it reads."""
+        """Bind the tables that the generated code reads."""
         for program in (self.program, *self.program.subqueries):
             for name, local in program.namespace.get("__tables__", {}).items():
                 program.namespace[local] = self._services.stores[name]
         self.inner.bind()
 
     def _attach(self) -> None:
-        """Find the stores that it reads, and begin with what they hold."""
+        """Register with the stores that the statement reads, and process their present contents."""
         self.inner.listen()
         if self.stores:
             self.program.namespace["stored"] = self.stored_of
@@ -199,7 +200,7 @@ class RunningStatement(StoreAccess, ContextMember):
             self._fill(self._services.stores[self.steps.fill.store])
 
     def _fill(self, store: Store) -> None:
-        """Begin with a copy of the rows of another store."""
+        """Start with a copy of the rows of another store."""
         now, copied, on_event = self._services.clock.now, self.program["copied"], self.program["on_event"]
         for _, state in self.states():
             for item in store.stored(each for _, each in store.owner.states()):
@@ -208,13 +209,13 @@ class RunningStatement(StoreAccess, ContextMember):
                     on_event(row) if self.context is None else on_event(row, state)
 
     def _states_in(self, partition: ContextPartition | None) -> list[Any]:
-        """The state in `partition`; without one all."""
+        """Return the state in `partition`; None: all states."""
         if partition is not None:
             return [partition.states[self.program.namespace["slot"]]]
         return [state for _, state in self.states()]
 
     def stop(self) -> None:
-        """Forget all state, timers and listeners; what is forgotten already, or was never there, does not matter."""
+        """Discard all state, timers and listeners. May be called again after an interruption."""
         self.timed.detach()
         self._watching.end()
         if self.lots is not None:
@@ -232,13 +233,13 @@ class RunningStatement(StoreAccess, ContextMember):
         self.program.namespace["stopped"] = True
 
     def resumed(self) -> None:
-        """The state is another one now."""
+        """Continue with a restored state."""
         if self.context is not None:
             self.program.namespace["slot"] = self.context.statements.index(self)
         self.outlet.hold(self._services.deliveries.holds)
 
     def new_state(self, partition: ContextPartition | None) -> Any:
-        """A fresh state, for `partition` or for the whole statement."""
+        """Return a fresh state, for `partition` or for the whole statement."""
         state = self.program["new_state"](partition, self._services.clock.now)
         self.inner.fill(state)
         if self.owned is not None:
@@ -248,11 +249,9 @@ class RunningStatement(StoreAccess, ContextMember):
         return state
 
     def armed_timers(self, partition: ContextPartition) -> list[tuple[int, int]]:
-        """The timers of the state in `partition`: (place, when it is due)."""
         return self.timed.armed_timers(self.state_of(partition))
 
     def partition_restored(self, partition: ContextPartition, armed_timers: Iterable[tuple[int, int]]) -> None:
-        """A partition came from elsewhere with its state and timers: what is derived from it is made."""
         state = self.state_of(partition)
         if self.owned is not None:
             self.owned.begun(state)
@@ -260,7 +259,9 @@ class RunningStatement(StoreAccess, ContextMember):
         self.timed.resume(state, armed_timers)
 
     def opened(self, partition: ContextPartition) -> None:
-        """A partition was allocated: what a statement without from-clause delivers, once for each; what is there."""
+        """Start in a new partition: deliver the row of a statement without from-clause, or process the contents of
+        stores.
+        """
         if self.steps.source.nothing:
             self.guarded(self.program["on_event"], {}, (partition,))
         elif self.stores and self.fills:
@@ -270,14 +271,14 @@ class RunningStatement(StoreAccess, ContextMember):
 
     # -------------------------------------------------------------- reading
     def iterated(self, now: int, wanted: Container[int | None] | None = None) -> list[tuple[int | None, list[Any]]]:
-        """(partition id, rows of the iterator) of every live partition, or of those `wanted`, by id.
+        """Return (partition id, rows of the iterator) of every live partition, or of those `wanted`, by id.
 
-        The rows are the engine's own. Errors: whatever an expression of the statement raises.
+        The rows belong to the engine. Errors: whatever an expression of the statement raises.
         """
-        rows, found = self.program["rows"], self.states(wanted)
+        rows, states = self.program["rows"], self.states(wanted)
         if self.reads_only_tables:
-            found = [(id_, self.anew(state, now)) for id_, state in found]
-        return [(id_, rows(state, now)) for id_, state in found]
+            states = [(id_, self.anew(state, now)) for id_, state in states]
+        return [(id_, rows(state, now)) for id_, state in states]
 
     # -------------------------------------------------------------- who is told
     def add_listener(self, listener: Listener) -> None:
@@ -297,7 +298,9 @@ class RunningStatement(StoreAccess, ContextMember):
         self.outlet.remove_sink(sink)
 
     def add_match_listener(self, listener: Callable[[Any], object]) -> None:
-        """Call `listener(match)` with the events of each match of a pattern or match_recognize, each row of a join."""
+        """Call `listener(match)` with the events of each match of a pattern or match_recognize, or of each row of a
+        join.
+        """
         if self._matchings or self.steps.recognize is not None or self.steps.join is not None:
             self._match_listeners.append(listener)
             self._tell_listeners()
@@ -309,6 +312,7 @@ class RunningStatement(StoreAccess, ContextMember):
             self._tell_listeners()
 
     def _tell_listeners(self) -> None:
+        """Pass the match listeners to everything that finds matches."""
         for matching in self._matchings.values():
             matching.watch(tuple(self._match_listeners))
         self.program.namespace["matched"] = tuple(self._match_listeners)
@@ -318,13 +322,13 @@ class RunningStatement(StoreAccess, ContextMember):
 
     @property
     def listened(self) -> bool:
-        """Whether somebody is to be told of deliveries, or of matches, one by one, as they happen."""
+        """True if a listener must be called for each delivery or match as it happens."""
         return self.outlet.listened or bool(self._match_listeners)
 
     @property
     def merges(self) -> bool:
-        """Whether one event may make it deliver several times: for partitions, for matches of a pattern, for
-        each of the events that it contains.
+        """True if one event may cause several deliveries: of partitions, of matches of a pattern, or of contained
+        events.
         """
         context = self.context
         if self.steps.row is None and self.steps.source.contained:
@@ -337,33 +341,32 @@ class RunningStatement(StoreAccess, ContextMember):
         return context.delivers_repeatedly(self.steps.event_types, at_end)
 
     def _wire(self, ports: DeliveryPorts | None) -> None:
-        """Deliver to `ports`. Event functions have them, as all constants, among their default values."""
+        """Connect the generated code to `ports`. Event functions have the ports, and all constants, as default
+        arguments.
+        """
         namespace, state = self.program.namespace, self.state
         namespace["out"], namespace["push"] = (None, None) if ports is None else ports
-        given = dict(namespace)
+        values = dict(namespace)
         if self.context is None and state is not None:
-            given.update(S=state, W=state[1], A=state[2], groups=self.groups_in(state))
+            values.update(S=state, W=state[1], A=state[2], groups=self.groups_in(state))
         for name, parameters in self.program.bound.items():
-            namespace[name].__defaults__ = tuple(given.get(parameter) for parameter in parameters)
+            namespace[name].__defaults__ = tuple(values.get(parameter) for parameter in parameters)
 
     # -------------------------------------------------------------- the end of a partition
     def end(self, partition: ContextPartition, now: int) -> None:
-        """`partition` ends: deliver what the output clause has for its end, and forget the state and its timers."""
         try:
-            found = self.ended(partition.states[self.program.namespace["slot"]], now)
+            sides = self.ended(partition.states[self.program.namespace["slot"]], now)
             push = self.outlet.push
-            if found is not None and push is not None:
-                push(now, *found)
+            if sides is not None and push is not None:
+                push(now, *sides)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self.failed(failure)
         self.forget(partition)
 
     def settle(self) -> None:
-        """A failure elsewhere may have come while timers were armed: the clock knows of all that is due."""
         self.timed.settle()
 
     def forget(self, partition: ContextPartition) -> None:
-        """Forget the state of `partition` and its timers."""
         slot = self.program.namespace["slot"]
         for matching in self._matchings.values():
             matching.end(partition.states[slot])
@@ -371,63 +374,63 @@ class RunningStatement(StoreAccess, ContextMember):
         self.timed.end(partition.id)
 
     def ended(self, state: Any, now: int) -> tuple[Rows, Rows] | None:
-        """What the output clause delivers at the end of `state`'s context partition; None if there is nothing."""
+        """Return the rows that the output clause delivers when `state`'s partition ends, or None."""
         if self.steps.output is None:
             return None
-        made: tuple[list[Any], list[Any]] = [], []
-        forced = self.program["ended"](state, now, *made)
-        return self.timed.selected({partition_id(state): made}, forced)
+        sides: tuple[list[Any], list[Any]] = [], []
+        forced = self.program["ended"](state, now, *sides)
+        return self.timed.selected({partition_id(state): sides}, forced)
 
     def pulse(self) -> tuple[int, int]:
-        """A value that changes when partial matches come or go, and costs less than to look at them."""
+        """Return a value that changes when partial matches begin or end, cheaper than the matches themselves."""
         matchers: list[Any] = []
         if self._matchings:
-            matchers = [each.matcher(state) for _, state in self.states() for each in self._matchings.values()]
+            matchers = [matching.matcher(state) for _, state in self.states() for matching in self._matchings.values()]
         elif self.steps.recognize is not None:
             matchers = [state[1].then for _, state in self.states()]
         return sum(matcher.serial for matcher in matchers), sum(matcher.size for matcher in matchers)
 
     def inspect(self, now: int, partitions: Container[int] | None, partials: int) -> list[dict[str, Any]]:
-        """Plain data about states, of `partitions` or all: retained events, groups, next timer, `partials` at most."""
+        """Return plain data about the states of `partitions`, or all: retained events, groups, next timer, first
+        `partials`.
+        """
         return [self.inspected(id_, state, now, partials) for id_, state in self.states(partitions)]
 
     def inspected(self, id_: int | None, state: Any, now: int, partials: int) -> dict[str, Any]:
-        """As `inspect`, of the state of one partition."""
+        """Return the same for the state of one partition."""
         self.program["settle"](state, now)
         due = min((due for _, due in self.timed.dues(state)), default=NEVER)
-        found: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "partition": id_,
             "retained": self.inner.retained(state),
             "groups": len(state[2]) if self.steps.grouped and state[2] is not None else None,
             "next_timer": due if due < NEVER else None,
         }
         if self._matchings:
-            found["partials"] = merge_partials([m.inspect(state, partials) for m in self._matchings.values()])
+            entry["partials"] = merge_partials([m.inspect(state, partials) for m in self._matchings.values()])
         elif self.steps.recognize is not None:
-            found["partials"] = state[1].then.inspect(partials)
-        return found
+            entry["partials"] = state[1].then.inspect(partials)
+        return entry
 
     # -------------------------------------------------------------- events
     def guarded(self, take: Callable[[Any, Any], object], event: Any, partitions: Iterable[ContextPartition]) -> bool:
-        """Hand `event` to the statement's states in `partitions`; a failure is reported and stops nothing."""
-        slot, took = self.program.namespace["slot"], False
+        slot, consumed = self.program.namespace["slot"], False
         for partition in partitions:
             if partition.ended:  # by hand, in a listener of a statement before
                 continue
             try:
                 if take(event, partition.states[slot]):
-                    took = True
+                    consumed = True
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self.failed(failure)
-                took = True
-        return took
+                consumed = True
+        return consumed
 
     def reading(self, type_name: str) -> EventReader | None:
-        """How events of `type_name` are taken in a state; None if the statement does not read the type."""
         return self.inner.reading(type_name, self._own_reading(type_name, alone=self.context is None))
 
     def _own_reading(self, type_name: str, *, alone: bool = False) -> EventReader | None:
-        """`reading` without its subqueries; `alone`: the one state is known to its functions."""
+        """Return the reader without subqueries. `alone`: there is one state, which the functions know."""
         read = self._type_read(type_name)
         if read is None or self.steps.apply.changes:
             return None  # what changes events comes before all that take them
@@ -452,7 +455,7 @@ class RunningStatement(StoreAccess, ContextMember):
         return None if take is None else EventReader(take, take, condition, drops, read, late)
 
     def subscribers(self, type_name: str) -> list[Subscription]:
-        """Without context: what takes events of `type_name`."""
+        """Return the subscriptions to events of a type, for a statement without context."""
         alone = not self.inner.reads(type_name)
         reading = self._own_reading(type_name) if alone else self.reading(type_name)
         if reading is None:
@@ -464,7 +467,7 @@ class RunningStatement(StoreAccess, ContextMember):
         return [Subscription(order, condition, checked, matched, drops, read, late=late)]
 
     def condition(self, type_name: str) -> BoundExpr | None:
-        """What events of `type_name` must pass to be for the statement: what the filter index may use."""
+        """Return the condition that events of a type must meet to concern the statement, for the filter index."""
         if self.program.pattern is not None:
             return self.program.pattern.condition(self._types(type_name))
         if self.steps.inputs:
@@ -474,47 +477,48 @@ class RunningStatement(StoreAccess, ContextMember):
 
     @cached_property
     def leading(self) -> tuple[IndexCondition, ...]:
-        """What events must pass before anything else of the filter is asked: what columns may tell."""
+        """Conditions tested before the rest of the filter, so that columns may evaluate them."""
         return leading_conditions(conjuncts(self.steps.source.filter))
 
     @cached_property
     def led(self) -> bool:
-        """Whether that is all of the filter."""
+        """True if these conditions are the whole filter."""
         return len(self.leading) == len(conjuncts(self.steps.source.filter))
 
     def ways(self, type_name: str) -> list[tuple[IndexCondition, ...]]:
-        """Of each place where it reads events of a type, in subqueries, too: what they must pass before all else there.
+        """Return the leading conditions of each input that reads a type, in subqueries too.
 
-        One of it must hold for an event to be of use; none is told where that is not known of all places.
+        An event is relevant only if it meets one of them. The list is empty if that is not known for all inputs.
         """
-        steps = [self.steps, *(each.steps for each in self.program.subqueries)]
-        scans = [scan.source for each in steps for scan in each.scans if scan.source.store is None]
-        sources = [each for each in scans if self._takes(each, type_name)]
-        known = [each.filter for each in sources if each.pattern is None and not each.contained]
-        return [leading_conditions(conjuncts(e)) for e in known] if len(known) == len(sources) else []
+        steps = [self.steps, *(source.steps for source in self.program.subqueries)]
+        scans = [scan.source for source in steps for scan in source.scans if scan.source.store is None]
+        sources = [source for source in scans if self._takes(source, type_name)]
+        filters = [source.filter for source in sources if source.pattern is None and not source.contained]
+        return [leading_conditions(conjuncts(e)) for e in filters] if len(filters) == len(sources) else []
 
     def groups(self, type_name: str) -> tuple[AtomGroup, ...] | None:
-        """The atoms of its pattern that events of a type may be for; None if it reads them in other places, too."""
+        """Return the atoms of the pattern that may take events of a type, or None if the type is read elsewhere,
+        too.
+        """
         if self.program.pattern is None or self.inner.reads(type_name):
             return None
         return self.program.pattern.route(self._types(type_name))
 
     def _types(self, type_name: str) -> tuple[str, ...]:
-        """The type and all that it is a subtype of."""
-        found = self._services.catalog.event_types.get(type_name)
-        return (type_name, *(() if found is None else found.supertypes))
+        """Return the type and its supertypes."""
+        event_type = self._services.catalog.event_types.get(type_name)
+        return (type_name, *(() if event_type is None else event_type.supertypes))
 
     @property
     def correlation(self) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None:
-        """Equalities of its filter between an event and a partition, as keys: (of the event, of the partition)."""
         return self.program.correlation
 
     def reads(self, type_name: str) -> bool:
-        """Whether events of `type_name` are for the statement or a subquery of it, by their type."""
+        """Return True if events of `type_name` concern the statement or one of its subqueries."""
         return self._type_read(type_name) is not None or self.inner.reads(type_name)
 
     def _type_read(self, type_name: str) -> str | None:
-        """The type of its from-clause that events of `type_name` are of. Rows of stores are no events."""
+        """Return the type of the from-clause that events of `type_name` belong to. Rows of stores are not events."""
         if self.steps.owns is not None:
             return None
         is_a = self._services.catalog.is_a
@@ -524,12 +528,12 @@ class RunningStatement(StoreAccess, ContextMember):
         return any(self._services.catalog.is_a(type_name, read) for read in source.event_types)
 
     def _match_of_input(self, number: int) -> Callable[[Any, Any], object]:
-        """What takes a match of the pattern that is an input of a join."""
+        """Return the function that takes a match of the pattern that is an input of a join."""
         take = self.program[f"on_event{number}"]
         return take if self.steps.context is not None else ignore_state(take)
 
     def _match(self, match: Any, state: Any) -> None:
-        """One match of the pattern: an event for everything behind it."""
+        """Process a match of the pattern as an event."""
         take = self.program.namespace["on_event"]
         if self.context is None:
             take(match)
@@ -538,46 +542,45 @@ class RunningStatement(StoreAccess, ContextMember):
 
     # -------------------------------------------------------------- errors
     def _crowded(self, number: int) -> None:
-        """Tell that the pattern that is input `number` has as many partial matches as there may be."""
+        """Report that the pattern that is input `number` has reached the limit of open partial matches."""
         limit, pattern = self._services.config.pattern_limit, self.steps.scans[number].source.pattern
         fact = f"the pattern of statement `{self.name}` has {limit:,} open partial matches, further ones are dropped"
         hint = "end them (where timer:within, and not), or raise Config.pattern_limit"
         if pattern is not None:
-            shown = Diagnostic("pattern-limit", fact, pattern.span, hint).render(self._source)
-            self._services.report(StatementError(self.name, shown, pattern.span, OverflowError(fact)))
+            text = Diagnostic("pattern-limit", fact, pattern.span, hint).render(self._source)
+            self._services.report(StatementError(self.name, text, pattern.span, OverflowError(fact)))
 
     def failed(self, failure: Exception) -> None:
-        """Report a run-time failure, pointing at the EPL that the failing line was made from.
+        """Report a run-time failure at the EPL text that the failing line was generated from.
 
-        Timers that it may have kept from being armed are armed.
+        Timers that the failure may have prevented from being armed are armed.
         """
         self.timed.mend(self._shaken_by(failure))
         self._services.report(self.error(failure))
 
     def _shaken_by(self, failure: Exception) -> list[Any]:
-        """The states that a failure may have left in the middle of something: that in which generated code raised it.
+        """Return the states that a failure may have left inconsistent: the one in which generated code raised it.
 
-        Where that is not known, all, unless they are so many that failures would cost more than events.
+        If that is unknown, return all of them, unless they are so many that failures would cost more than events.
         """
         if self.context is None:
             return [] if self.state is None else [self.state]
-        trace, found = failure.__traceback__, None
+        trace, raised_in = failure.__traceback__, None
         while trace is not None:
             if trace.tb_frame.f_globals is self.program.namespace:
-                found = trace.tb_frame.f_locals.get("S", found)
+                raised_in = trace.tb_frame.f_locals.get("S", raised_in)
             trace = trace.tb_next
-        if found is None:
+        if raised_in is None:
             return [state for _, state in self.states()] if len(self.context.partitions) <= _FEW else []
-        partition = found[0]  # what was found may be the state of one input of a join, or one that could not begin
+        # This may be the state of one input of a join, or one that could not begin.
+        partition = raised_in[0]
         return [] if partition is None or partition.ended else partition.states[self.program.namespace["slot"] :][:1]
 
     def caused(self, failure: Exception) -> bool:
-        """Whether the failure came out of its generated code, or that of its subqueries."""
         own = [program.namespace for program in (self.program, *self.program.subqueries)]
-        return any(passed is each for passed in traceback_namespaces(failure) for each in own)
+        return any(raised_in is namespace for raised_in in traceback_namespaces(failure) for namespace in own)
 
     def error(self, failure: Exception) -> StatementError:
-        """`failure` as the user is shown it."""
         programs = self.program, *self.program.subqueries
         return statement_error(failure, self.name, programs, self._source, query=self.kind == "query")
 

@@ -1,9 +1,9 @@
-"""The timers of one statement: windows, output clauses and patterns of its states.
+"""The timers of one statement: windows, output clause and patterns of its states.
 
-A path is ``(partition id, place)``; without a context the id is 0. The place is `WINDOW`, `OUTPUT`, or `PATTERN` and
-up, one for each pattern of a join, or `SUBQUERY` and up. At one instant the windows of a state come before its output,
-that before its patterns, and windows of subqueries come last (recorded: outer_expiry_and_subquery_expiry). States say
-what of them is due as well: what a failure kept from being armed is found so (`mend`).
+A path is `(partition id, place)`; without a context the id is 0. The place is `WINDOW`, `OUTPUT`, `PATTERN` + number of
+the pattern, or `SUBQUERY` + number of the subquery. At one instant the windows of a state run before its output clause,
+then its patterns, and windows of subqueries last (recorded: outer_expiry_and_subquery_expiry). States also know when
+they are due, so timers that a failure kept from being armed can be found (`mend`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TimerRows = tuple[list[Any], list[Any]]
 
 
 class StatementTimers(OwnerTimers):
-    """When what of a statement is due. `collect` and `fire` run it.
+    """The due times of one statement. `fire` runs them, `collect` runs them and returns the rows.
 
     Generated code arms windows and output clauses, and reads `due`.
     """
@@ -58,45 +58,45 @@ class StatementTimers(OwnerTimers):
             each.namespace.update(arm=partial(self._arm_inner, SUBQUERY + number))
 
     def add_matching(self, matching: StatementPattern) -> None:
-        """A pattern of the statement."""
+        """Add a pattern of the statement."""
         self._matchings.append(matching)
 
     # -------------------------------------------------------------- arming
     def _arm_part(self, due: int, state: Any, part: Any, place: Any) -> None:
-        """`part`, at `place` of `state`, is due."""
+        """Arm the timer at `place` of `state`."""
         id_ = partition_id(state)
         self._states[id_] = state
         self.arm((id_, place), due)
 
     def _arm_inner(self, place: int, due: int, state: Any, _part: Any, _place: Any) -> None:
-        """The windows of a subquery are due; `state` is its own."""
+        """Arm the windows of a subquery; `state` is its own."""
         path = partition_id(state), place
         self._inner[path] = state
         self.arm(path, due)
 
     def arm_view(self, due: int, state: Any) -> None:
-        """The windows of `state` are due, and at no other time."""
+        """Set the only due time of the windows of `state`."""
         self._arm_part(due, state, None, WINDOW)
 
     def arm_pattern(self, number: int, due: int, state: Any) -> None:
-        """The pattern `number` of `state` is due."""
+        """Set the due time of pattern `number` in `state`."""
         self._arm_part(due, state, None, PATTERN + number)
 
     def _rearm_all(self, due: int, state: Any, window: Any) -> None:
-        """The one window of the statement is due after a batch run, which did without timers."""
+        """Arm the one window of the statement after a batch, which ran without timers."""
         self._states[0] = state
         self.arm(_ONE_VIEW, due)
 
     def armed_timers(self, state: Any) -> list[tuple[int, int]]:
-        """(place, when it is due) of all timers of a state: also early ones, at which nothing happens."""
+        """Return (place, due time) of all timers of a state, including early ones at which nothing will happen."""
         id_ = partition_id(state)
         last = PATTERN + len(self._matchings)
         places = (*range(last), *(SUBQUERY + number for number, _ in self._timed))
-        found = [(place, self.at((id_, place))) for place in places]
-        return [(place, due) for place, due in found if due < NEVER]
+        due_times = [(place, self.at((id_, place))) for place in places]
+        return [(place, due) for place, due in due_times if due < NEVER]
 
     def resume(self, state: Any, armed_timers: Iterable[tuple[int, int]]) -> None:
-        """Set the timers of a state that comes from elsewhere, as `armed_timers` told of them there."""
+        """Arm the timers of a state that was restored, as `armed_timers` returned them."""
         for place, due in armed_timers:
             self._arm_place(due, state, place)
 
@@ -107,18 +107,19 @@ class StatementTimers(OwnerTimers):
             self._arm_inner(place, due, state[FIRST_SUBQUERY_SLOT + place - SUBQUERY], None, None)
 
     def dues(self, state: Any) -> list[tuple[Any, int]]:
-        """(place, when it is due) of all parts of a state; `NEVER` for those that are not."""
-        found: list[tuple[Any, int]] = []
+        """Return (place, due time) of all parts of a state; `NEVER` for those that are not due."""
+        due_times: list[tuple[Any, int]] = []
         if "dues" in self._program.namespace:
-            found += self._program["dues"](state)
-        found += [(PATTERN + number, matching.due(state)) for number, matching in enumerate(self._matchings)]
-        found += [
-            (SUBQUERY + number, each["dues"](state[FIRST_SUBQUERY_SLOT + number])) for number, each in self._timed
+            due_times += self._program["dues"](state)
+        due_times += [(PATTERN + number, matching.due(state)) for number, matching in enumerate(self._matchings)]
+        due_times += [
+            (SUBQUERY + number, subquery["dues"](state[FIRST_SUBQUERY_SLOT + number]))
+            for number, subquery in self._timed
         ]
-        return found
+        return due_times
 
     def mend(self, states: Iterable[Any]) -> None:
-        """Arm what is due in `states` later than now and has no timer, because a failure came between."""
+        """Arm everything in `states` that is due later than now and has no timer, because of a failure."""
         now = self._statement.now
         for state in states:
             for place, due in () if state is None else self.dues(state):  # None: it has ended
@@ -127,18 +128,18 @@ class StatementTimers(OwnerTimers):
         self.settle()
 
     def missing(self, now: int) -> list[str]:
-        """What of the states is due later than `now` and has no timer: nothing, if all is well."""
-        found: list[str] = []
+        """Return descriptions of everything due later than `now` without a timer; empty if all is well."""
+        descriptions: list[str] = []
         for _, state in self._statement.states():
             for place, due in () if state is None else self.dues(state):  # None: it has stopped
                 path = partition_id(state), place
                 if now < due < min(NEVER, self.at(path)):
-                    found.append(f"{path} is due at {due}, armed for {self.at(path)}")
-        return found
+                    descriptions.append(f"{path} is due at {due}, armed for {self.at(path)}")
+        return descriptions
 
     # -------------------------------------------------------------- what ends
     def end(self, id_: int) -> None:
-        """The context partition `id_` ends."""
+        """Remove the timers of the context partition `id_`."""
         for number, _ in self._timed:
             if self._inner.pop((id_, SUBQUERY + number), None) is not None:
                 self.arm((id_, SUBQUERY + number), NEVER)
@@ -158,27 +159,27 @@ class StatementTimers(OwnerTimers):
 
     # -------------------------------------------------------------- running
     def fire(self, now: int, entries: list[DueEntry]) -> None:
-        """Run timers that are due: at most one delivery, beside what a pattern makes."""
+        """Run timers that are due, with at most one delivery besides those of patterns."""
         if self._expire_all is not None and not self._matchings:
             state = self._states[0]
             push = self._statement.outlet.push
             self.arm(_ONE_VIEW, self._expire_all(state, state[1], now, None, push or _to_nobody))
             return
-        waiting: list[DueEntry] = []
+        entries_before_pattern: list[DueEntry] = []
         for entry in entries:
             place = entry[1][1]
             if place < PATTERN or place >= SUBQUERY:
-                waiting.append(entry)
+                entries_before_pattern.append(entry)
                 continue
-            if waiting:
-                self._deliver(now, waiting)
-                waiting = []
+            if entries_before_pattern:
+                self._deliver(now, entries_before_pattern)
+                entries_before_pattern = []
             self._match(now, entry[1][0], self._matchings[place - PATTERN])
-        if waiting:
-            self._deliver(now, waiting)
+        if entries_before_pattern:
+            self._deliver(now, entries_before_pattern)
 
     def lose(self, now: int, entries: list[DueEntry]) -> None:
-        """What is due is not to be run, and never will be; what a pattern waits for later is not lost with it."""
+        """Discard due entries; a pattern keeps the later times that it waits for."""
         for _, (id_, place) in entries:
             state = self._states.get(id_)
             if PATTERN <= place < SUBQUERY and state is not None:
@@ -190,19 +191,19 @@ class StatementTimers(OwnerTimers):
             matching.advance(state, now)
 
     def _deliver(self, now: int, entries: list[DueEntry]) -> None:
-        found = self._collected(now, entries)
+        sides = self._collected(now, entries)
         push = self._statement.outlet.push
-        if found is not None and push is not None:
-            push(now, *found)
+        if sides is not None and push is not None:
+            push(now, *sides)
 
     def collect(self, now: int) -> tuple[Rows, Rows] | None:
-        """Run the timers that are due and return their rows; None if there is nothing to deliver."""
+        """Run the timers that are due and return their rows, or None."""
         return self._collected(now, self.take(now))
 
-    def expire(self, now: int, out: Callable[[list[Any]], object], told: Callable[[int], int] | None) -> None:
-        """As `collect` within a slice, where the program has ``expire_all``: rows go out as records.
+    def expire(self, now: int, out: Callable[[list[Any]], object], cause_of: Callable[[int], int] | None) -> None:
+        """Expire events within a batch, where the program has `expire_all`; rows leave as records.
 
-        What is due stays so until it has another time: a failure between keeps no timer from being run.
+        A timer stays due until it has a new time, so no failure can lose it.
         """
         due, states = self.upto(now), list[Any]()
         for _, path in due:
@@ -211,7 +212,7 @@ class StatementTimers(OwnerTimers):
                 DueQueue.arm(self, path, NEVER)
             else:
                 states.append(state)
-        self._program["expire_all"](states, now, out, told)
+        self._program["expire_all"](states, now, out, cause_of)
         for state in states:
             view = state[1]
             view.armed = view.due
@@ -225,89 +226,94 @@ class StatementTimers(OwnerTimers):
             return self._collect_one(now, entries[0][1])
         due = [(self._state_at(path), *path, at) for at, path in entries if self._state_at(path) is not None]
         if self._program.steps.inputs:  # combinations are made of what all inputs have lost, behind the output's time
-            due.sort(key=lambda each: each[2] == WINDOW)
-        made: dict[int, TimerRows] = {}  # by partition id
-        forced = self._tick(due, now, made)
-        return self.selected(made, forced)
+            due.sort(key=lambda timer: timer[2] == WINDOW)
+        sides_by_partition: dict[int, TimerRows] = {}  # by partition id
+        forced = self._tick(due, now, sides_by_partition)
+        return self.selected(sides_by_partition, forced)
 
     def _collect_one(self, now: int, path: tuple[int, int]) -> tuple[Rows, Rows] | None:
-        """`_collected` where one part of one state is due."""
+        """Run one part of one state, the most common case."""
         state, (id_, place) = self._state_at(path), path
         if state is None:
             return None
         if place >= SUBQUERY:
             self._program.subqueries[place - SUBQUERY]["tick"](state, now)
             return None
-        made: dict[int, TimerRows] = {}
-        forced = self._tick_one(state, id_, place, now, made)
-        return self.selected(made, forced)
+        sides_by_partition: dict[int, TimerRows] = {}
+        forced = self._tick_one(state, id_, place, now, sides_by_partition)
+        return self.selected(sides_by_partition, forced)
 
     def _state_at(self, path: tuple[int, int]) -> Any:
-        """The state, or of a subquery's windows its own; None if it has ended."""
+        """Return the state at a path (of a subquery its own), or None if it has ended."""
         return self._states.get(path[0]) if path[1] < SUBQUERY else self._inner.get(path)
 
     def _collect_all(self, expire_all: Callable[..., int], now: int) -> tuple[Rows, Rows] | None:
-        """`_collected` where all timers are that of one window."""
-        found: list[tuple[Rows, Rows]] = []
+        """Run the one window that has timers."""
+        deliveries: list[tuple[Rows, Rows]] = []
         state = self._states[0]
-        self.arm(_ONE_VIEW, expire_all(state, state[1], now, None, lambda _, *sides: found.append(sides)))
-        return found[0] if found else None
+        self.arm(_ONE_VIEW, expire_all(state, state[1], now, None, lambda _, *sides: deliveries.append(sides)))
+        return deliveries[0] if deliveries else None
 
-    def _tick(self, due: list[tuple[Any, int, Any, int]], now: int, made: dict[int, TimerRows]) -> bool:
-        """Run timers in the order in which they are due, also where the clock has leapt over several of them: windows,
-        and groups of one, that are due behind an output have their time behind it. Alarms of windows may be early.
+    def _tick(self, due: list[tuple[Any, int, Any, int]], now: int, sides_by_partition: dict[int, TimerRows]) -> bool:
+        """Run timers in the order of their due times, also if the clock has jumped over several of them.
+
+        Windows (and groups of one) that are due after an output run after it. Timers of windows may be early.
         """
         forced = False
         outputs = {id_: at for _, id_, place, at in due if place == OUTPUT and at < now}
-        held: set[int] = set()
+        held_back: set[int] = set()
         for state, id_, place, at in due:
             if place >= SUBQUERY:
                 self._program.subqueries[place - SUBQUERY]["tick"](state, now)
                 continue
             if place == WINDOW and id_ in outputs and at <= outputs[id_]:
-                held.add(id_)
+                held_back.add(id_)
                 if state[1].due > outputs[id_]:
                     continue
                 state[1].limit_advance(outputs[id_])
-            forced |= self._tick_one(state, id_, place, now, made)
-            if place == OUTPUT and id_ in held:
+            forced |= self._tick_one(state, id_, place, now, sides_by_partition)
+            if place == OUTPUT and id_ in held_back:
                 state[1].limit_advance(NEVER)
-                forced |= self._tick_one(state, id_, WINDOW, now, made)
+                forced |= self._tick_one(state, id_, WINDOW, now, sides_by_partition)
         return forced
 
-    def _tick_one(self, state: Any, id_: int, place: int, now: int, made: dict[int, TimerRows]) -> bool:
+    def _tick_one(self, state: Any, id_: int, place: int, now: int, sides_by_partition: dict[int, TimerRows]) -> bool:
         try:
-            return bool(self._program["tick"](state, state[1], now, *made.setdefault(id_, ([], [])), place))
+            return bool(
+                self._program["tick"](state, state[1], now, *sides_by_partition.setdefault(id_, ([], [])), place)
+            )
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self._statement.failed(failure)
             return False
 
-    def selected(self, made: Mapping[int, TimerRows], forced: bool) -> tuple[Rows, Rows] | None:
-        """One delivery of the rows of all states, by their ids; distinct, order and limit apply to those of one."""
+    def selected(self, sides_by_partition: Mapping[int, TimerRows], forced: bool) -> tuple[Rows, Rows] | None:
+        """Combine the rows of all states, by partition id, into one delivery; distinct, order and limit apply per
+        state.
+        """
         selector, arrange = self._delivers, self._arrange
         insert: list[Any] = []
         remove: list[Any] = []
-        for id_, (ins, rem) in made.items():
+        for id_, (ins, rem) in sides_by_partition.items():
             sides = [rem if selector == "rstream" else ins, rem if selector == "irstream" else []]
             try:
-                shown = sides if arrange is None else [arrange(side) or [] for side in sides]
+                arranged = sides if arrange is None else [arrange(side) or [] for side in sides]
                 if self._statement.outlet.inside:
-                    self._statement.outlet.place(self._states[id_][0], *shown)
+                    self._statement.outlet.place(self._states[id_][0], *arranged)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self._statement.failed(failure)
                 forced = False  # what failed is not told as nothing
                 continue
-            insert += shown[0]
-            remove += shown[1]
+            insert += arranged[0]
+            remove += arranged[1]
         if not insert and not remove and not forced:
             return None
         return insert or None, remove or None
 
 
 def partition_id(state: Any) -> int:
-    """The id in the paths of a state."""
+    """Return the partition id in the paths of a state."""
     return 0 if state[0] is None else int(state[0].id)
 
 
 def _to_nobody(time: int, insert: Rows, remove: Rows) -> None:
-    """Deliver to nobody."""
+    """Discard a delivery."""

@@ -1,4 +1,4 @@
-"""What a statement has to do with named windows and tables: it creates one, changes one, or reads some."""
+"""Access of a running statement to named windows and tables: it creates one, changes one, or reads some."""
 
 from __future__ import annotations
 
@@ -53,30 +53,31 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         """Apply `take(event, state)` in the partitions, report failures, and return True if any consumed the event."""
 
     def state_of(self, partition: ContextPartition | None) -> Any:
-        """The state in a partition, or the one state."""
         return self.state if partition is None else partition.states[self.program.namespace["slot"]]
 
     def states(self, wanted: Container[int | None] | None = None) -> list[tuple[int | None, Any]]:
-        """(partition id, state) of every live partition, or of those `wanted`, by id; id None without a context."""
+        """Return (partition id, state) of every live partition, or of those `wanted`, by id; id None without a
+        context.
+        """
         if self.context is None:
             return [(None, self.state)] if wanted is None or None in wanted else []
         slot = self.program.namespace["slot"]
-        found = self.context.partitions.values()
-        return [(p.id, p.states[slot]) for p in found if wanted is None or p.id in wanted]
+        partitions = self.context.partitions.values()
+        return [(p.id, p.states[slot]) for p in partitions if wanted is None or p.id in wanted]
 
     def open_store_lookups(self) -> None:
-        """From now on the stores have what it looks into."""
+        """Request the indexes that the statement needs."""
         if self.looks is NO_LOOKUPS and self.program.wants:
             self.looks = StoreLookups(self.program.namespace, self.program.wants, self.name, self.stores, late=True)
         self.looks.attach()
 
     @property
     def fills(self) -> bool:
-        """Whether it begins with what the stores hold: an on-trigger does not."""
+        """True if the statement starts with the contents of its stores; on-triggers do not."""
         return self.steps.row is not None and self.steps.selects is None
 
     def owns(self, changes: PendingChanges) -> Store:
-        """The store that it creates."""
+        """Create and return the store of this statement."""
         assert self.steps.owns is not None
         self.owned = Store(self.steps.owns, self.output_type.properties, changes, self.steps.posts_empty_batches)
         self.owned.owner = self
@@ -84,19 +85,18 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         return self.owned
 
     def groups_in(self, state: Any) -> Any:
-        """The aggregate part of a state; of a statement that feeds a table these are the items of the table."""
+        """Return the groups of a state; for a statement that feeds a table, these are the items of the table."""
         into = self.steps.into
         return state[2] if into is None else self.program[self.program["__tables__"][into.store.name]].items(state[0])
 
     def insert(self, row: dict[str, Any]) -> None:
-        """A row arrives at the named window that it created."""
+        """Insert a row into the named window of this statement."""
         if self.context is None:
             self.program["on_event"](row)
         else:
             self.guarded(self.program["on_event"], row, self._partitions_of(row))
 
     def owning(self, row: dict[str, Any]) -> list[int] | None:
-        """The ids of the partitions that a row of its named window belongs to, None without a context."""
         return None if self.context is None else [partition.id for partition in self._partitions_of(row)]
 
     def _partitions_of(self, row: dict[str, Any]) -> Sequence[ContextPartition]:
@@ -107,7 +107,9 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
     def connect_target(
         self, stores: Mapping[str, Store], target_type: StoreType, trigger: StoreType | None, number: int = 0
     ) -> None:
-        """It is an on-trigger on a store, maybe set off by rows that enter another, its input `number`."""
+        """Connect an on-trigger to its target store, and to the store `trigger` whose rows set it off as input
+        `number`.
+        """
         store = stores[target_type.name]
         if trigger is not None:
             self.stores = {number: stores[trigger.name]}
@@ -115,22 +117,24 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         self.looks = StoreLookups(self.program.namespace, self.program.wants, self.name, {0: store}, changes=True)
 
     def fill_from_stores(self, partition: ContextPartition) -> None:
-        """A new partition begins with what the stores hold, one input after the other."""
+        """Fill a new partition with the contents of the stores, one input after the other."""
         slot = self.program.namespace["slot"]
-        held = {number: self.stored_of(partition.states[slot], number) for number in self.stores}
-        self.looks.begins(held, partition)
+        contents = {number: self.stored_of(partition.states[slot], number) for number in self.stores}
+        self.looks.begins(contents, partition)
         for number in self.stores:
             if self._on_change(number) in self.program.namespace:  # a table that is joined is looked into
-                self.guarded(partial(self._begin_with, held), number, (partition,))
+                self.guarded(partial(self._begin_with, contents), number, (partition,))
 
-    def _begin_with(self, held: Mapping[int, list[Item]], number: int, state: Any) -> None:
-        """A new state of a partition takes what the store that is input `number` holds."""
+    def _begin_with(self, contents: Mapping[int, list[Item]], number: int, state: Any) -> None:
+        """Fill the state of a new partition from the store that is input `number`."""
         self.looks.told(number, None)
-        self.program[self._on_change(number)](state, held[number], (), self.now)
+        self.program[self._on_change(number)](state, contents[number], (), self.now)
 
     @property
     def external_state(self) -> str | None:
-        """What is not of its context, and agrees with its states in all partitions; None: nothing is."""
+        """Reason why single partitions of this statement cannot be moved (state shared across partitions); None if they
+        can.
+        """
         assert self.context is not None
         for store in self.stores.values() if self.fills else ():
             if store.type.kind == "window" and store.type.context != self.context.name:
@@ -141,21 +145,23 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         return None
 
     def _on_change(self, number: int) -> str:
-        """The function of the program that takes changes of the store that is input `number`."""
+        """Return the name of the function that processes changes of input `number`."""
         return f"on_change{number}" if self.steps.inputs else "on_change"
 
     def stored_of(self, state: Any, number: int = 0) -> list[Item]:
-        """The rows of the store that `state` reads as input `number`: all, or those of its own context partition."""
+        """Return the rows of input `number` for `state`: all, or those of its own context partition."""
         store = self.stores[number]
-        found = store.owner.states()
+        states = store.owner.states()
         if self.context is not None and store.type.context == self.context.name:
-            found = [each for each in found if each[0] == state[0].id]
-        return store.stored(each for _, each in found)
+            states = [owner_state for owner_state in states if owner_state[0] == state[0].id]
+        return store.stored(owner_state for _, owner_state in states)
 
     def take(self, moved: Sequence[StoreChange]) -> None:
-        """What entered and left the stores that it reads: of each by itself, in the order in which they changed."""
+        """Process the changes of the stores that this statement reads, store by store, in the order in which they
+        happened.
+        """
         try:
-            for _, of_store in groupby(moved, key=lambda each: id(each.store)):
+            for _, of_store in groupby(moved, key=lambda change: id(change.store)):
                 own = list(of_store)
                 for number, store in self.stores.items():
                     if store is own[0].store:
@@ -173,19 +179,19 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         slot = self.program.namespace["slot"]
         shared = moved[0].store.type.context != self.context.name
         for partition in list(self.context.partitions.values()):
-            own = moved if shared else [each for each in moved if each.partition is partition]
+            own = moved if shared else [change for change in moved if change.partition is partition]
             if own and not partition.ended:
                 on_change(partition.states[slot], *combine_changes(own), now)
 
     @property
     def reads_only_tables(self) -> bool:
-        """Whether all that it reads is tables, which tell it of nothing."""
+        """True if the statement reads only tables, which do not report changes."""
         sources = self.plan.sources if isinstance(self.plan, SelectStatement) else ()
-        tables = all(each.store is not None and each.store.kind == "table" for each in sources)
+        tables = all(source.store is not None and source.store.kind == "table" for source in sources)
         return self.fills and bool(self.stores) and tables
 
     def anew(self, state: Any, now: int) -> Any:
-        """A state that has what a table holds now: it tells nobody of its changes."""
-        made = self.program["new_state"](state[0], now)
-        self.program["prefill"](made, now)
-        return made
+        """Return a state with the present contents of the tables, which do not report changes."""
+        fresh = self.program["new_state"](state[0], now)
+        self.program["prefill"](fresh, now)
+        return fresh

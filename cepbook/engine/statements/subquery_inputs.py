@@ -1,7 +1,7 @@
-"""The events of a statement's subqueries: which of these are for a type, and when each takes one; rows of stores.
+"""Inputs of a statement's subqueries: events, and rows of stores.
 
-A subquery in a filter does not see the event under test, any other sees it before the statement does (recorded:
-own_stream_in_filter, self_subselect_order), unless ``Config.self_subselect_preeval`` is off.
+A subquery in a filter does not see the event under test. Any other subquery sees the event before the statement does
+(recorded: own_stream_in_filter, self_subselect_order), unless `Config.self_subselect_preeval` is off.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _FAR = 64  # bits: no partition has as many rows
 
 
 class StoreSubquery(StoreObserver):
-    """A subquery over a store, in all states of its statement: in each partition of one context its own rows."""
+    """A subquery over a store, in all states of its statement; in a store of the same context each state has its own
+    rows.
+    """
 
     def __init__(self, statement: StoreAccess, store: Store, place: int, program: StatementProgram) -> None:
         self.store = store
@@ -49,7 +51,7 @@ class StoreSubquery(StoreObserver):
         self.reads = StoreLookups(program.namespace, program.wants, reader, {0: store})
 
     def part(self) -> None:
-        """It reads nothing any more."""
+        """Stop reading the store."""
         if self._followed is not None:
             self._followed.unfollow(self._reader)
 
@@ -59,7 +61,6 @@ class StoreSubquery(StoreObserver):
         return context is not None and self.store.type.context == context.name
 
     def look(self, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
-        """What entered and left in a context partition of the store's owner."""
         if not self._told:
             return
         divided = self._divided
@@ -75,30 +76,30 @@ class StoreSubquery(StoreObserver):
         self._program["on_change"](state[self._place], entered, left, base, self._statement.now)
 
     def _base(self, partition: Any) -> int:
-        """What is added to the numbers of rows, so that those of different partitions differ."""
+        """Return the offset of row numbers in a partition, so that rows of different partitions differ."""
         return 0 if partition is None or self._divided else int(partition.id) << _FAR
 
     def held(self, state: Any) -> list[tuple[int, list[Item]]]:
-        """What the store holds for a state: (what tells its partition apart, rows)."""
-        states = [held for _, held in self.store.owner.states() if held is not None]
+        """Return (row number offset, rows) of the store's states that concern a state of the statement."""
+        states = [owner_state for _, owner_state in self.store.owner.states() if owner_state is not None]
         if self._divided:
-            states = [held for held in states if held[0] is state[0]]
-        return [(self._base(held[0]), self.store.stored([held])) for held in states]
+            states = [owner_state for owner_state in states if owner_state[0] is state[0]]
+        return [(self._base(owner_state[0]), self.store.stored([owner_state])) for owner_state in states]
 
     def fill(self, state: Any) -> None:
-        """Begin with what the store holds."""
+        """Fill a state with the contents of the store."""
         for base, rows in self.held(state) if self._told else ():
             self._program["on_change"](state[self._place], rows, (), base, self._statement.now)
 
     def refill_from_stores(self, state: Any) -> None:
-        """The state comes from elsewhere: of stores that are not of its context it has what these hold here."""
+        """Refill a restored state from stores that are not in its context."""
         if self._told and not self._divided:
             state[self._place] = self._program["new_state"](state[0], self._statement.now)
             self.fill(state)
 
 
 class SubqueryInputs:
-    """The subqueries of a statement that read events. `failed` is told of their failures."""
+    """The subqueries of a statement. `failed` reports their failures. `ahead`: they see events before the statement."""
 
     def __init__(
         self,
@@ -110,8 +111,8 @@ class SubqueryInputs:
         ahead: bool,
     ) -> None:
         self._programs = programs
-        for each in programs:
-            each.namespace.update(failed=failed)
+        for program in programs:
+            program.namespace.update(failed=failed)
         self.bind()
         self._lookers: list[StoreSubquery] = []
         self._places = range(FIRST_SUBQUERY_SLOT, FIRST_SUBQUERY_SLOT + len(programs))
@@ -120,32 +121,32 @@ class SubqueryInputs:
         filters = _in_filters(plan)
         self._early: list[tuple[int, StatementProgram]] = []
         self._late: list[tuple[int, StatementProgram]] = []
-        for number, each in enumerate(programs):
-            found = self._early if ahead and number not in filters else self._late
-            found.append((FIRST_SUBQUERY_SLOT + number, each))
+        for number, program in enumerate(programs):
+            subqueries = self._early if ahead and number not in filters else self._late
+            subqueries.append((FIRST_SUBQUERY_SLOT + number, program))
 
     def bind(self) -> None:
-        """Functions of the subqueries read what is in their namespaces by now."""
-        for each in self._programs:
-            each.bind()
+        """Rebind the functions of the subqueries to the values in their namespaces."""
+        for program in self._programs:
+            program.bind()
 
     # -------------------------------------------------------------- named windows and tables
     def find(self, stores: Mapping[str, Store], statement: StoreAccess) -> None:
         """Find the stores that subqueries of `statement` read."""
         self._lookers = [
-            StoreSubquery(statement, stores[each.steps.source.store.name], place, each)
-            for place, each in (*self._early, *self._late)
-            if each.steps.source.store is not None
+            StoreSubquery(statement, stores[program.steps.source.store.name], place, program)
+            for place, program in (*self._early, *self._late)
+            if program.steps.source.store is not None
         ]
 
     def listen(self) -> None:
-        """From now on stores tell of their changes."""
+        """Start to observe the stores."""
         for looker in self._lookers:
             looker.store.observers.append(looker)
             looker.reads.attach()
 
     def part(self) -> None:
-        """They tell no more."""
+        """Stop observing the stores."""
         for looker in self._lookers:
             looker.part()
             if looker in looker.store.observers:
@@ -153,56 +154,58 @@ class SubqueryInputs:
             looker.reads.part()
 
     def fill(self, state: Any) -> None:
-        """Begin a state of the statement with what the stores hold."""
+        """Fill a state of the statement from the stores."""
         for looker in self._lookers:
             looker.fill(state)
 
     def refill_from_stores(self, state: Any) -> None:
-        """A state of the statement comes from elsewhere."""
+        """Refill a restored state of the statement."""
         for looker in self._lookers:
             looker.refill_from_stores(state)
 
     # -------------------------------------------------------------- events
     def retained(self, state: Any) -> int:
-        """How many events a state of the statement holds, those of subqueries included."""
+        """Return the number of events in a state of the statement, including subqueries."""
         states = (state, *(state[place] for place in self._places))
-        return sum(0 if each[1] is None else each[1].retained() for each in states)
+        return sum(0 if held_state[1] is None else held_state[1].retained() for held_state in states)
 
     def reads(self, type_name: str) -> bool:
-        """Whether events of the type are for a subquery."""
+        """Return True if a subquery reads events of the type."""
         return bool(self._for(type_name, self._early) or self._for(type_name, self._late))
 
     def _for(self, type_name: str, among: Iterable[tuple[int, StatementProgram]]) -> list[tuple[int, StatementProgram]]:
         is_a = self._host.catalog.is_a  # which another deployment replaces
-        return [(n, each) for n, each in among if any(is_a(type_name, read) for read in each.steps.event_types)]
+        return [
+            (n, program) for n, program in among if any(is_a(type_name, read) for read in program.steps.event_types)
+        ]
 
     def reading(self, type_name: str, main: EventReader | None) -> EventReader | None:
-        """How events of the type are taken by all that read it; `main` is how the statement itself does."""
+        """Combine the reader of the statement itself, `main`, with those of its subqueries."""
         early, late = self._for(type_name, self._early), self._for(type_name, self._late)
         if not early and not late:
             return main
-        found = [*early, *late]
-        if main is None and len(found) == 1:
-            ((place, only),) = found
+        programs = [*early, *late]
+        if main is None and len(programs) == 1:
+            ((place, only),) = programs
             checked, matched = (self._taker([(place, only[name])]) for name in ("on_event", "on_match"))
             source = only.steps.source
             return EventReader(checked, matched, source.filter, False, source.event_type, True)
-        before = self._taker([(place, each["on_event"]) for place, each in early])
-        after = self._taker([(place, each["on_event"]) for place, each in late])
+        before = self._taker([(place, program["on_event"]) for place, program in early])
+        after = self._taker([(place, program["on_event"]) for place, program in late])
         if main is None:
-            take, read = _in_turn(before, after, None), found[0][1].steps.source.event_type
+            take, read = _in_turn(before, after, None), programs[0][1].steps.source.event_type
             return EventReader(take, take, None, False, read, True)
         take = _in_turn(before, after, main.checked)
         return EventReader(take, take, None, main.drops, main.type, True)
 
     def _taker(self, takes: Sequence[tuple[int, TakeEvent]]) -> TakeEvent:
-        """Hands an event to subqueries, which is not for the statement; a failure of one is told and stops nothing."""
+        """Return a function that passes an event to subqueries. A failure of one is reported and stops nothing."""
         failed = self._failed
 
         def take(event: Any, state: Any) -> bool:
-            for place, each in takes:
+            for place, take_inner in takes:
                 try:
-                    each(event, state[place])
+                    take_inner(event, state[place])
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     failed(failure)
             return False
@@ -222,23 +225,31 @@ def _in_turn(before: TakeEvent, after: TakeEvent, main: TakeEvent | None) -> Tak
 
 
 def _in_filters(plan: p.StatementPlan) -> set[int]:
-    """The numbers of the subqueries that stand in filters of streams and patterns."""
+    """Return the numbers of the subqueries in filters of streams and patterns."""
     nodes = traversal.walk(plan) if plan.subqueries else ()
     filters = [getattr(node, "filter", None) for node in nodes if not isinstance(node, p.AggregateCall)]
-    return {part.index for e in filters if e is not None for part in x.walk(e) if isinstance(part, x.SubqueryRef)}
+    return {
+        node_of_filter.index
+        for e in filters
+        if e is not None
+        for node_of_filter in x.walk(e)
+        if isinstance(node_of_filter, x.SubqueryRef)
+    }
 
 
 def indexable_filter(condition: x.BoundExpr | None) -> x.BoundExpr | None:
-    """What of a filter events can be asked before their statement takes them: not what subqueries say."""
-    parts = x.conjuncts(condition)
-    kept = [e for e in parts if not any(isinstance(part, x.SubqueryRef) for part in x.walk(e))]
-    if condition is None or len(kept) == len(parts):
+    """Return the part of a filter that can be tested before the statement sees the event: everything without
+    subqueries.
+    """
+    conjuncts = x.conjuncts(condition)
+    testable = [e for e in conjuncts if not any(isinstance(node, x.SubqueryRef) for node in x.walk(e))]
+    if condition is None or len(testable) == len(conjuncts):
         return condition
-    return None if not kept else kept[0] if len(kept) == 1 else x.Logic(BOOLEAN, "and", tuple(kept))
+    return None if not testable else testable[0] if len(testable) == 1 else x.Logic(BOOLEAN, "and", tuple(testable))
 
 
 def ignore_state(take: Callable[..., object]) -> TakeEvent:
-    """A function that knows the one state there is, as one that is told it; `unwrapped` gives it back."""
+    """Return a function of one state in the form `take(event, state)`; `without_state` undoes this."""
 
     def taking(event: Any, _: Any) -> object:
         return take(event)
@@ -247,6 +258,6 @@ def ignore_state(take: Callable[..., object]) -> TakeEvent:
 
 
 def without_state(take: TakeEvent) -> Callable[[Any], object] | None:
-    """The function that knows the one state there is; None if this one must be told."""
-    found: Callable[[Any], object] | None = getattr(take, "__wrapped__", None)
-    return found
+    """Return the wrapped function of one state, or None if `take` needs the state."""
+    wrapped: Callable[[Any], object] | None = getattr(take, "__wrapped__", None)
+    return wrapped

@@ -1,7 +1,7 @@
-"""``update istream`` as a running statement: a program whose function ``update`` gives the event as the others see it.
+"""`update istream` as a running statement: its function `update` returns the event as other statements see it.
 
-All assignments see the event as it was. Variables are read as of the stream's event before: the reference carries
-updates out before the processing of an event begins (recorded: su_update_variable_version).
+All assignments see the original event. Variables are read as of the previous event of the stream, because the reference
+applies updates before it processes an event (recorded: su_update_variable_version).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from cepbook.lang.plan import nodes as p
 
 
 def compile_update(plan: p.UpdateStatement, scope_in: ScopeFactory) -> StatementProgram:
-    """Changes events. Errors: Refusal for what the row engine cannot run."""
+    """Compile a statement that changes events. Errors: Refusal."""
     source = SourceWriter()
     values = [e for change in plan.changes for e in (*change.path, change.value)]
     read = lower.property_names(plan.predicate, *values)
     names = list(dict.fromkeys((*read, *(c.name for c in plan.changes if c.path))))
     props = {name: f"p{i}" for i, name in enumerate(names)}
-    parts = (part for e in (plan.predicate, *values) if e is not None for part in x.walk(e))
-    variables = list(dict.fromkeys(part.name for part in parts if isinstance(part, x.VariableRead)))
+    nodes = (node for e in (plan.predicate, *values) if e is not None for node in x.walk(e))
+    variables = list(dict.fromkeys(node.name for node in nodes if isinstance(node, x.VariableRead)))
     seen = {name: f"s{i}" for i, name in enumerate(variables)}
     scope = scope_in(source).at(props=lower.property_codes(props), events={0: "e"}, assigned=seen)
     present = f"({''.join(f'{lower.current_variable(scope, name)}, ' for name in variables)})"
@@ -38,9 +38,9 @@ def compile_update(plan: p.UpdateStatement, scope_in: ScopeFactory) -> Statement
     source.line("on_match = on_event")
     with source.function("update", ["e"], ["S"]):
         if seen:
-            own = f"S[{FIRST_SUBQUERY_SLOT + len(scope.subqueries)}]"
-            source.line(f"{', '.join(seen.values())}, = {own}")
-            source.line(f"{own} = {present}")
+            former_values = f"S[{FIRST_SUBQUERY_SLOT + len(scope.subqueries)}]"
+            source.line(f"{', '.join(seen.values())}, = {former_values}")
+            source.line(f"{former_values} = {present}")
         for name, local in props.items():
             source.line(f"{local} = e.get({source.const(name, 'n')})")
         if plan.predicate is None:
@@ -60,13 +60,13 @@ def _change(plan: p.UpdateStatement, props: dict[str, str], scope: CodeScope) ->
     if plan.drop:
         source.line("return None")
         return
-    made: dict[str, str] = {}  # several may change parts of one property
+    assigned: dict[str, str] = {}  # several may change parts of one property
     for change in plan.changes:
         code = lower.value(scope, change.value)
         if change.path:
-            code = updated_copy_code(made.get(change.name, props[change.name]), change.path, code, scope)
-        made[change.name] = f"{source.part(change.span)}{code}"
-    columns = [f"{source.const(name, 'n')}: {code}" for name, code in made.items()]
+            code = updated_copy_code(assigned.get(change.name, props[change.name]), change.path, code, scope)
+        assigned[change.name] = f"{source.part(change.span)}{code}"
+    columns = [f"{source.const(name, 'n')}: {code}" for name, code in assigned.items()]
     source.line(f"changed = {{**e, {', '.join(columns)}}}", plan.span)
     with source.block("if push:"):
         source.line("push(clock.now, [changed], [e])")
@@ -74,9 +74,9 @@ def _change(plan: p.UpdateStatement, props: dict[str, str], scope: CodeScope) ->
 
 
 def handler_after_updates(statements: Sequence[RunningStatement], handler: EventHandler) -> EventHandler:
-    """`handler` behind the updates of the stream: in order of priority, lowest first, then of deployment.
+    """Return `handler` behind the updates of the stream: by priority, lowest first, then in deployment order.
 
-    An update that fails leaves the event as it is; one with ``@Drop`` takes it away.
+    An update that fails leaves the event unchanged; one with `@Drop` drops it.
     """
     if not statements:
         return handler

@@ -1,4 +1,4 @@
-"""Variables that the conditions of a statement's windows and output clause read: their changes evaluate these."""
+"""Variables in conditions of windows and output clauses: an assignment evaluates the condition again."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cepbook.engine.time.clock import Clock
 
 
 class VariableWatcher:
-    """``states(partition)`` gives the statement's state in a partition, without one all; `failed` is told of failures:
+    """Watches the variables of one statement. `states(partition)` returns its state in a partition, or all without one.
 
-    they are the statement's, not those of who assigns the variable.
+    `failed` reports failures, which belong to the statement and not to the one that assigned the variable.
     """
 
     def __init__(
@@ -30,14 +30,14 @@ class VariableWatcher:
         self._failed = failed
 
     def begin(self) -> None:
-        """Be told of changes from now on."""
+        """Start to watch."""
         for cell in self._watched:
             cell.listeners.append(self._reevaluate)
         for cell in self._program.output_watched:
             cell.listeners.append(self._reconsider)
 
     def end(self) -> None:
-        """Be told no more."""
+        """Stop watching."""
         for cell in self._watched:
             if self._reevaluate in cell.listeners:
                 cell.listeners.remove(self._reevaluate)
@@ -48,19 +48,19 @@ class VariableWatcher:
     @property
     def _watched(self) -> list[ReadableVariable]:
         """The variables that conditions of windows read, each once."""
-        cells = [cell for each in (self._program, *self._program.subqueries) for cell in each.watched]
+        cells = [cell for program in (self._program, *self._program.subqueries) for cell in program.watched]
         return list({id(cell): cell for cell in cells}.values())
 
     def _reevaluate(self, partition: ContextPartition | None = None) -> None:
-        """A variable that a window's condition reads has changed: evaluate it at the next advance."""
+        """Evaluate window conditions again at the next advance, because a variable has changed."""
         for state in self._states(partition) if self._program.watched else ():
             self._call(self._program["reevaluate"], state)
-        for place, each in enumerate(self._program.subqueries, FIRST_SUBQUERY_SLOT):
-            for state in self._states(partition) if each.watched else ():
-                self._call(each["reevaluate"], state[place])
+        for place, program in enumerate(self._program.subqueries, FIRST_SUBQUERY_SLOT):
+            for state in self._states(partition) if program.watched else ():
+                self._call(program["reevaluate"], state[place])
 
     def _reconsider(self, partition: ContextPartition | None = None) -> None:
-        """A variable that the output's condition reads was assigned: what is due follows at the next advance."""
+        """Evaluate the output condition again at the next advance, because a variable was assigned."""
         for state in self._states(partition):
             self._call(self._program["reconsider"], state)
 

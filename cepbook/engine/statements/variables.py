@@ -1,4 +1,4 @@
-"""Variables at run time: the cells that generated code reads, and values that come from outside."""
+"""Variables at run time, and conversion of values that come from outside."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ VariableListener = Callable[..., None]
 
 
 class RuntimeVariable:
-    """The cell of one variable. Generated code reads `value`; whoever depends on it is in `listeners`.
+    """One variable. Generated code reads `value`.
 
-    `given` is the last value that did not come from a statement: what a run from an empty state begins with.
-    Filters of events read `before` where statements assign it in reaction to such an event (`hold`, `release`); else
-    it is `value`. It is `read_by_filters` if there are such filters.
-    Listeners are called after each assignment, also one of the same value. The statement that created the variable
-    delivers the assignments of statements only (recorded: var_create_variable_statement_output).
+    `given` is the last value that did not come from a statement; a rerun from an empty state starts with it. Filters of
+    events read `before` if statements assign the variable in reaction to such an event (`hold`, `release`); otherwise
+    it equals `value`. `read_by_filters` is True if there are such filters.
+
+    `listeners` are called after each assignment, also of an equal value. The statement that created the variable
+    delivers only assignments by statements (recorded: var_create_variable_statement_output).
     """
 
     __slots__ = ("_deliverer", "_held", "before", "given", "listeners", "name", "read_by_filters", "type", "value")
@@ -46,32 +47,32 @@ class RuntimeVariable:
         return f"<variable {self.name} {self.type} = {self.value!r}>"
 
     def deliver_through(self, outlet: DeliveryOutlet) -> None:
-        """From now on `outlet` delivers what statements assign."""
+        """Deliver assignments by statements through `outlet`."""
         self._deliverer = outlet
 
     def set(self, value: Any) -> None:
-        """Assign from outside; `value` is of the variable's type."""
+        """Assign from outside; `value` has the variable's type."""
         self.given = value
         self._change(value)
 
     partitioned: ClassVar[bool] = False  # whether each partition of a context has a value of its own
 
     def restore(self, value: Any) -> None:
-        """`value` is the present one, and nobody is told."""
+        """Set the value without notification."""
         self.value = self.before = value
         self._held = False
 
     def decide(self) -> None:
-        """A filter reads it."""
+        """Note that a filter reads the variable."""
         self.read_by_filters = True
 
     def hold(self) -> None:
-        """An event begins: what is assigned until `release` is not for the filters that decide on it."""
+        """Begin an event: filters keep reading the present value until `release`."""
         self.before = self.value
         self._held = True
 
     def release(self) -> None:
-        """The event is over."""
+        """End an event."""
         self.before = self.value
         self._held = False
 
@@ -92,7 +93,7 @@ class RuntimeVariable:
 
 
 class ContextVariable(RuntimeVariable):
-    """A variable of a context: each partition has its value, under `name`; `value` is none."""
+    """A variable of a context: each partition has its own value, under `name`; `value` is None."""
 
     __slots__ = ("_former",)  # while it is held, of the partitions that have another value now
     partitioned = True
@@ -110,7 +111,7 @@ class ContextVariable(RuntimeVariable):
         self._held = False
 
     def before_in(self, partition: ContextPartition) -> Any:
-        """The value in `partition` as the event in hand began."""
+        """Return the value in `partition` when the present event began."""
         return self._former.get(partition, partition.variables[self.name])
 
     def assign_in(self, partition: ContextPartition, value: Any, now: int) -> None:
@@ -130,7 +131,7 @@ Variables = Mapping[str, RuntimeVariable]
 
 
 def initial_value(e: BoundExpr, scope_in: lower.ScopeFactory) -> Any:
-    """The value of an initial expression now. Raises whatever the expression raises; Refusal as `lower.value`."""
+    """Evaluate an initial expression now. Errors: whatever the expression raises; Refusal."""
     source = SourceWriter()
     scope = scope_in(source)
     with source.block("def initial():"):
@@ -140,7 +141,7 @@ def initial_value(e: BoundExpr, scope_in: lower.ScopeFactory) -> Any:
 
 # ---------------------------------------------------------------- values from outside
 def convert_value(name: str, value: Any, type_: Type) -> Any:
-    """`value` as a value of variable `name`. Errors: UsageError when it does not fit; null (None) always does."""
+    """Convert `value` to the type of variable `name`; null always fits. Errors: UsageError if it does not fit."""
     try:
         return _fitted(value, type_)
     except OverflowError:
