@@ -92,7 +92,7 @@ def test_window_has_a_module_and_a_case(row: Any) -> None:
 
 def test_a_module_without_what_its_row_promises_is_told() -> None:
     with pytest.raises(TypeError, match="the row of window keepall has no NOTHING"):
-        windows._found("NOTHING", "window")
+        windows._load("NOTHING", "window")
 
 
 def test_every_module_of_a_window_has_a_row() -> None:

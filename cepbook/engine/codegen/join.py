@@ -33,7 +33,7 @@ from cepbook.engine.codegen.relation_loops import (
     write_key_function,
     write_loop_head,
 )
-from cepbook.engine.codegen.views import SweepWriter, ViewCodegen, write_event_reading, write_store_items
+from cepbook.engine.codegen.views import ViewCodegen, write_event_reading, write_store_items
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.to_python import CodeScope
 from cepbook.engine.fragments.codegen_context import CodegenContext
@@ -41,7 +41,7 @@ from cepbook.engine.fragments.event_layout import JoinedLayout
 from cepbook.engine.physical.access import AccessPath, inputs_read
 from cepbook.engine.physical.lowering import rebase_to_input
 from cepbook.engine.relations.relation import Relation
-from cepbook.engine.windows.window_codegen import DELTA_IN_LOCAL, EmittedChange
+from cepbook.engine.windows.window_codegen import DELTA_IN_LOCAL, EmittedChange, EvictionWriter
 from cepbook.errors import Refusal
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
@@ -130,7 +130,7 @@ class JoinCodegen(ViewCodegen):
         else:
             source.line("S, W = J, V")
 
-    def arrive(self, swept: SweepWriter) -> EmittedChange | None:
+    def arrive(self, swept: EvictionWriter) -> EmittedChange | None:
         self.ask()
         self.armed()
         return DELTA_IN_LOCAL

@@ -235,7 +235,7 @@ class StatementCodegen(DeltaCodegen):
 
     def end_prefetch(self) -> None:
         """What follows is not in that loop."""
-        self.pipeline.at_hand = False
+        self.pipeline.prefetched = False
 
     def _sweep(self, head: str, item: str, then: str) -> None:
         """What left a lazily expired window leaves its aggregates, too, before the arrival."""
@@ -453,7 +453,7 @@ class StatementCodegen(DeltaCodegen):
         """Code of an iterable of the retained items, as iterators show them."""
         if self.steps.recognize is not None:
             return f"W.over({'taken(S, stored(S), now)' if self.steps.consumes else 'W.held()'}, now)"
-        return "taken(S, stored(S), now)" if self.steps.consumes else "W.shown()"
+        return "taken(S, stored(S), now)" if self.steps.consumes else "W.display_order()"
 
 
 ItemValue = Callable[[Item], Any]
@@ -471,16 +471,16 @@ def prev_tail(view: WindowView, item: Item, index: int | None, value: ItemValue)
     """`value` of the event `index` places from the end of the window; null beyond it."""
     if index is None or index < 0:
         return None
-    items, _ = view.ahead(item)
+    items, _ = view.prev_items(item)
     return value(items[len(items) - 1 - index]) if index < len(items) else None
 
 
 def prev_window(view: WindowView, item: Item, value: ItemValue) -> list[Any]:
     """`value` of all events of the window."""
-    items: Sequence[Item] = view.ahead(item)[0]
+    items: Sequence[Item] = view.prev_items(item)[0]
     return [value(each) for each in items]
 
 
 def prev_count(view: WindowView, item: Item) -> int:
     """The number of events in the window."""
-    return len(view.ahead(item)[0])
+    return len(view.prev_items(item)[0])

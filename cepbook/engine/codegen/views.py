@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 
 from cepbook.engine.expressions import to_python as lower
@@ -21,21 +20,24 @@ from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM, Recogn
 from cepbook.engine.windows import STATISTICS, WINDOW_FORMS
 from cepbook.engine.windows.combined import WindowUnion, intersection
 from cepbook.engine.windows.derived_value import DerivedValueView
-from cepbook.engine.windows.gathered import AccumulatingView
 from cepbook.engine.windows.groupwin import GroupWindow
 from cepbook.engine.windows.newest import NewestWindow
-from cepbook.engine.windows.taking import ActivationView
 from cepbook.engine.windows.unnest_view import UnnestView as Unfolding
 from cepbook.engine.windows.view_chain import DownstreamWindow, ViewChain
-from cepbook.engine.windows.window_codegen import ARRIVAL_ONLY, DELTA_IN_LOCAL, ArrivalFragment, EmittedChange
+from cepbook.engine.windows.view_wrappers import AccumulatingView, ActivationView
+from cepbook.engine.windows.window_codegen import (
+    ARRIVAL_ONLY,
+    DELTA_IN_LOCAL,
+    ArrivalFragment,
+    EmittedChange,
+    EvictionWriter,
+    WindowArrival,
+)
 from cepbook.engine.windows.window_view import LastEventView, PassThroughView
 from cepbook.errors import Span
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import Derivation, WindowSpec
 from cepbook.lang.registry.windows import WINDOWS
-
-# writes a block, given its head, the code of the item that leaves in it, and a line for when the item is taken apart
-SweepWriter = Callable[[str, str, str], None]
 
 
 class ViewCodegen:
@@ -51,7 +53,7 @@ class ViewCodegen:
         self.first_operands: list[str] = []
         self._priors = self._prior_slots() if self.steps.priors else None
         self.recognize: RecognizeCodegen | None = None
-        self.at_hand = False  # while the loop of `run` is written: what `ahead` has written is there
+        self.prefetched = False  # True while the loop of `run` is written, after the locals of `prefetch`
 
     @property
     def span(self) -> Span:
@@ -151,8 +153,8 @@ class ViewCodegen:
     def _window(self, spec: WindowSpec) -> str:
         window = WINDOW_FORMS[spec.name]
         at = self._place_of(spec)
-        if self.steps.aggregate_only and window.along is not None:
-            return window.along(self.code, spec, at)
+        if self.steps.aggregate_only and window.aggregate_only is not None:
+            return window.aggregate_only(self.code, spec, at)
         return window.make(self.code, spec, at)
 
     def _place_of(self, spec: WindowSpec) -> int:
@@ -303,7 +305,7 @@ class ViewCodegen:
         self._write_priors()
         return self.code.items.pack("now", self.operands if operands is None else operands)
 
-    def arrive(self, swept: SweepWriter) -> EmittedChange | None:
+    def arrive(self, swept: EvictionWriter) -> EmittedChange | None:
         """Write what an arriving event does to the view; gives what that posts. `swept` writes what leaves unseen."""
         if self.keeps_nothing:
             self._write_priors()
@@ -322,22 +324,41 @@ class ViewCodegen:
             self.armed()
             return DELTA_IN_LOCAL
         if not self.steps.group_keys:
-            return fragment(WindowArrival(self, "W", item, operands, swept))
+            return fragment(self._arrival(item, operands, swept))
         key, *operands = operands
-        self.code.find_or_make("w", "views" if self.at_hand else "W.by_key", key, f"W.open({key}, now)")
-        return fragment(WindowArrival(self, "w", item, operands, swept, key))
+        self.code.find_or_make("w", "views" if self.prefetched else "W.by_key", key, f"W.open({key}, now)")
+        return fragment(self._arrival(item, operands, swept, key))
+
+    def _arrival(
+        self, item: str = "", operands: Sequence[str] = (), swept: EvictionWriter | None = None, key: str | None = None
+    ) -> WindowArrival:
+        """Return the arrival of `item` at the one window; with a `key`, at the window of this group."""
+        only = self.steps.only
+        assert only is not None
+        view = "W" if key is None else "w"
+        return WindowArrival(
+            self.code,
+            only,
+            view,
+            item,
+            operands,
+            evicts_unseen=self.steps.aggregation is None and not self.steps.makes_remove_rows,
+            prefetched=self.prefetched and key is None and WINDOW_FORMS[only.name].prefetch is not None,
+            write_eviction=swept,
+            write_arming=partial(self.armed, None if key is None else (key, view)),
+        )
 
     def ahead(self) -> None:
         """Write what the loop of `run` has at hand of the one view there is."""
         only, fragment = self.steps.only, self._fragment
         if only is None or fragment is None or self.steps.context is not None:  # each partition has a view of its own
             return
-        self.at_hand = True
-        ahead = WINDOW_FORMS[only.name].ahead
+        self.prefetched = True
+        prefetch = WINDOW_FORMS[only.name].prefetch
         if self.steps.group_keys:
             self.source.line("views = W.by_key")
-        elif ahead is not None:
-            ahead(WindowArrival(self, "W", "", [], None))
+        elif prefetch is not None:
+            prefetch(self._arrival())
 
     def _in_locals(self, operands: Sequence[str]) -> list[str]:
         """Names of `operands`, which the fragment and the item read."""
@@ -355,7 +376,7 @@ class ViewCodegen:
         """Write what an event does to a batch that keeps none."""
         fragment = self._fragment
         assert fragment is not None
-        return fragment(WindowArrival(self, "W", "", [], None))
+        return fragment(self._arrival())
 
     def armed(self, group: tuple[str, str] | None = None) -> None:
         """Write what makes the clock look at the view when it is due; `group` is code of a key and of its view."""
@@ -376,68 +397,6 @@ class ViewCodegen:
         with self.source.block("if W.due < W.armed:"):
             self.source.line("W.armed = W.due")
             self.source.line("arm(W.due, S, W, 0)")
-
-
-@dataclass(frozen=True, slots=True)
-class WindowArrival:
-    """An arrival at one window, for the fragment that writes it.
-
-    `view` is code of the window's view, `item` of the event's item (nothing: the batch keeps no events), `operands`
-    that of the window's operands, `key` the group's under groupwin.
-    """
-
-    pipeline: ViewCodegen
-    view: str
-    item: str
-    operands: list[str]
-    write_evicted: SweepWriter | None
-    key: str | None = None
-
-    @property
-    def code(self) -> CodegenContext:
-        """The writer of the statement."""
-        return self.pipeline.code
-
-    @property
-    def source(self) -> SourceWriter:
-        """What is written to."""
-        return self.pipeline.source
-
-    @property
-    def spec(self) -> WindowSpec:
-        """The window."""
-        only = self.pipeline.steps.only
-        assert only is not None
-        return only
-
-    @property
-    def unseen(self) -> bool:
-        """Whether nobody looks at what leaves."""
-        steps = self.pipeline.steps
-        return steps.aggregation is None and not steps.makes_remove_rows
-
-    @property
-    def at_hand(self) -> bool:
-        """Whether the window's `ahead` has been written, for the one view there is."""
-        return self.pipeline.at_hand and self.key is None and WINDOW_FORMS[self.spec.name].ahead is not None
-
-    def queue(self) -> None:
-        """Write ``queue``, the items of a view that keeps them in one, where it is not at hand."""
-        if not self.at_hand:
-            self.source.line(f"queue = {self.view}.items")
-
-    def parameter(self, attribute: str, e: x.BoundExpr) -> str:
-        """Code of a parameter of the window: the constant itself, or the `attribute` of its view."""
-        return lower.value(self.code.base, e) if isinstance(e, x.Const) else f"{self.view}.{attribute}"
-
-    def swept(self, head: str, item: str, then: str = "") -> None:
-        """Write the block `head` in which `item` leaves unseen, and `then`, before the arrival."""
-        assert self.write_evicted is not None
-        self.write_evicted(head, item, then)
-
-    def armed(self) -> None:
-        """Write what makes the clock look at the view when it is due."""
-        self.pipeline.armed(None if self.key is None else (self.key, self.view))
 
 
 def write_properties(code: CodegenContext, names: Sequence[str]) -> None:

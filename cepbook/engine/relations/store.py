@@ -317,7 +317,7 @@ class Store:
             view.discard(item)
         entered: list[Item] = []
         left: list[Item] = []
-        posted = [view.thinned(now)] if old else []
+        posted = [view.after_deletions(now)] if old else []
         posted += [self.owner.program["arrive"](row, state, now) for row, _ in new]
         for change in posted:
             if change is not None:
@@ -330,7 +330,7 @@ class Store:
 
     def stored(self, states: Iterable[Any]) -> list[Item]:
         """Return the items in some states of the owner, in the order of the iterator."""
-        return [item for state in states for item in state[1].shown()]
+        return [item for state in states for item in state[1].display_order()]
 
 
 def replace_contents(store: Store, rows: Iterable[Row], now: int) -> None:

@@ -31,7 +31,7 @@ class TableRows(PassThroughView):
     def contents(self) -> Iterable[Item]:
         return self.items.values()
 
-    def shown(self) -> Iterable[Item]:
+    def display_order(self) -> Iterable[Item]:
         return in_hash_order(self.items)
 
     def retained(self) -> int:

@@ -56,7 +56,7 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -
     with source.block("def settle(S, now):"):
         source.line("return None")
     with source.block("def rows(S, now):"):
-        source.line("return [item[1][-1] for item in S[1].shown()]")
+        source.line("return [item[1][-1] for item in S[1].display_order()]")
     program = statement_program(plan, source, ())
     program.row_columns = None
     return program

@@ -1,8 +1,8 @@
-"""Batches of which only aggregates show: what they collect are groups, and no event is kept.
+"""Batches that only feed aggregates: they collect groups instead of events.
 
-The statement adds each event to the cells of its group in ``items`` (without group by: the one under None), and counts
-all events that come, those that the where-clause rejects, too: a batch of which no event passes is no idle one, and
-its release changes nothing. Releasing such a batch swaps groups.
+The statement adds each event to the aggregate cells of its group in ``items`` (under None without group by). It counts
+all events that arrive, including those that the where clause rejects: a batch in which no event passes is not idle, and
+its release changes nothing. Releasing a batch swaps the groups.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Groups = dict[Any, list[Any]]
 
 
 class AggregateOnlyBatch(BatchView):
-    """Stands before a batch among the bases of a view, which has slots for `count` and `released`.
+    """A mixin before a batch in the bases of a view, which has slots for `count` and `released`.
 
-    `count`: events being collected; where their groups start the clock only those that begin one. `released`: the same
-    of the former batch.
+    `count` is the number of events being collected; if the clock starts with a group, only events that begin a group
+    count. `released` is the count of the previous batch.
     """
 
     __slots__ = ()
@@ -37,22 +37,22 @@ class AggregateOnlyBatch(BatchView):
         return self.count
 
     def clear(self) -> Any:
-        """Take out all groups."""
-        found, self.items = self.items, {}
+        """Remove and return all groups."""
+        groups, self.items = self.items, {}
         self.released, self.count = self.count, 0  # type: ignore[misc]
-        return found
+        return groups
 
     @property
     def idle(self) -> bool:
         return not self.count and not self.released
 
     def post(self) -> ViewDelta | None:
-        """The groups of this batch and of the former one; None where no event of either passes."""
+        """Return the groups of this batch and of the previous one; None if no event of either passed."""
         change = super().post()
         return change if change is not None and any(change) else None
 
     def contents(self) -> Iterable[Any]:
-        """The keys of the groups being collected."""
+        """Return the keys of the groups being collected."""
         return self.items
 
     def retained(self) -> int:

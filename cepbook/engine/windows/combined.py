@@ -1,8 +1,8 @@
 """Several windows over one stream as one: intersection (the default) and union (``retain-union``).
 
-In an intersection an event leaves when the first window drops it, and is then taken out of the others. A window that
-refuses an event keeps it out of all. If one of them is a batch, it decides what is posted and when, and the others trim
-what it collects. In a union an event leaves when the last window has dropped it.
+In an intersection, an event leaves when the first window drops it, and is then removed from the others. An event that
+one window refuses enters none. If one window is a batch, it decides what is emitted and when, and the others restrict
+what it collects. In a union, an event leaves when the last window has dropped it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta, Windo
 
 
 class _Combined(WindowView):
-    """Several views; it wants to be advanced when the first of them does."""
+    """Several views as one. It is due when the first of them is."""
 
     __slots__ = ("refusing", "taking", "views")
 
@@ -44,11 +44,11 @@ class _All(_Combined):
     __slots__ = ()
 
     def _refused(self, item: Item, now: int) -> bool:
-        """Whether a view refuses the item. All that may do so are shown it, and those that took it give it back."""
-        taken = [view for view in self.refusing if view.arrive(item, now) is not None]
-        if len(taken) == len(self.refusing):
+        """Offer `item` to every view that may refuse it. If one refuses, remove it from the others and return True."""
+        accepting = [view for view in self.refusing if view.arrive(item, now) is not None]
+        if len(accepting) == len(self.refusing):
             return False
-        for view in taken:
+        for view in accepting:
             view.discard(item)
         self._look()
         return True
@@ -61,8 +61,8 @@ class _All(_Combined):
     def contents(self) -> Iterable[Item]:
         return self.views[0].contents()
 
-    def shown(self) -> Iterable[Item]:
-        return self.views[0].shown()
+    def display_order(self) -> Iterable[Item]:
+        return self.views[0].display_order()
 
 
 class WindowIntersection(_All):
@@ -149,7 +149,7 @@ class BatchIntersection(_All):
 
 
 def intersection(*views: WindowView) -> WindowView:
-    """The intersection of `views`."""
+    """Return the intersection of `views`."""
     batches = [view for view in views if isinstance(view, BatchView)]
     if not batches:
         return WindowIntersection(views)
@@ -157,14 +157,14 @@ def intersection(*views: WindowView) -> WindowView:
 
 
 class WindowUnion(_Combined):
-    """A union of windows. Batches hand events on at once, so for them an event is there until it is posted."""
+    """A union of windows. A batch emits events at once here, so an event is in a batch until it is released."""
 
     __slots__ = ("items", "without")
 
     def __init__(self, *views: WindowView) -> None:
         super().__init__(views)
         self.items: dict[int, Item] = {}
-        self.without: dict[int, int] = {}  # ordinal -> number of windows without the event, where there are any
+        self.without: dict[int, int] = {}  # ordinal -> number of windows without the event, if above 0
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         refused = 0

@@ -1,4 +1,18 @@
-"""``correl(x, y)``: the correlation of two values; NaN without variation."""
+"""``correl(x, y)``: the correlation coefficient (Pearson) of two numeric expressions.
+
+::
+
+    length(3)#correl(x, y)
+    arrivals (x, y)   (1, 2)   (2, 4)   (3, 6)   (4, 0)
+    correlation       NaN      1        1        -0.65
+
+The coefficient is NaN below two pairs, and without variation of x or y. A pair with a null does not count, but its
+event emits as well. Cost per event is constant, see `running_statistics`.
+
+For example, ``select correlation from Tick#length(100)#correl(price, volume)`` follows the last 100 ticks. With
+``groupwin(symbol)`` before it, every symbol has its own coefficient, and the derived event also has the field
+``symbol``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +22,10 @@ from cepbook.engine.windows.running_statistics import RunningPairs
 
 
 class CorrelationStatistic(RunningPairs):
-    """The statistic of ``correl``."""
+    """The statistic of ``correl``: one field, ``correlation``, between -1 and 1.
+
+    The sums are those of all pairs in the window. When the window is empty, they start again from zero.
+    """
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Derived-value windows: each change of what is before them makes one derived event, and takes the former one back.
+"""Derived-value windows: each change of the window before them makes one derived event and retracts the previous one.
 
 ::
 
@@ -7,39 +7,27 @@
     enters     1   2   -
     leaves     0   1   -
 
-A derived event is a dict: the keys of ``groupwin``, the fields of the statistic, then the extra expressions, which come
-from the last event that arrived and are null before the first. Before any event there is a derived event already, which
-the iterator shows and the first change takes back. With keys every group has its own.
+A derived event is a dict: the keys of ``groupwin``, the fields of the statistic, then the extra expressions. These are
+taken from the last event that arrived and are null before the first. Even before any event there is a derived event,
+which the iterator shows and the first change retracts. With keys, every group has its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from cepbook.engine.expressions.hashable import hashable
 from cepbook.engine.state import State
+from cepbook.engine.windows.running_statistics import Statistic
 from cepbook.engine.windows.view_chain import DownstreamView
 from cepbook.engine.windows.window_view import Item, ViewDelta
 
 PackItem = Callable[[Any, Any, int, bool], Item]  # in a state, of a derived event, at a time; whether it is posted
 
 
-class Statistic(Protocol):
-    """What is derived of some events. `values` are those of the window's parameters."""
-
-    def enter(self, *values: Any) -> None:
-        """An event came."""
-
-    def leave(self, *values: Any) -> None:
-        """An event went."""
-
-    def fields(self) -> dict[str, Any]:
-        """The derived fields now."""
-
-
 class _Group(State):
-    """The statistic of one group, its extra values, and what was posted of them last: fields and item."""
+    """The statistic of one group, its extra values, and the fields and item that were emitted last."""
 
     __slots__ = ("extra", "fields", "item", "keys", "statistic")
 
@@ -54,8 +42,8 @@ class _Group(State):
 class DerivedValueView(DownstreamView):
     """The view of a derived-value window.
 
-    In items the parameters stand at `at`, then the extra values, then the keys. `counts` (``size``): it posts only when
-    its fields change.
+    In items, the parameters start at position `at`, followed by the extra values, then the keys. With `counts`
+    (``size``), the view emits only if its fields change.
     """
 
     __slots__ = ("_first", "at", "by_key", "counts", "extra", "keys", "make", "pack", "state", "width")
@@ -85,7 +73,7 @@ class DerivedValueView(DownstreamView):
         self._first = None if keys else self._group((), (), now)
 
     def _group(self, key: Any, keys: Sequence[Any], now: int) -> _Group:
-        """A new group, with what stands for it before any event."""
+        """Return a new group with the derived event that it has before any event."""
         group = self.by_key[key] = _Group(self.make(), keys, (None,) * len(self.extra))
         self._renew(group, now, False, group.statistic.fields())
         return group
@@ -117,7 +105,7 @@ class DerivedValueView(DownstreamView):
         return self._post(touched.values(), now)
 
     def _move(self, group: _Group, entered: Sequence[Item], left: Sequence[Item]) -> None:
-        """Count items of a group in and out."""
+        """Add and remove items of a group."""
         at, end = self.at, self.at + self.width
         for item in entered:
             group.statistic.enter(*item[at:end])
@@ -146,7 +134,7 @@ class DerivedValueView(DownstreamView):
         return (entered, left) if entered else None
 
     def discard(self, item: Item) -> None:
-        """What leaves a derived-value window is no event of the windows before it."""
+        """Do nothing: an item that leaves this window is no event of the windows before it."""
 
     def contents(self) -> Iterable[Item]:
         return [group.item for group in self.by_key.values()]

@@ -1,4 +1,4 @@
-"""Time periods as window views use them: fixed, or with calendar months."""
+"""Time periods of windows: fixed, or with calendar months."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ class Duration(State):
     """A fixed number of clock units."""
 
     __slots__ = ("length",)
-    steady: ClassVar[bool] = True  # whether `length` is all there is to it
+    steady: ClassVar[bool] = True  # True if the period is exactly `length` clock units
 
     def __init__(self, length: int) -> None:
         self.length = length
 
     def after(self, t: int) -> int:
-        """The first time at which something of time `t` is a period old."""
+        """Return the first time at which something of time `t` is one period old."""
         return t + self.length
 
     def before(self, now: int) -> int:
-        """The newest time that is a period old at `now`."""
+        """Return the latest time that is one period old at `now`."""
         return now - self.length
 
     def on_grid(self, now: int, point: int) -> int:
-        """The first point behind `now` of the grid through `point`."""
+        """Return the first point after `now` of the grid through `point`."""
         return next_on_grid(now, point, 0, self.length)
 
 
 class CalendarDuration(Duration):
-    """Calendar months (days clamped to the month's last) in a time zone, and a fixed rest. `second` is one in units of
-    the clock.
+    """Calendar months in a time zone (days clamped to the month's last), plus a fixed rest.
+
+    A second has `second` clock units.
     """
 
     __slots__ = ("months", "second", "zone")
@@ -55,23 +56,23 @@ class CalendarDuration(Duration):
 
 
 def duration(
-    months: int | None, length: int | None, second: int, zone: str = "UTC", *, apart: bool = False
+    months: int | None, length: int | None, second: int, zone: str = "UTC", *, nonzero: bool = False
 ) -> Duration:
-    """The period of `months` (of the time zone) and `length` clock units, of which a second has `second`.
+    """Return the period of `months` in the time zone plus `length` clock units, of which a second has `second`.
 
-    Errors: ValueError when a part is null or negative, with `apart` also when the whole is zero.
+    Errors: ValueError if a value is null or negative; with `nonzero`, also if the period is 0.
     """
     if months is None or length is None:
         raise ValueError("the period of a window is null")
     if months < 0 or length < 0:
         raise ValueError(f"the period of a window is negative: {f'{months} months and ' if months else ''}{length}")
-    if apart and not (months or length):
+    if nonzero and not (months or length):
         raise ValueError("the period of a window must be above 0, found 0")
     return CalendarDuration(months, length, second, zone) if months else Duration(length)
 
 
 def positive(size: int | None) -> int:
-    """A window size. Errors: ValueError when it is null, zero or negative."""
+    """Return a window size. Errors: ValueError if it is null, zero or negative."""
     if size is None or size <= 0:
         raise ValueError(f"the size of a window must be above 0, found {'null' if size is None else size}")
     return size

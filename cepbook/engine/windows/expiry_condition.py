@@ -1,7 +1,8 @@
-"""The conditions of ``expr`` and ``expr_batch``: a test over the window's oldest and newest event, with aggregates.
+"""The conditions of ``expr`` and ``expr_batch``: tests over the window's oldest and newest event, with aggregates.
 
-Generated functions do the work: ``expr0(C, item)`` tests, ``expr0_enter(C, item)`` and ``expr0_leave`` keep the
-aggregates of the condition, if it has any. A failure is reported and counts as false, so that the window stays whole.
+Generated functions do the work: ``expr0(C, item)`` tests; ``expr0_enter(C, item)`` and ``expr0_leave`` update the
+aggregates of the condition, if it has any. A failing test is reported and counts as false, so the window keeps a
+consistent state.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Cells = list[Any]
 
 
 class ExpiryCondition(State):
-    """What a condition can see while it is tested, and the cells of its aggregates."""
+    """The values that a condition can read while it is tested, and the cells of its aggregates."""
 
     __slots__ = (
         "S",
@@ -50,7 +51,7 @@ class ExpiryCondition(State):
         self.cells: Cells = [] if fresh is None else fresh()
         self.count = 0
         self.expired = 0
-        self.now = 0  # the engine's clock may be behind it in a replay
+        self.now = 0  # in a replay, the engine's clock may be behind this time
         self.oldest: Item | None = None
         self.newest: Item | None = None
         self.test = test
@@ -60,28 +61,28 @@ class ExpiryCondition(State):
         self._leave = leave
 
     def holds(self, item: Item | None, oldest: Item | None, newest: Item | None, count: int, expired: int) -> bool:
-        """Whether the condition is true for `item`, given the window around it."""
+        """Return whether the condition is true for `item`, given the window around it."""
         self.oldest, self.newest, self.count, self.expired = oldest, newest, count, expired
         return self.test(self, item)
 
     def enter(self, item: Item) -> None:
-        """An event came in."""
+        """Add an event to the aggregates."""
         if self._enter is not None:
             self._enter(self, item)
 
     def leave(self, item: Item) -> None:
-        """An event went out."""
+        """Remove an event from the aggregates."""
         if self._leave is not None:
             self._leave(self, item)
 
     def restart(self) -> None:
-        """All events went out."""
+        """Reset the aggregates, because all events left."""
         if self._fresh is not None:
             self.cells = self._fresh()
 
 
 class ConditionedView(QueueView):
-    """What the views of ``expr`` and ``expr_batch`` share. They have a slot for their `condition`."""
+    """The common base of ``expr`` and ``expr_batch``. Subclasses have a slot for `condition`."""
 
     __slots__ = ()
 
@@ -109,7 +110,7 @@ _VALUES = {
 
 
 def condition_code(code: CodegenContext, spec: WindowSpec) -> str:
-    """Code of a new `Condition` of the window `spec`; its functions are written behind those of the statement."""
+    """Return code of a new `ExpiryCondition` for `spec`. Its functions are written after those of the statement."""
     name = f"expr{len(code.helpers)}"
     cells = AggregateCodegen(code.base, spec.calls, Eviction.ARBITRARY, False)
     scope = code.retained().at(aggregates=cells.values, window=_VALUES, partition="C.S[0]", now="C.now")
@@ -117,7 +118,7 @@ def condition_code(code: CodegenContext, spec: WindowSpec) -> str:
 
     def write() -> None:
         with source.block(f"def {name}(C, item):"):
-            if spec.row.batch:  # which may be empty when a variable changes
+            if spec.row.batch:  # the batch may be empty when a variable changes
                 with source.block("if item is None:"):
                     source.line(f"item = {items.nothing()}")
             items.unpack(source, "item")

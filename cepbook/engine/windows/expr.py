@@ -1,4 +1,4 @@
-"""``expr(condition)``: keeps events while the condition holds; with every arrival the oldest leave until it does.
+"""``expr(condition)``: keeps events while the condition holds; with every arrival, the oldest leave until it does.
 
 ::
 
@@ -7,9 +7,9 @@
     contents   a   ab  bc
     leaves             a
 
-The condition is evaluated for the oldest event, then, if it does not hold (null counts as false), without it for the
-next, and so on; the arriving event itself may leave at once. Time alone never evaluates it; a change of a variable that
-it reads does, at the next advance of the clock.
+The condition is evaluated for the oldest event, then, if it does not hold (null counts as false), for the next one, and
+so on. The arriving event itself may leave at once. Time alone never evaluates the condition. A change of a variable in
+the condition evaluates it at the next advance of the clock.
 """
 
 from __future__ import annotations

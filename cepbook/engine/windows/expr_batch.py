@@ -7,9 +7,9 @@
     enters         ab       cd
     leaves                  ab
 
-The condition is evaluated with each arrival. The event that makes it true is released with the others, or with
-``false`` as the second parameter is the first of the next batch. Aggregates start anew with each batch. A change of a
-variable that the condition reads evaluates it at the next advance of the clock.
+The condition is evaluated with each arrival. The event that makes it true is released with the others, or, with
+``false`` as the second parameter, is the first of the next batch. Aggregates start again with each batch. A change of a
+variable in the condition evaluates it at the next advance of the clock.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class ExprBatchWindow(ConditionedView, BatchView):
         self.condition.restart()
         return self.post()
 
-    def thinned(self, now: int) -> ViewDelta | None:
-        """The condition is looked at again (recorded: delete_expr_batch)."""
+    def after_deletions(self, now: int) -> ViewDelta | None:
+        """Evaluate the condition again (recorded: delete_expr_batch)."""
         return self.advance(now) if len(self) else None
 
     def advance(self, now: int) -> ViewDelta | None:

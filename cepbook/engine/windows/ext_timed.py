@@ -1,4 +1,4 @@
-"""``ext_timed(timestamp, p)``: a time window that slides with the timestamps of its events, never with engine time.
+"""``ext_timed(timestamp, p)``: a time window that moves with the timestamps of its events, independent of engine time.
 
 ::
 
@@ -7,8 +7,8 @@
     contents   a         ab        bc
     leaves                         a
 
-An event leaves when a newer one is p or more ahead of it. Only the oldest arrival is looked at: an event behind its
-time stays behind a younger one and leaves with it. A null timestamp is an error of the event.
+An event leaves when a newer one is p or more ahead of it. Only the oldest arrival is checked: an event with an older
+timestamp stays behind a younger one and leaves with it. A null timestamp is an error of the event.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from cepbook.engine.windows.window_codegen import (
     EmittedChange,
     WindowArrival,
     WindowCodegen,
-    fixed,
+    fixed_length,
     period,
-    queue,
     timestamp,
+    write_queue,
 )
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 from cepbook.lang.plan.nodes import WindowSpec
 
 
 def _arrive(arrival: WindowArrival) -> EmittedChange:
-    source, w, length, (stamp,) = arrival.source, arrival.view, fixed(arrival.spec, 1), arrival.operands
+    source, w, length, (stamp,) = arrival.source, arrival.view, fixed_length(arrival.spec, 1), arrival.operands
     at = arrival.code.items.first_operand + bool(arrival.code.steps.group_keys)
     arrival.queue()
     source.line(f"queue.append({arrival.item})")
@@ -39,7 +39,7 @@ def _arrive(arrival: WindowArrival) -> EmittedChange:
 
 
 class ExtTimedWindow(QueueView):
-    """The view of ``ext_timed``; the timestamp stands at position `at` of items."""
+    """The view of ``ext_timed``; the timestamp is at position `at` of items."""
 
     __slots__ = ("at", "period")
 
@@ -59,4 +59,4 @@ def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
     return f"{code.source.bind('_ExtTimed', ExtTimedWindow)}({at}, {period(code, spec, 1)})"
 
 
-WINDOW = WindowCodegen(_view, timestamp, _arrive, ahead=queue)
+WINDOW = WindowCodegen(_view, timestamp, _arrive, prefetch=write_queue)

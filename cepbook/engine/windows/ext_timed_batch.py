@@ -1,4 +1,4 @@
-"""``ext_timed_batch(timestamp, p [, reference])``: batches on a grid of timestamps; engine time never moves it.
+"""``ext_timed_batch(timestamp, p [, reference])``: batches on a grid of timestamps, independent of engine time.
 
 ::
 
@@ -7,8 +7,9 @@
     enters                         ab         c
     leaves                                    ab
 
-The first timestamp (or the reference point) sets the grid. An event at or behind the end of the interval posts the
-batch without itself and opens the next; a gap posts one batch; older timestamps join the batch being collected.
+The first timestamp (or the reference point) sets the grid. An event at or after the end of the interval releases the
+batch without itself and begins the next one. A gap of several intervals releases one batch. Events with older
+timestamps join the batch being collected.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from cepbook.lang.plan.nodes import WindowSpec
 
 
 class ExtTimedBatchWindow(BatchView):
-    """The view of ``ext_timed_batch``. `end` is the timestamp at which the interval is over."""
+    """The view of ``ext_timed_batch``. `end` is the timestamp that ends the interval (exclusive)."""
 
     __slots__ = ("at", "end", "grid", "period")
 
@@ -47,9 +48,8 @@ class ExtTimedBatchWindow(BatchView):
 
 def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
     grid = code.parameter(spec.args[2]) if len(spec.args) > 2 else "None"
-    return (
-        f"{code.source.bind('_ExtTimedBatch', ExtTimedBatchWindow)}({at}, {period(code, spec, 1, apart=True)}, {grid})"
-    )
+    name = code.source.bind("_ExtTimedBatch", ExtTimedBatchWindow)
+    return f"{name}({at}, {period(code, spec, 1, nonzero=True)}, {grid})"
 
 
 WINDOW = WindowCodegen(_view, timestamp)

@@ -1,10 +1,15 @@
-"""``firstlength(n)``: the first n events; later ones are refused and appear nowhere.
+"""``firstlength(n)``: the first n events; later ones are refused and have no effect.
 
 ::
 
     firstlength(2)
     arrivals   a   b   c
     contents   a   ab  ab
+
+An event leaves only if another window or a statement removes it. The next event then takes its slot::
+
+    arrivals   a   b   c   (a is deleted)   d
+    contents   a   ab  ab  b                bd
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
 class FirstLengthWindow(QueueView):
-    """The view of ``firstlength``. A place that becomes free is filled again."""
+    """The view of ``firstlength``."""
 
     __slots__ = ("size",)
     refuses = True

@@ -6,7 +6,10 @@
     arrivals                    a     b
     contents                    a     a     a
 
-The end is exclusive: an event at start + p is refused. What is retained never leaves.
+The end is exclusive: an event at start + p is refused. Retained events never leave by time.
+
+In a context, the period starts anew with every partition. For example, under ``start Shift end after 8 hours``,
+``firsttime(10 min)`` keeps the events of the first ten minutes of each shift.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
 class FirstTimeWindow(QueueView):
-    """The view of ``firsttime``."""
+    """The view of ``firsttime``; `end` is the time from which events are refused."""
 
     __slots__ = ("end",)
     refuses = True

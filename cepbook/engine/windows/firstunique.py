@@ -5,6 +5,14 @@
     firstunique(k)
     arrivals   a1  b1    a2
     contents   a1  a1b1  a1b1
+
+For example, ``select * from Login(failed)#firstunique(user)`` delivers the first failed login of each user.
+
+A refused event has no effect: it enters no other window of the intersection, and no row is made of it. When a statement
+deletes the event of a key, the next event of the key is the first again::
+
+    arrivals   a1  a2  (a1 is deleted)   a3
+    contents   a1  a1  -                 a3
 """
 
 from __future__ import annotations

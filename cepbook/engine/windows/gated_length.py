@@ -1,4 +1,4 @@
-"""``gated_length(n, m)``: the last n events; they enter when m of them have come, all m together.
+"""``gated_length(n, m)``: the last n events, which enter m at a time.
 
 ::
 
@@ -7,14 +7,34 @@
     contents   -   ab  ab  bcd   bcd def
     leaves                 a         bc
 
-With m above n the first m - n of each m never enter. (Apama's ``retain n every m``: Defining Batched Windows.)
+If m is above n, the first m - n of each m never enter. (Apama's ``retain n every m``: Defining Batched Windows.)
 """
 
 from __future__ import annotations
 
-from cepbook.engine.windows.gated import GatedView
 from cepbook.engine.windows.window_codegen import WindowCodegen, size
-from cepbook.engine.windows.window_view import Item, ViewDelta
+from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
+
+
+class GatedView(QueueView):
+    """A queue with a gate. Events in `waiting` enter the queue when the gate opens."""
+
+    __slots__ = ("waiting",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[Item] = []
+
+    def discard(self, item: Item) -> None:
+        super().discard(item)
+        self.waiting = [other for other in self.waiting if other[0] != item[0]]
+
+    def clear(self) -> list[Item]:
+        self.waiting = []
+        return super().clear()
+
+    def retained(self) -> int:
+        return len(self) + len(self.waiting)
 
 
 class GatedLengthWindow(GatedView):

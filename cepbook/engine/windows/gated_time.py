@@ -1,4 +1,4 @@
-"""``gated_time(d, p[, n])``: the events of the last d, of these the last n; its contents change every p only.
+"""``gated_time(d, p[, n])``: the events of the last d, of these the last n; the contents change only every p.
 
 ::
 
@@ -7,10 +7,10 @@
     contents                          -     a     a     bc    bc    cd    -
     leaves                                              a           b     cd
 
-Gates are the points of a grid of p that begins with the statement (or its context partition). An event that comes
-between two gates waits for the next. Its age counts from its arrival: one that is d old at its first gate never
-enters, and one that is inside leaves at the first gate at which it is d old, so it may stay longer than d. One that
-comes at the very time of a gate enters at once. With a size the oldest give way at the gate, also those that were to
+Gates are the points of a grid of p that starts with the statement (or its context partition). An event that arrives
+between two gates waits for the next one; at the time of a gate, it enters at once. The age of an event counts from its
+arrival. An event that is d old at its first gate never enters. An event inside leaves at the first gate at which it is
+d old, so it may stay longer than d. With a size, the oldest events leave at the gate, including those that were to
 enter there. (Apama's ``within d every p retain n``: Defining Batched Windows.)
 """
 
@@ -19,14 +19,14 @@ from __future__ import annotations
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.duration import Duration
-from cepbook.engine.windows.gated import GatedView
+from cepbook.engine.windows.gated_length import GatedView
 from cepbook.engine.windows.window_codegen import WindowCodegen, period, size
 from cepbook.engine.windows.window_view import Item, ViewDelta
 from cepbook.lang.plan.nodes import WindowSpec
 
 
 class GatedTimeWindow(GatedView):
-    """The view of ``gated_time``; the time of arrival stands at position `at` of items, the grid begins at `begin`."""
+    """The view of ``gated_time``; the time of arrival is at position `at` of items, the grid starts at `begin`."""
 
     __slots__ = ("at", "begin", "gate", "period", "size")
 
@@ -60,7 +60,7 @@ class GatedTimeWindow(GatedView):
             if self.size is not None:
                 fresh = fresh[-self.size :]
                 gone += self._surplus(len(fresh))
-            for item in gone:  # what came and went in one step of the clock was never there
+            for item in gone:  # an item that entered and left in one step of the clock is not in the delta
                 if entered.pop(item[0], None) is None:
                     left.append(item)
             entered.update((item[0], item) for item in fresh)
@@ -69,13 +69,13 @@ class GatedTimeWindow(GatedView):
         return (list(entered.values()), left) if entered or left else None
 
     def _surplus(self, more: int) -> list[Item]:
-        """The oldest items that give way to `more`, or to those that are there."""
+        """Remove and return the oldest items that exceed the size when `more` items enter."""
         if self.size is None:
             return []
         return [self.pop() for _ in range(len(self) + more - self.size)]
 
     def _look(self, now: int) -> None:
-        """When something enters or leaves: at the next gate, or at the first one at which the oldest is old enough."""
+        """Set `due` to the next gate, or to the first gate at which the oldest item is old enough."""
         due = self.gate.on_grid(now, self.begin) if self.waiting else NEVER
         if self.items:
             oldest = self.gate.on_grid(self.period.after(self.items[0][self.at]) - 1, self.begin)
@@ -86,8 +86,8 @@ class GatedTimeWindow(GatedView):
 def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
     begin = code.slot("now")
     most = size(code, spec, 2) if len(spec.args) > 2 else "None"
-    made = f"{period(code, spec)}, {period(code, spec, 1, apart=True)}, {most}, {begin}, {code.items.time}"
-    return f"{code.source.bind('_GatedTime', GatedTimeWindow)}({made})"
+    arguments = f"{period(code, spec)}, {period(code, spec, 1, nonzero=True)}, {most}, {begin}, {code.items.time}"
+    return f"{code.source.bind('_GatedTime', GatedTimeWindow)}({arguments})"
 
 
 WINDOW = WindowCodegen(_view, reads_now=True)

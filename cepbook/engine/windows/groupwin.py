@@ -1,4 +1,4 @@
-"""``groupwin(k, …)``: a window of its own, with its own clock, for each key; ``merge`` joins them again.
+"""``groupwin(k, …)``: a separate window with its own clock for each key; ``merge`` joins them again.
 
 ::
 
@@ -7,9 +7,9 @@
     contents   a1  a1b1  b1a2
     leaves               a1
 
-Null is a key. What the windows of several groups release at one time is one delivery, group by group in order of due
-time and creation. With the hint ``reclaim_group_aged`` a group without events for that long is forgotten by a later
-event: silently, its events leave nothing, and aggregates keep their values.
+Null is a key. The windows of several groups that release events at one time make one delivery, group by group in order
+of due time and creation. With the hint ``reclaim_group_aged``, a group without events for that long is dropped when a
+later event arrives. Its events do not leave, and aggregates keep their values.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
 
 
 class GroupWindow(WindowView):
-    """A view per key; the key stands at position `at` of items. `reclaim` is (age, frequency) in clock units.
+    """A view per key; the key is at position `at` of items. `reclaim` is (age, frequency) in clock units.
 
-    ``make(state, now)`` makes the view of a new group. With `forgets` one that time has emptied is forgotten: nothing
-    of it would show later on.
+    ``make(state, now)`` returns the view of a new group. With `forgets`, a view is dropped once it is empty, because
+    nothing can tell it from a new one.
     """
 
     __slots__ = (
@@ -58,20 +58,20 @@ class GroupWindow(WindowView):
         self.reclaim = reclaim
         self.forgets = forgets
         self.by_key: dict[Any, WindowView] = {}
-        self._opened = 0  # views so far
+        self._opened = 0  # number of views created
         self.seen: dict[Any, int] = {}
         self._timers: DueQueue[tuple[int, Any]] = DueQueue()  # by place and key
-        self._until = NEVER  # groups that are due later are not advanced
+        self._until = NEVER  # the next `advance` skips groups that are due later
         self._sweep = NEVER if reclaim is None else now + reclaim[1]
 
     def view(self, item: Item) -> WindowView:
-        """The view of the item's group."""
+        """Return the view of the item's group."""
         return self.by_key[item[self.at]]
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         key = item[self.at]
         if self.reclaim is not None:
-            self._forget(self.reclaim, now)
+            self._reclaim_groups(self.reclaim, now)
         view = self.by_key.get(key)
         if view is None:
             view = self.open(key, now)
@@ -83,14 +83,14 @@ class GroupWindow(WindowView):
         return change
 
     def open(self, key: Any, now: int) -> WindowView:
-        """A view for a new key."""
+        """Create the view of a new key."""
         view = self.by_key[key] = self.make(self.state, now)
         self._opened += 1
         view.place = self._opened
         return view
 
     def arm(self, key: Any, view: WindowView) -> None:
-        """Advance `view`, that of `key`, when it is due."""
+        """Schedule an advance of `view`, the view of `key`, for its due time."""
         view.armed = view.due
         self._timers.arm((view.place, key), view.due)
         self.due = self._timers.due
@@ -106,13 +106,13 @@ class GroupWindow(WindowView):
     def advance(self, now: int) -> ViewDelta | None:
         entered: list[Item] = []
         left: list[Item] = []
-        found = False
+        emits = False
         for _, (_, key) in self._timers.take(min(now, self._until)):
             view = self.by_key[key]
             view.armed = NEVER
             change = view.advance(now)
             if change is not None:
-                found = True
+                emits = True
                 entered += change[0]
                 left += change[1]
             if view.due < NEVER:
@@ -120,9 +120,9 @@ class GroupWindow(WindowView):
             elif self.forgets and not view.retained():
                 del self.by_key[key]
         self.due = self._timers.due
-        return (entered, left) if found else None
+        return (entered, left) if emits else None
 
-    def _forget(self, reclaim: tuple[int, int], now: int) -> None:
+    def _reclaim_groups(self, reclaim: tuple[int, int], now: int) -> None:
         if now < self._sweep:
             return
         age, every = reclaim
@@ -154,5 +154,5 @@ class GroupWindow(WindowView):
     def prev_item(self, item: Item, index: int) -> Item | None:
         return self.view(item).prev_item(item, index)
 
-    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
-        return self.view(item).ahead(item)
+    def prev_items(self, item: Item) -> tuple[Sequence[Item], int]:
+        return self.view(item).prev_items(item)

@@ -2,13 +2,18 @@
 
 ::
 
+    keepall
     arrivals   a   b   c
     contents   a   ab  abc
+
+Memory grows with every event. Events leave only if a statement deletes them or another window of the intersection drops
+them. Use the window for reference data, for example ``create window Customers#keepall as Customer``. Aggregates over
+all events so far need no window.
 """
 
 from __future__ import annotations
 
-from cepbook.engine.windows.window_codegen import ARRIVAL_ONLY, EmittedChange, WindowArrival, WindowCodegen, queue
+from cepbook.engine.windows.window_codegen import ARRIVAL_ONLY, EmittedChange, WindowArrival, WindowCodegen, write_queue
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
@@ -29,5 +34,5 @@ class KeepAllWindow(QueueView):
 
 
 WINDOW = WindowCodegen(
-    lambda code, spec, at: f"{code.source.bind('_KeepAll', KeepAllWindow)}()", fragment=_arrive, ahead=queue
+    lambda code, spec, at: f"{code.source.bind('_KeepAll', KeepAllWindow)}()", fragment=_arrive, prefetch=write_queue
 )

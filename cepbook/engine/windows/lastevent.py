@@ -1,12 +1,19 @@
-"""``lastevent``: the last event only; delivers as ``length(1)`` does."""
+"""``lastevent``: the last event only; delivers as ``length(1)`` does.
+
+::
+
+    arrivals   a   b   c
+    contents   a   b   c
+    leaves         a   b
+"""
 
 from __future__ import annotations
 
 from cepbook.engine.windows.length import LengthWindow, arrive
-from cepbook.engine.windows.window_codegen import WindowCodegen, queue
+from cepbook.engine.windows.window_codegen import WindowCodegen, write_queue
 
 WINDOW = WindowCodegen(
     lambda code, spec, at: f"{code.source.bind('_Length', LengthWindow)}(1)",
     fragment=lambda arrival: arrive(arrival, "1"),
-    ahead=queue,
+    prefetch=write_queue,
 )

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from cepbook.engine.windows.window_codegen import EmittedChange, WindowArrival, WindowCodegen, queue, size
+from cepbook.engine.windows.window_codegen import EmittedChange, WindowArrival, WindowCodegen, size, write_queue
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
@@ -41,5 +41,5 @@ class LengthWindow(QueueView):
 WINDOW = WindowCodegen(
     lambda code, spec, at: f"{code.source.bind('_Length', LengthWindow)}({size(code, spec)})",
     fragment=lambda arrival: arrive(arrival, arrival.parameter("size", arrival.spec.args[0])),
-    ahead=queue,
+    prefetch=write_queue,
 )

@@ -1,4 +1,4 @@
-"""``length_batch(n)``: collects n events, releases them together; the former batch leaves in the same delivery.
+"""``length_batch(n)``: collects n events and releases them together; the previous batch leaves in the same delivery.
 
 ::
 
@@ -44,7 +44,7 @@ class LengthBatchWindow(BatchView):
 
 
 class AggregateOnlyLengthBatch(AggregateOnlyBatch, LengthBatchWindow):
-    """The view of ``length_batch`` of which only aggregates show."""
+    """The view of a ``length_batch`` that only feeds aggregates."""
 
     __slots__ = ("count", "released")
 
@@ -53,8 +53,8 @@ def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
     return f"{code.source.bind('_LengthBatch', LengthBatchWindow)}({size(code, spec)})"
 
 
-def _along(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+def _aggregate_only_view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
     return f"{code.source.bind('_LengthBatchAlong', AggregateOnlyLengthBatch)}({size(code, spec)})"
 
 
-WINDOW = WindowCodegen(_view, fragment=_arrive, along=_along)
+WINDOW = WindowCodegen(_view, fragment=_arrive, aggregate_only=_aggregate_only_view)

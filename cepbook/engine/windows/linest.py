@@ -1,4 +1,4 @@
-"""``linest(x, y)``: linear regression of y on x, with the sums that it is made of."""
+"""``linest(x, y)``: linear regression of y on x, with the sums that it is computed from."""
 
 from __future__ import annotations
 

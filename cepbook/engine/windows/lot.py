@@ -1,11 +1,11 @@
-"""``lot``: the events that arrive together, for as long as it takes to work out what they change.
+"""``lot``: the events that arrive together, for as long as their delta is computed.
 
 ::
 
     arrivals   a b   c   d e f
     contents   ab    c   def
 
-Nothing leaves: the next events find an empty window, and aggregates begin anew with them. (Apama's stream without a
+No event leaves: the next events find an empty window, and aggregates start again with them. (Apama's stream without a
 window; the events of one event with contained-event selection.)
 """
 

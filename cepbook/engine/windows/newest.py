@@ -1,4 +1,4 @@
-"""``newest(k, …)`` behind other windows: of what they hold it shows the last event of each key. Null is a key.
+"""``newest(k, …)`` after other windows: shows the last event of each key among those that they hold. Null is a key.
 
 ::
 
@@ -8,9 +8,9 @@
     contents   a1  a2  a2b1 a2b1c1
     leaves         a1
 
-What it hides takes its place in the windows all the same; it never comes back, since these drop the oldest first and so
-the newer event of the key is there as long. (Apama's ``with unique``; Esper's ``#unique`` beside other windows takes
-hidden events out of them and so makes room.)
+A hidden event still uses space in the windows before. It never becomes visible again, because these drop the oldest
+events first, so the newer event of the key stays at least as long. (Apama's ``with unique``. In contrast, Esper's
+``#unique`` beside other windows removes hidden events from them.)
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from cepbook.errors import Refusal
 
 
 class NewestWindow(ViewWrapper):
-    """`view` with all but the newest item of each key hidden; the key stands at position `at` of items."""
+    """A view around `view` that hides all but the newest item of each key; the key is at position `at` of items."""
 
     __slots__ = ("at", "by_key")
 
     def __init__(self, view: WindowView, at: int) -> None:
         super().__init__(view)
         self.at = at
-        self.by_key: dict[Any, Item] = {}  # what is shown
+        self.by_key: dict[Any, Item] = {}  # the visible items
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
         change = self.view.arrive(item, now)
         self.due = self.view.due
-        return None if change is None else self._shown(change)
+        return None if change is None else self._visible(change)
 
     def advance(self, now: int) -> ViewDelta | None:
         change = super().advance(now)
-        return None if change is None else self._shown(change)
+        return None if change is None else self._visible(change)
 
     def sweep(self, now: int) -> ViewDelta | None:
         return self.advance(now)
 
-    def _shown(self, change: ViewDelta) -> ViewDelta | None:
-        """What of a change of the view is to be seen."""
+    def _visible(self, change: ViewDelta) -> ViewDelta | None:
+        """Return the visible part of a delta of the view."""
         by_key, at = self.by_key, self.at
         entered: dict[int, Item] = {}
         left: list[Item] = []
@@ -75,14 +75,14 @@ class NewestWindow(ViewWrapper):
     def contents(self) -> Iterable[Item]:
         return self.by_key.values()
 
-    def shown(self) -> Iterable[Item]:
+    def display_order(self) -> Iterable[Item]:
         return self.contents()
 
     def prev_item(self, item: Item, index: int) -> Item | None:
         return WindowView.prev_item(self, item, index)
 
-    def ahead(self, item: Item) -> Any:
-        return WindowView.ahead(self, item)
+    def prev_items(self, item: Item) -> Any:
+        return WindowView.prev_items(self, item)
 
 
 def _alone(*_: object) -> str:

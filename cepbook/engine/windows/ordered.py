@@ -1,4 +1,4 @@
-"""What the windows in sort order share: a sorted list of entries, each an item behind what it is sorted by."""
+"""The base of windows in sort order: a sorted list of entries (sort key, tie breaker, item)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OrderedView(WindowView):
         self.ordered: SortedList[SortEntry] = SortedList()
 
     def entry(self, item: Item) -> SortEntry:
-        """The entry of `item`."""
+        """Return the entry of `item`."""
         raise NotImplementedError
 
     def discard(self, item: Item) -> None:
@@ -34,8 +34,8 @@ class OrderedView(WindowView):
     def retained(self) -> int:
         return len(self.ordered)
 
-    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
-        """In the window's own order."""
+    def prev_items(self, item: Item) -> tuple[Sequence[Item], int]:
+        """Return the items in the window's own order."""
         return EntryItems(self.ordered), 0
 
 

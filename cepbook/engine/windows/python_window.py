@@ -1,10 +1,10 @@
-"""Data windows from Python: a function of the values of all events held, the newest last, tells which of them stay.
+"""Data windows in Python: a function of the values of all retained events, the newest last, decides which of them stay.
 
-One with a clock is also called at the time that it asked for, without a new event.
+A function with a clock is also called at a time that it requested, without a new event.
 
 ::
 
-    shorter(price)        keeps the newest events as long as their prices add up to 10
+    shorter(price)        keeps the newest events while their prices add up to 10 or less
     arrivals   4   5   3   9
     contents   4   45  53  9
     leaves             4   53
@@ -26,7 +26,10 @@ from cepbook.lang.plan.nodes import WindowSpec
 
 
 class PythonWindow(WindowView):
-    """The view; `shape` tells the parameters of `code` (`expr.UserClass`), their values stand at `at` of items."""
+    """The view of a function.
+
+    `shape` describes the parameters of `code` (`expressions.UserClass`); their values are at position `at` of items.
+    """
 
     __slots__ = ("at", "code", "items", "shape")
 
@@ -40,44 +43,44 @@ class PythonWindow(WindowView):
     def arrive(self, item: Item, now: int) -> ViewDelta:
         if any(value is None and letter.islower() for value, letter in zip(item[self.at], self.shape, strict=True)):
             return (item,), (item,)
-        return (item,), self._kept([*self.items, item], now)
+        return (item,), self._evict([*self.items, item], now)
 
-    def _kept(self, held: list[Item], now: int) -> list[Item]:
-        """Hold what stays of the items `held`; gives what leaves."""
-        stays = self._asked(held, now)
-        self.items = [each for each, stay in zip(held, stays, strict=True) if stay]
-        return [each for each, stay in zip(held, stays, strict=True) if not stay]
+    def _evict(self, items: list[Item], now: int) -> list[Item]:
+        """Evaluate the function for `items`, keep the items that stay, and return those that leave."""
+        stays = self._decisions(items, now)
+        self.items = [item for item, stay in zip(items, stays, strict=True) if stay]
+        return [item for item, stay in zip(items, stays, strict=True) if not stay]
 
-    def _call(self, given: list[Any], held: list[Item], now: int) -> Any:
-        return self.code(*given)
+    def _call(self, arguments: list[Any], items: list[Item], now: int) -> Any:
+        return self.code(*arguments)
 
-    def _asked(self, held: list[Item], now: int) -> list[Any]:
-        """What the function says of each item held.
+    def _decisions(self, items: list[Item], now: int) -> list[Any]:
+        """Call the function and return one truth value per item: True if it stays.
 
-        Errors: whatever it raises; TypeError for an answer of another kind.
+        Errors: any exception of the function; TypeError for an unexpected result.
         """
-        rows = [each[self.at] for each in held]
-        given = [
-            deep_copied([values[place] for values in rows] if letter in "lL" else rows[-1][place])
-            for place, letter in enumerate(self.shape)
+        rows = [item[self.at] for item in items]
+        arguments = [
+            deep_copied([values[position] for values in rows] if letter in "lL" else rows[-1][position])
+            for position, letter in enumerate(self.shape)
         ]
-        answer = self._call(given, held, now)
+        answer = self._call(arguments, items, now)
         if type(answer).__module__ == "numpy":
             answer = answer.tolist()
-        count = len(held)
+        count = len(items)
         if answer is None:
             return [True] * count
         if isinstance(answer, int) and not isinstance(answer, bool) and answer >= 0:
-            return [place >= count - answer for place in range(count)]
+            return [position >= count - answer for position in range(count)]
         if isinstance(answer, (list, tuple)) and len(answer) == count:
             return list(answer)
         raise TypeError(
-            f"the window's function gave {answer!r:.40}, where {count} truth values or the number of events that stay"
-            " are needed"
+            f"the window's function returned {answer!r:.40}, expected the number of events that stay or {count} truth"
+            " values"
         )
 
     def discard(self, item: Item) -> None:
-        self.items = [each for each in self.items if each is not item]
+        self.items = [other for other in self.items if other is not item]
 
     def contents(self) -> Iterable[Item]:
         return self.items
@@ -87,8 +90,10 @@ class PythonWindow(WindowView):
 
 
 class WindowClock:
-    """What a data window from Python has as `clock`: the time `now` and the `times` at which the events held arrived,
-    in units of the clock (milliseconds, unless configured otherwise), and when it is to be called again.
+    """The `clock` of a data window in Python.
+
+    It has the time `now` and the arrival `times` of the retained events, in units of the clock (milliseconds, unless
+    configured otherwise), and takes the time of the next call.
     """
 
     __slots__ = ("due", "now", "times")
@@ -99,9 +104,9 @@ class WindowClock:
         self.due = NEVER
 
     def call_at(self, time: int) -> None:
-        """Call the window at `time`, if no event comes before; the earliest of several times counts.
+        """Call the window again at `time`, if no event arrives before. The earliest of several times counts.
 
-        Errors: ValueError for a time that is not after `now`, TypeError for no whole number.
+        Errors: ValueError for a time that is not after `now`, TypeError for a value that is not a whole number.
         """
         if not isinstance(time, int) or isinstance(time, bool):
             raise TypeError(f"call_at takes a time as a whole number, found {time!r:.40}")
@@ -111,7 +116,7 @@ class WindowClock:
 
 
 class ClockedPythonWindow(PythonWindow):
-    """The view of a function with a clock; `time` is where the time of arrival stands in items."""
+    """The view of a function with a clock. `time` is the position of the arrival time in items."""
 
     __slots__ = ("time",)
 
@@ -119,37 +124,38 @@ class ClockedPythonWindow(PythonWindow):
         super().__init__(code, shape, at)
         self.time = time
 
-    def _call(self, given: list[Any], held: list[Item], now: int) -> Any:
-        clock = WindowClock(now, [each[self.time] for each in held])
-        answer = self.code(*given, clock=clock)
+    def _call(self, arguments: list[Any], items: list[Item], now: int) -> Any:
+        clock = WindowClock(now, [item[self.time] for item in items])
+        answer = self.code(*arguments, clock=clock)
         self.due = clock.due
         return answer
 
     def advance(self, now: int) -> ViewDelta | None:
         self.due = NEVER
-        left = self._kept(self.items, now) if self.items else []
+        left = self._evict(self.items, now) if self.items else []
         return ((), left) if left else None
 
 
-def _made(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_SuppliedWindow', PythonWindow)}({_given(code, spec)}, {at})"
+def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_SuppliedWindow', PythonWindow)}({_function_code(code, spec)}, {at})"
 
 
 def _clocked(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_ClockedWindow', ClockedPythonWindow)}({_given(code, spec)}, {at}, {code.items.time})"
+    name = code.source.bind("_ClockedWindow", ClockedPythonWindow)
+    return f"{name}({_function_code(code, spec)}, {at}, {code.items.time})"
 
 
-def _given(code: CodegenContext, spec: WindowSpec) -> str:
+def _function_code(code: CodegenContext, spec: WindowSpec) -> str:
     function = spec.args[-1]
     assert isinstance(function, x.UserClass)
     return f"{lower.value(code.base, function)}, {code.source.const(function.shape)}"
 
 
 def _values(code: CodegenContext, spec: WindowSpec) -> list[str]:
-    """The one operand: the values of the arriving event."""
+    """Return the one operand: the values of the arriving event."""
     scope = code.arriving("now")
     return [f"({''.join(lower.value(scope, e) + ', ' for e in spec.args[:-1])})"]
 
 
-WINDOW = WindowCodegen(_made, _values)
+WINDOW = WindowCodegen(_view, _values)
 CLOCKED_WINDOW = WindowCodegen(_clocked, _values)

@@ -1,4 +1,4 @@
-"""``random(n, seed)``: a coin decides of each event whether it enters; of those that do the last n stay.
+"""``random(n, seed)``: a coin toss decides whether an event enters; of those that do, the last n stay.
 
 ::
 
@@ -8,8 +8,8 @@
     contents   a      a      ac     cd     cd
     leaves                          a
 
-An event that does not enter appears nowhere. The coins follow from the seed, which is 0 if it is not given; each group
-of a ``groupwin`` throws its own. (StreamCruncher - Basics: Random Events Window.)
+An event that does not enter has no effect. The tosses are determined by the seed, by default 0. Each group of a
+``groupwin`` tosses its own coin. (StreamCruncher - Basics: Random Events Window.)
 """
 
 from __future__ import annotations
@@ -33,13 +33,9 @@ class RandomWindow(LengthWindow):
         return super().arrive(item, now) if self.coins.heads() else None
 
 
-def _seed(given: str) -> str:
-    return f", {given}"
-
-
 WINDOW = WindowCodegen(
     lambda code, spec, at: (
         f"{code.source.bind('_Random', RandomWindow)}({size(code, spec)}"
-        f"{''.join(_seed(code.parameter(seed)) for seed in spec.args[1:])})"
+        f"{''.join(f', {code.parameter(seed)}' for seed in spec.args[1:])})"
     )
 )

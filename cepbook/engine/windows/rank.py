@@ -7,8 +7,8 @@
     contents   a3   b1a3 b1c2 b1c2
     leaves               a3   a9
 
-An update replaces its key's event, and takes its own place behind its equals. When there are too many, the last in the
-order leaves, of equals the oldest; a key that fell out is new again.
+An update replaces the event of its key and is placed after its equals. If there are too many events, the last in the
+order leaves, of equals the oldest. A key whose event left is new again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cepbook.lang.plan.nodes import WindowSpec
 
 
 class RankWindow(OrderedView):
-    """The view of ``rank``; key and sort key stand at positions `at` and `at` + 1 of items."""
+    """The view of ``rank``; key and sort key are at positions `at` and `at` + 1 of items."""
 
     __slots__ = ("at", "by_key", "size")
 

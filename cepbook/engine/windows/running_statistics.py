@@ -1,22 +1,41 @@
-"""Sums of values and of products of pairs, for statistics over windows: O(1) for each event that comes or goes.
+"""Sums of values and of products of pairs for statistics over windows, with O(1) cost per event that enters or leaves.
 
-Spreads are summed around the first value, so that values far from zero do not lose their digits; an empty window starts
-anew, which forgets rounding errors.
+Spreads are summed around the first value, so that values far from zero keep their precision. An empty window starts
+with a new first value, which drops rounding errors.
 """
 
 from __future__ import annotations
 
 from math import nan, sqrt
+from typing import Any
 
 from cepbook.engine.state import State
 
 
+class Statistic(State):
+    """The statistic of a derived-value window. `values` are the values of the window's parameters for one event."""
+
+    __slots__ = ()
+
+    def enter(self, *values: Any) -> None:
+        """Add an event."""
+        raise NotImplementedError
+
+    def leave(self, *values: Any) -> None:
+        """Remove an event that was added."""
+        raise NotImplementedError
+
+    def fields(self) -> dict[str, Any]:
+        """Return the present derived fields."""
+        raise NotImplementedError
+
+
 def ratio(a: float, b: float) -> float:
-    """``a / b``, NaN by zero."""
+    """Return ``a / b``; NaN if `b` is 0."""
     return a / b if b else nan
 
 
-class RunningMoments(State):
+class RunningMoments(Statistic):
     """Sums of one variable."""
 
     __slots__ = ("count", "origin", "shifted", "squares", "total", "total_squares")
@@ -33,7 +52,7 @@ class RunningMoments(State):
         self.squares = 0.0
 
     def add(self, x: float) -> None:
-        """Count `x` in."""
+        """Add `x`."""
         if not self.count:
             self.origin = float(x)
         self.count += 1
@@ -44,7 +63,7 @@ class RunningMoments(State):
         self.squares += d * d
 
     def remove(self, x: float) -> None:
-        """Take `x`, which was counted, out again."""
+        """Remove `x`, which was added before."""
         self.count -= 1
         if not self.count:
             self._reset()
@@ -61,13 +80,13 @@ class RunningMoments(State):
 
     @property
     def spread(self) -> float:
-        """The sum of squared differences from the average, not below zero."""
+        """The sum of squared differences from the average, at least 0."""
         return max(0.0, self.squares - self.shifted * self.shifted / self.count) if self.count else nan
 
     def deviations(self) -> tuple[float, float, float]:
-        """Variance and standard deviation of the sample, and standard deviation of the population.
+        """Return sample variance, sample standard deviation and population standard deviation.
 
-        NaN without values, those of the sample below two.
+        All are NaN without values; those of the sample are NaN below two values.
         """
         count, spread = self.count, self.spread
         if count < 2:
@@ -76,8 +95,8 @@ class RunningMoments(State):
         return variance, sqrt(variance), sqrt(spread / count)
 
 
-class RunningPairs(State):
-    """Sums of two variables; a pair with a null does not count."""
+class RunningPairs(Statistic):
+    """Sums of two variables. A pair with a null does not count."""
 
     __slots__ = ("_shifted", "products", "x", "y")
 
@@ -88,7 +107,6 @@ class RunningPairs(State):
         self._shifted = 0.0
 
     def enter(self, x: float | None, y: float | None) -> None:
-        """Count a pair in."""
         if x is None or y is None:
             return
         self.x.add(x)
@@ -97,7 +115,6 @@ class RunningPairs(State):
         self._shifted += (x - self.x.origin) * (y - self.y.origin)
 
     def leave(self, x: float | None, y: float | None) -> None:
-        """Take a pair, which was counted, out again."""
         if x is None or y is None:
             return
         if self.x.count > 1:
@@ -115,10 +132,10 @@ class RunningPairs(State):
 
     @property
     def slope(self) -> float:
-        """Of the regression line; NaN below two points and without variation of x."""
+        """The slope of the regression line; NaN below two points or without variation of x."""
         return ratio(self.joint, self.x.spread) if self.x.count > 1 else nan
 
     @property
     def correlation(self) -> float:
-        """NaN below two points and without variation."""
+        """The correlation; NaN below two points or without variation."""
         return ratio(self.joint, sqrt(self.x.spread) * sqrt(self.y.spread)) if self.x.count > 1 else nan

@@ -1,14 +1,25 @@
-"""``size``: the number of events of the window before it, or so far; posts when it changes."""
+"""``size``: the number of events in the window before it, or of all events so far without a window.
+
+::
+
+    length(2)#size
+    arrivals      a   b   c
+    size          1   2   2
+    emits         1   2   -
+
+The derived event has the field ``size`` (long) and the extra expressions of the window. It is emitted only if the
+number changes, in contrast to the other derived-value windows, which emit with every change of the window before.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cepbook.engine.state import State
+from cepbook.engine.windows.running_statistics import Statistic
 
 
-class SizeStatistic(State):
-    """The statistic of ``size``."""
+class SizeStatistic(Statistic):
+    """The statistic of ``size``: a counter."""
 
     __slots__ = ("count",)
 

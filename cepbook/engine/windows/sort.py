@@ -21,7 +21,7 @@ from cepbook.lang.plan.nodes import WindowSpec
 
 
 class SortWindow(OrderedView):
-    """The view of ``sort``; the sort key stands at position `at` of items."""
+    """The view of ``sort``; the sort key is at position `at` of items."""
 
     __slots__ = ("at", "size")
 

@@ -7,8 +7,8 @@
     contents              a     ab    ab    ab    b     -
     leaves                                        a     b
 
-The end is exclusive: at t + p the event is gone, and an event that arrives in that millisecond comes after the
-expiry. Calendar periods: the event leaves when ``now - p`` (day clamped) is not before t.
+The end is exclusive: at t + p the event has left, and an event that arrives in that millisecond comes after the expiry.
+With a calendar period, the event leaves when ``now - p`` (day clamped) is t or later.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from cepbook.engine.windows.window_codegen import (
     EmittedChange,
     WindowArrival,
     WindowCodegen,
-    fixed,
+    fixed_length,
     period,
-    queue,
+    write_queue,
 )
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 from cepbook.lang.plan.nodes import WindowSpec
@@ -31,44 +31,45 @@ from cepbook.lang.plan.nodes import WindowSpec
 
 def _arrive(arrival: WindowArrival) -> EmittedChange:
     source, w, code = arrival.source, arrival.view, arrival.code
-    lazy, length = code.steps.lazy, fixed(arrival.spec)
+    lazy, length = code.steps.lazy, fixed_length(arrival.spec)
     span = None if length is None else arrival.parameter("period.length", length)
     arrival.queue()
     first = f"queue[0][{code.items.time}]"
-    noted = lazy and arrival.at_hand and _notes(arrival)
+    oldest_is_local = lazy and arrival.prefetched and _oldest_is_local(arrival)
     if lazy:
         source.line(f"limit = {f'{w}.period.before(now)' if span is None else f'now - {span}'}")
-        if noted:
-            arrival.swept("while oldest <= limit:", "queue.popleft()", f"oldest = {first} if queue else _NEVER")
+        if oldest_is_local:
+            arrival.evict("while oldest <= limit:", "queue.popleft()", f"oldest = {first} if queue else _NEVER")
         else:
-            arrival.swept(f"while queue and {first} <= limit:", "queue.popleft()")
+            arrival.evict(f"while queue and {first} <= limit:", "queue.popleft()")
     with source.block("if not queue:"):
-        due = f"{w}.look(now)" if span is None else f"now + {span}" + f" + {span}" * lazy
+        due = f"{w}.next_advance(now)" if span is None else f"now + {span}" + f" + {span}" * lazy
         source.line(f"{w}.due = {due}")
-        if noted:
+        if oldest_is_local:
             source.line("oldest = now")
-        arrival.armed()
+        arrival.write_arming()
     source.line(f"queue.append({arrival.item})")
     return ARRIVAL_ONLY
 
 
-def _notes(arrival: WindowArrival) -> bool:
-    """Whether the time of the oldest event is a local: no code of the user runs between two looks at it."""
+def _oldest_is_local(arrival: WindowArrival) -> bool:
+    """Return whether the oldest event's time is a local: no user code may run between two reads of it."""
     return arrival.code.steps.source.filter is None
 
 
-def _ahead(arrival: WindowArrival) -> None:
+def _prefetch(arrival: WindowArrival) -> None:
     source, code = arrival.source, arrival.code
-    queue(arrival)
-    if code.steps.lazy and _notes(arrival):
+    write_queue(arrival)
+    if code.steps.lazy and _oldest_is_local(arrival):
         source.bind("_NEVER", NEVER)
         source.line(f"oldest = queue[0][{code.items.time}] if queue else _NEVER")
 
 
 class TimeWindow(QueueView):
-    """The view of ``time``; the time of arrival stands at position `at` of items.
+    """The view of ``time``; the time of arrival is at position `at` of items.
 
-    With `lazy` nobody sees the expiry: what has left is dropped when somebody looks, one period later at the latest.
+    With `lazy`, nothing reads the expired items. They are then dropped at the next access, one period later at the
+    latest.
     """
 
     __slots__ = ("at", "lazy", "period")
@@ -79,13 +80,13 @@ class TimeWindow(QueueView):
         self.at = at
         self.lazy = lazy
 
-    def look(self, t: int) -> int:
-        """When to look at the window whose oldest event is of time `t`."""
+    def next_advance(self, t: int) -> int:
+        """Return the time of the next advance if the oldest event is of time `t`."""
         return self.period.after(t) + (self.period.length if self.lazy else 0)
 
     def arrive(self, item: Item, now: int) -> ViewDelta:
         if not self.items:
-            self.due = self.look(now)
+            self.due = self.next_advance(now)
         self.items.append(item)
         return (item,), ()
 
@@ -101,10 +102,10 @@ class TimeWindow(QueueView):
                 left.append(items.popleft())
         if not items:
             self.due = NEVER
-        elif steady and not self.lazy:  # the commonest
+        elif steady and not self.lazy:  # the most frequent case
             self.due = items[0][at] + length
         else:
-            self.due = self.look(items[0][at])
+            self.due = self.next_advance(items[0][at])
         return ((), left) if left else None
 
 
@@ -112,4 +113,4 @@ def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
     return f"{code.source.bind('_Time', TimeWindow)}({period(code, spec)}, {code.items.time}, {code.steps.lazy})"
 
 
-WINDOW = WindowCodegen(_view, fragment=_arrive, reads_now=True, ahead=_ahead)
+WINDOW = WindowCodegen(_view, fragment=_arrive, reads_now=True, prefetch=_prefetch)

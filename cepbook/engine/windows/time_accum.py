@@ -1,4 +1,4 @@
-"""``time_accum(p)``: keeps events until none arrived for p, then all leave at once.
+"""``time_accum(p)``: keeps events until none has arrived for p, then all leave at once.
 
 ::
 
@@ -17,7 +17,7 @@ from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
 class TimeAccumWindow(QueueView):
-    """The view of ``time_accum``; the time of arrival stands at position `at` of items."""
+    """The view of ``time_accum``; the time of arrival is at position `at` of items."""
 
     __slots__ = ("at", "period")
 

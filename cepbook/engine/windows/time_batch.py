@@ -1,4 +1,4 @@
-"""``time_batch(p [, reference] [, flow control])``: collects events, releases them every p.
+"""``time_batch(p [, reference] [, flow control])``: collects events and releases them every p.
 
 ::
 
@@ -7,9 +7,9 @@
     enters                            ab          c
     leaves                                        ab          c
 
-The grid starts with the first event (or a reference point, in ms) and is kept over idle stretches. An event of the
-release's millisecond belongs to the next batch. FORCE_UPDATE delivers empty intervals too; START_EAGER starts the grid
-at deployment and forces as well.
+The grid starts with the first event (or at a reference point, in ms) and continues over idle intervals. An event that
+arrives in the millisecond of a release belongs to the next batch. FORCE_UPDATE also delivers empty intervals.
+START_EAGER starts the grid at deployment, and implies FORCE_UPDATE.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _arrive(arrival: WindowArrival) -> None:
     source.bind("_NEVER", NEVER)
     with source.block(f"if {w}.due == _NEVER:"):
         source.line(f"{w}.start(now)")
-        arrival.armed()
+        arrival.write_arming()
     if arrival.item:
         source.line(f"{w}.items.append({arrival.item})")
     else:
@@ -38,7 +38,7 @@ def _arrive(arrival: WindowArrival) -> None:
 
 
 class TimeBatchWindow(BatchView):
-    """The view of ``time_batch``. `grid` is a point of its release grid, None until the first event sets it."""
+    """The view of ``time_batch``. `grid` is a point of its release grid; None until the first event sets it."""
 
     __slots__ = ("forces", "grid", "period")
 
@@ -56,7 +56,7 @@ class TimeBatchWindow(BatchView):
         self.items.append(item)
 
     def start(self, now: int) -> None:
-        """The clock stood still, and an event came."""
+        """Start the clock for an event that arrives while it stands still."""
         if self.grid is None:
             self.grid = now
         self.due = self.period.on_grid(now, self.grid)
@@ -74,18 +74,21 @@ class TimeBatchWindow(BatchView):
 
 
 class AggregateOnlyTimeBatch(AggregateOnlyBatch, TimeBatchWindow):
-    """The view of ``time_batch`` of which only aggregates show."""
+    """The view of a ``time_batch`` that only feeds aggregates."""
 
     __slots__ = ("count", "released")
 
 
-def _made(made: type[TimeBatchWindow], code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    name = code.source.bind(f"_{made.__name__}", made)
+def _view(view: type[TimeBatchWindow], code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    name = code.source.bind(f"_{view.__name__}", view)
     grid = code.parameter(spec.args[1]) if len(spec.args) > 1 else "None"
     starts_at = "now" if "START_EAGER" in spec.options else "None"
-    return f"{name}({period(code, spec, apart=True)}, {grid}, {bool(spec.options)}, {starts_at})"
+    return f"{name}({period(code, spec, nonzero=True)}, {grid}, {bool(spec.options)}, {starts_at})"
 
 
 WINDOW = WindowCodegen(
-    partial(_made, TimeBatchWindow), fragment=_arrive, along=partial(_made, AggregateOnlyTimeBatch), reads_now=True
+    partial(_view, TimeBatchWindow),
+    fragment=_arrive,
+    aggregate_only=partial(_view, AggregateOnlyTimeBatch),
+    reads_now=True,
 )

@@ -7,8 +7,8 @@
     enters                              ab                c
     leaves                                                ab
 
-A batch that is full restarts the interval. After an idle interval the clock stands until the next event, unless
-FORCE_UPDATE or START_EAGER deliver empty intervals too; START_EAGER starts the clock at deployment.
+A full batch restarts the interval. After an idle interval, the clock stands still until the next event, unless
+FORCE_UPDATE or START_EAGER deliver empty intervals as well. START_EAGER starts the clock at deployment.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class TimeLengthBatchWindow(BatchView):
 def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
     name = code.source.bind("_TimeLengthBatch", TimeLengthBatchWindow)
     starts_at = "now" if "START_EAGER" in spec.options else "None"
-    return f"{name}({period(code, spec, apart=True)}, {size(code, spec, 1)}, {bool(spec.options)}, {starts_at})"
+    return f"{name}({period(code, spec, nonzero=True)}, {size(code, spec, 1)}, {bool(spec.options)}, {starts_at})"
 
 
 WINDOW = WindowCodegen(_view)

@@ -1,4 +1,4 @@
-"""``time_order(timestamp, p)``: orders events by timestamp; an event leaves when the clock reaches timestamp + p.
+"""``time_order(timestamp, p)``: sorts events by timestamp; an event leaves when the clock reaches timestamp + p.
 
 ::
 
@@ -7,7 +7,7 @@
     contents              a          ba         a       -
     leaves                                      b       a
 
-An event whose time is over already enters and leaves in one delivery. Equal timestamps stay in order of arrival.
+An event whose time is already over enters and leaves in one delivery. Equal timestamps stay in order of arrival.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cepbook.lang.plan.nodes import WindowSpec
 
 
 class TimeOrderWindow(OrderedView):
-    """The view of ``time_order`` and ``timetolive``; the timestamp stands at position `at` of items."""
+    """The view of ``time_order`` and ``timetolive``; the timestamp is at position `at` of items."""
 
     __slots__ = ("at", "period")
 

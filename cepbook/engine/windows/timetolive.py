@@ -1,4 +1,12 @@
-"""``timetolive(timestamp)``: keeps an event until the clock reaches its timestamp; ``time_order`` with no period."""
+"""``timetolive(timestamp)``: keeps an event until the clock reaches its timestamp; ``time_order`` with a period of 0.
+
+::
+
+    timetolive(ts)        at 5        at 6       at 8     at 9
+    arrivals              a(ts 9)     b(ts 8)
+    contents              a           ba         a        -
+    leaves                                       b        a
+"""
 
 from __future__ import annotations
 

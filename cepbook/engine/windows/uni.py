@@ -1,4 +1,15 @@
-"""``uni(value)``: univariate statistics. Null values do not count, but post."""
+"""``uni(value)``: univariate statistics of a numeric expression.
+
+::
+
+    length(3)#uni(x)
+    arrivals x    1    2    3    6
+    datapoints    1    2    3    3
+    average       1    1.5  2    3.67
+
+Null values do not count, but their events emit as well. ``stddev`` and ``variance`` are those of the sample and NaN
+below two values; ``stddevpa`` is the standard deviation of the population.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """``unique(k, …)``: the last event for each key; a newer event of the key pushes out the older. Null is a key.
-An iterator shows them in the order of Java's hash table (`lang.hashes`), as recorded.
+
+An iterator shows the events in the order of Java's hash table (`lang.java.hashes`), as recorded.
 
 ::
 
@@ -22,7 +23,7 @@ from cepbook.lang.java.hashes import in_hash_order
 def _arrive(arrival: WindowArrival) -> EmittedChange:
     source, (key,) = arrival.source, arrival.operands
     source.line(f"by_key = {arrival.view}.by_key")
-    if arrival.unseen:
+    if arrival.evicts_unseen:
         source.line(f"by_key[{key}] = {arrival.item}")
         return ARRIVAL_ONLY
     source.line(f"old = by_key.get({key})")
@@ -31,7 +32,7 @@ def _arrive(arrival: WindowArrival) -> EmittedChange:
 
 
 class UniqueWindow(WindowView):
-    """The view of ``unique``; the key stands at position `at` of items."""
+    """The view of ``unique``; the key is at position `at` of items."""
 
     __slots__ = ("at", "by_key")
 
@@ -53,7 +54,7 @@ class UniqueWindow(WindowView):
     def contents(self) -> Iterable[Item]:
         return self.by_key.values()
 
-    def shown(self) -> Iterable[Item]:
+    def display_order(self) -> Iterable[Item]:
         return in_hash_order(self.by_key)
 
     def retained(self) -> int:

@@ -1,4 +1,4 @@
-"""Events that contain others: each arrival makes those enter that it contains, all at once."""
+"""Contained-event selection: each arrival makes the events that it contains enter, all at once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from cepbook.engine.windows.window_view import Item, ViewDelta
 
 
 class UnnestView(DownstreamView):
-    """``unfold(event, state)`` gives the contained events; an event that has none changes nothing, one with an empty
-    array does: an ungrouped aggregation delivers again (recorded: ce_select_items). The event is the last of an item.
+    """A view of contained events. ``unfold(event, state)`` returns them; the event is the last element of an item.
+
+    None changes nothing. An empty list emits a delta: an ungrouped aggregation delivers again (recorded:
+    ce_select_items).
     """
 
     __slots__ = ("pack", "state", "unfold")
@@ -25,16 +27,16 @@ class UnnestView(DownstreamView):
 
     def take(self, change: ViewDelta, now: int) -> ViewDelta | None:
         entered: list[Item] = []
-        found = False
+        emits = False
         for item in change[0]:
             events = self.unfold(item[-1], self.state)
             if events is not None:
-                found = True
+                emits = True
                 entered += [self.pack(self.state, event, now, True) for event in events]
-        return (entered, []) if found else None
+        return (entered, []) if emits else None
 
     def discard(self, item: Item) -> None:
-        """Nothing is held."""
+        pass
 
     def contents(self) -> Iterable[Item]:
         return ()

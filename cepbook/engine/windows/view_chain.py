@@ -1,4 +1,4 @@
-"""One view behind another: what the first posts goes into the second (``merge``, derived-value windows)."""
+"""Views in sequence: the delta of the first is the input of the second (``merge``, derived-value windows)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
 
 
 class DownstreamView(WindowView):
-    """What can stand behind another view: it is given whole changes."""
+    """A view that takes whole deltas, so it can follow another view."""
 
     __slots__ = ()
 
     def take(self, change: ViewDelta, now: int) -> ViewDelta | None:
-        """What the view before posted."""
+        """Return the delta that follows from `change`, the delta of the view before."""
         raise NotImplementedError
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
@@ -22,7 +22,7 @@ class DownstreamView(WindowView):
 
 
 class DownstreamWindow(ViewWrapper, DownstreamView):
-    """A data window behind another view: it takes what enters; what leaves there does not concern it."""
+    """A data window behind another view. It takes the items that enter; items that leave there do not concern it."""
 
     __slots__ = ()
 
@@ -33,19 +33,19 @@ class DownstreamWindow(ViewWrapper, DownstreamView):
             return posted
         entered: list[Item] = []
         left: list[Item] = []
-        found = not change[0] and not change[1]  # a forced empty delivery goes on
+        emits = not change[0] and not change[1]  # a forced empty delivery goes on
         for item in change[0]:
             inner = self.view.arrive(item, now)
             if inner is not None:
-                found = True
+                emits = True
                 entered += inner[0]
                 left += inner[1]
         self.due = self.view.due
-        return (entered, left) if found else None
+        return (entered, left) if emits else None
 
 
 class ViewChain(WindowView):
-    """`first`, and `then` behind it."""
+    """The view `first`, followed by `then`."""
 
     __slots__ = ("first", "then")
 
@@ -69,18 +69,18 @@ class ViewChain(WindowView):
     def advance(self, now: int) -> ViewDelta | None:
         entered: list[Item] = []
         left: list[Item] = []
-        found = False
+        emits = False
         changes = [self.then.advance(now) if self.then.due <= now else None]
         if self.first.due <= now:
             change = self.first.advance(now)
             changes.append(None if change is None else self.then.take(change, now))
         for change in changes:
             if change is not None:
-                found = True
+                emits = True
                 entered += change[0]
                 left += change[1]
         self._look()
-        return (entered, left) if found else None
+        return (entered, left) if emits else None
 
     def reevaluate(self, now: int) -> None:
         self.first.reevaluate(now)
@@ -94,11 +94,11 @@ class ViewChain(WindowView):
     def contents(self) -> Iterable[Item]:
         return self.then.contents()
 
-    def shown(self) -> Iterable[Item]:
-        return self.then.shown()
+    def display_order(self) -> Iterable[Item]:
+        return self.then.display_order()
 
     def retained(self) -> int:
         return self.first.retained() + self.then.retained()
 
-    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
-        return self.then.ahead(item)
+    def prev_items(self, item: Item) -> tuple[Sequence[Item], int]:
+        return self.then.prev_items(item)

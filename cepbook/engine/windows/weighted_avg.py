@@ -1,14 +1,20 @@
-"""``weighted_avg(value, weight)``: the average of the values by weight; NaN where the weights sum to zero."""
+"""``weighted_avg(value, weight)``: the average of the values by weight; NaN if the weights sum to zero.
+
+::
+
+    length(2)#weighted_avg(price, volume)
+    arrivals (price, volume)   (10, 1)   (20, 3)   (40, 1)
+    average                    10        17.5      25
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cepbook.engine.state import State
-from cepbook.engine.windows.running_statistics import ratio
+from cepbook.engine.windows.running_statistics import Statistic, ratio
 
 
-class WeightedAverageStatistic(State):
+class WeightedAverageStatistic(Statistic):
     """The statistic of ``weighted_avg``. A pair with a null does not count."""
 
     __slots__ = ("count", "products", "weights")
@@ -23,7 +29,7 @@ class WeightedAverageStatistic(State):
 
     def leave(self, *values: Any) -> None:
         self._move(-1, *values)
-        if not self.count:  # forget rounding errors
+        if not self.count:  # drops rounding errors
             self.products = self.weights = 0.0
 
     def _move(self, sign: int, value: float | None, weight: float | None) -> None:

@@ -1,10 +1,13 @@
-"""What a data window contributes to generated code: how its view is made, and maybe a fragment for arrivals."""
+"""The contribution of a data window to generated code: the code that creates its view, and optionally inlined arrivals.
+
+Most windows only create a view, and the statement calls its ``arrive``. Frequent windows (``length``, ``time``,
+``unique``, ``keepall``, batches) also have a *fragment*, which writes the arrival into the statement's own function.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
@@ -13,14 +16,17 @@ from cepbook.engine.windows.duration import duration, positive
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import WindowSpec
 
+# Writes a block, given its head, the code of the item that leaves in it, and a line that follows its unpacking.
+EvictionWriter = Callable[[str, str, str], None]
+
 
 @dataclass(frozen=True, slots=True)
 class EmittedChange:
-    """What an arrival posts, as far as it is known when code is written.
+    """The delta of an arrival, as far as it is known when code is written.
 
-    `alone`: the arriving event enters and nothing else does; else the local ``change`` holds the items that entered
-    and those that left, or None. `left` is the head of a block (``if …:`` for at most one item, or ``while …:``)
-    and the code of the item that leaves in it.
+    `alone`: the arriving event enters and nothing else changes. Otherwise the local ``change`` holds the delta, or
+    None. `left` is the head of a block (``if …:`` for at most one item, or ``while …:``) and the code of the item that
+    leaves in it.
     """
 
     alone: bool = True
@@ -31,102 +37,116 @@ ARRIVAL_ONLY = EmittedChange()
 DELTA_IN_LOCAL = EmittedChange(alone=False)
 
 
-class WindowArrival(Protocol):
-    """An arrival at a window, for the fragment that writes it (`rows.pipeline.Arrival`)."""
+@dataclass(frozen=True, slots=True)
+class WindowArrival:
+    """An arrival at one window, for the fragment that writes it.
+
+    `view` is code of the window's view, `item` of the event's item (empty if the batch keeps no events), `operands` of
+    the window's operands. `evicts_unseen`: nothing reads the items that leave. `prefetched`: the code of the window's
+    `prefetch` has run. `write_arming` writes the code that makes the clock advance the view when it is due.
+    """
+
+    code: CodegenContext
+    spec: WindowSpec
+    view: str
+    item: str
+    operands: Sequence[str]
+    evicts_unseen: bool
+    prefetched: bool
+    write_eviction: EvictionWriter | None
+    write_arming: Callable[[], None]
 
     @property
-    def code(self) -> CodegenContext: ...
-    @property
-    def source(self) -> SourceWriter: ...
-    @property
-    def spec(self) -> WindowSpec: ...
-    @property
-    def view(self) -> str: ...
-    @property
-    def item(self) -> str: ...
-    @property
-    def operands(self) -> list[str]: ...
-    @property
-    def unseen(self) -> bool: ...
-    @property
-    def at_hand(self) -> bool: ...
-    def queue(self) -> None: ...
-    def parameter(self, attribute: str, e: x.BoundExpr) -> str: ...
-    def swept(self, head: str, item: str, then: str = "") -> None: ...
-    def armed(self) -> None: ...
+    def source(self) -> SourceWriter:
+        """The source that the fragment writes to."""
+        return self.code.source
+
+    def queue(self) -> None:
+        """Write the local ``queue``, the items of the view, unless it is prefetched."""
+        if not self.prefetched:
+            write_queue(self)
+
+    def parameter(self, attribute: str, e: x.BoundExpr) -> str:
+        """Return code of a window parameter: a constant, or the `attribute` of the view."""
+        return lower.value(self.code.base, e) if isinstance(e, x.Const) else f"{self.view}.{attribute}"
+
+    def evict(self, head: str, item: str, then: str = "") -> None:
+        """Write the block `head` in which `item` leaves, and `then`, before the arrival."""
+        assert self.write_eviction is not None
+        self.write_eviction(head, item, then)
 
 
-# writes an arrival and tells what it posts; None: nothing ever
+# Writes an arrival and returns its delta; None if an arrival never emits.
 ArrivalFragment = Callable[[WindowArrival], EmittedChange | None]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowCodegen:
-    """`make(code, spec, at)` is code of a new view; the operands of `spec` stand in items from position `at` on.
+    """Code generation for one kind of window.
 
-    `operands(code, spec)` is code of the operands of the arriving event. The code that makes a view reads ``now``, the
-    time at which the window starts. With a `fragment` arrivals are written into the statement's own code, on the view's
-    fields; without one they call ``arrive``. `along` makes the view of a batch of which only aggregates show
-    (`rows.windows.along`). `reads_now`: the fragment reads the local ``now``. `ahead` writes, before the loop over a
-    slice and after whatever else moved the view, what the fragment then has at hand (`Arriving.at_hand`).
+    ``make(code, spec, at)`` returns code of a new view; the operands of `spec` are at positions from `at` on in items.
+    That code reads ``now``, the time at which the window starts. ``operands(code, spec)`` returns code of the operands
+    of the arriving event. `aggregate_only` makes the view of a batch that only feeds aggregates
+    (`aggregate_only_batch`). `reads_now`: the fragment reads the local ``now``. `prefetch` writes locals for the
+    fragment, before the loop over a batch of events and after other changes of the view.
     """
 
     make: Callable[[CodegenContext, WindowSpec, int], str]
     operands: Callable[[CodegenContext, WindowSpec], list[str]] = lambda code, spec: []
     fragment: ArrivalFragment | None = None
-    along: Callable[[CodegenContext, WindowSpec, int], str] | None = None
+    aggregate_only: Callable[[CodegenContext, WindowSpec, int], str] | None = None
     reads_now: bool = False
-    ahead: Callable[[WindowArrival], None] | None = None
+    prefetch: Callable[[WindowArrival], None] | None = None
 
 
-def queue(arrival: WindowArrival) -> None:
-    """`Window.ahead` of most queues."""
+def write_queue(arrival: WindowArrival) -> None:
+    """Write the local ``queue``; the `prefetch` of most windows with a queue."""
     arrival.source.line(f"queue = {arrival.view}.items")
 
 
 def size(code: CodegenContext, spec: WindowSpec, position: int = 0) -> str:
-    """Code of a window parameter, a number of events above 0."""
-    given = code.parameter(spec.args[position])
+    """Return code of a window parameter that is a number of events above 0."""
+    number = code.parameter(spec.args[position])
     if isinstance(spec.args[position], x.Const):
-        return given
-    return f"{code.source.bind('_positive', positive)}({given})"
+        return number
+    return f"{code.source.bind('_positive', positive)}({number})"
 
 
-def period(code: CodegenContext, spec: WindowSpec, position: int = 0, *, apart: bool = False) -> str:
-    """Code of a window parameter, a time period; with `apart` it is between batches, and cannot be zero."""
-    given = spec.args[position]
+def period(code: CodegenContext, spec: WindowSpec, position: int = 0, *, nonzero: bool = False) -> str:
+    """Return code of a window parameter that is a time period. With `nonzero`, as between batches, 0 is an error."""
+    e = spec.args[position]
     months, length = "0", "0"
-    if isinstance(given, x.Period):
-        months = "0" if given.months is None else code.parameter(given.months)
-        length = "0" if given.millis is None else code.parameter(given.millis)
+    if isinstance(e, x.Period):
+        months = "0" if e.months is None else code.parameter(e.months)
+        length = "0" if e.millis is None else code.parameter(e.millis)
     else:
-        length = code.parameter(given)
+        length = code.parameter(e)
     code.source.bind("_duration", duration)
-    return f"_duration({months}, {length}, {code.base.calendar}{', apart=True' if apart else ''})"
+    return f"_duration({months}, {length}, {code.base.calendar}{', nonzero=True' if nonzero else ''})"
 
 
-def fixed(spec: WindowSpec, position: int = 0) -> x.BoundExpr | None:
-    """The length of a window's period, where it is one number of clock units; None if it has calendar months."""
-    given = spec.args[position]
-    if not isinstance(given, x.Period):
-        return given
-    return given.millis if given.months is None else None
+def fixed_length(spec: WindowSpec, position: int = 0) -> x.BoundExpr | None:
+    """Return the length of a window's period in clock units; None if it has calendar months."""
+    e = spec.args[position]
+    if not isinstance(e, x.Period):
+        return e
+    return e.millis if e.months is None else None
 
 
 def key(code: CodegenContext, spec: WindowSpec) -> list[str]:
-    """The one operand of windows by key: the key expressions of the arriving event."""
+    """Return the one operand of windows by key: the key expressions of the arriving event."""
     return [code.window_key(code.arriving("now"), spec.args)]
 
 
 def timestamp(code: CodegenContext, spec: WindowSpec) -> list[str]:
-    """The one operand of windows over a timestamp: the first parameter. Null is an error of the event."""
+    """Return the one operand of windows over a timestamp: the first parameter. Null is an error of the event."""
     value = lower.value(code.arriving("now"), spec.args[0])
     checked = f"{code.source.bind('_not_null', not_null)}({value}, {code.source.const(spec.name)})"
     return [f"({value} if {value} is not None else {checked})" if value.isidentifier() else checked]
 
 
 def not_null(stamp: int | None, window: str) -> int:
-    """`stamp`. Errors: ValueError when it is null."""
+    """Return `stamp`. Errors: ValueError if it is null."""
     if stamp is None:
         raise ValueError(f"the timestamp of `{window}` is null")
     return stamp

@@ -1,11 +1,22 @@
-"""Data windows as objects, for statements that are more than one plain window: see `rows.writer`.
+"""Data windows as objects.
+
+A window keeps *items* of recent events. It reacts to two calls: `arrive` for a new item and `advance` for a due time.
+Both return a *view delta*, the items that entered and the items that left, or None if nothing is emitted::
+
+    length(2)                        arrive(c) -> ((c,), (a,))
+    arrivals   a   b   c
+    contents   a   ab  bc
+
+Kinds of views: `QueueView` (items in order of arrival; also the base of the time windows), `BatchView` (items are
+emitted together and leave with the next batch), `ordered.OrderedView` (a sort order), views by key (``unique``,
+``groupwin``), and views made of other views (`view_chain`, `combined`, `view_wrappers`).
+
+The algebra: the deltas of a view sum up to its contents. An item enters once and leaves at most once, so accumulators
+that add what enters and subtract what leaves always agree with the contents. Two empty sequences are a forced empty
+delivery.
 
 An item is a tuple: its ordinal (unique in the statement, ascending), engine time of arrival if a window reads it, the
-operands that windows compare (keys, timestamps, sort keys), then what rows read. A view answers an arrival or a timer
-with the items that entered and those that left, or None if nothing is to be posted; two empty sequences are a forced
-empty delivery.
-
-``due`` is when a view wants to be advanced next, ``armed`` the earliest time for which a timer runs already.
+operands that windows compare (keys, timestamps, sort keys), then the values that rows read.
 """
 
 from __future__ import annotations
@@ -24,62 +35,73 @@ EMPTY_DELTA: ViewDelta = ((), ())
 
 
 class WindowView(State):
-    """One window, or several that act as one."""
+    """One window, or several that act as one.
+
+    `due` is the time at which the view must be advanced, `NEVER` if there is none; `armed` is the earliest time for
+    which a timer runs already. `place` numbers the views of a groupwin in order of creation.
+    """
 
     __slots__ = ("armed", "due", "place")
 
-    refuses: ClassVar[bool] = False  # whether it may refuse items; such a view drops none when it takes one
+    refuses: ClassVar[bool] = False  # True if the view may refuse items; such a view evicts none on arrival
 
     def __init__(self) -> None:
         self.due = NEVER
         self.armed = NEVER
-        self.place = 0  # among the views of a groupwin, in order of creation
+        self.place = 0
 
     def arrive(self, item: Item, now: int) -> ViewDelta | None:
-        """Put an item in; the change that this posts. None of a view that `refuses`: it does not take the item."""
+        """Put an item in and return the delta.
+
+        A view that `refuses` items returns None for one that it does not keep.
+        """
         raise NotImplementedError
 
     def advance(self, now: int) -> ViewDelta | None:
-        """The time has come to `now`, at or after `due`."""
+        """Return the delta of the time `now`, which is at or after `due`."""
         return None
 
     def limit_advance(self, until: int) -> None:
-        """Let only what is due up to `until` have its time when next advanced: a view that has several clocks."""
+        """Let the next `advance` handle only times up to `until` (inclusive). For views with several clocks."""
 
     def sweep(self, now: int) -> ViewDelta | None:
-        """Drop what has left at `now` without having been noticed, however late the view wants to be advanced."""
+        """Remove the items that have expired at `now`, including those whose removal was postponed."""
         return self.advance(now)
 
     def reevaluate(self, now: int) -> None:
-        """A variable that the window's condition reads has changed: ask to be advanced at once."""
+        """Request an advance at once, because a variable in the window's condition has changed."""
 
-    def thinned(self, now: int) -> ViewDelta | None:
-        """Statements have deleted items: the change that this posts."""
+    def after_deletions(self, now: int) -> ViewDelta | None:
+        """Return the delta after statements have deleted items."""
         return None
 
     def discard(self, item: Item) -> None:
-        """Forget an item that left through another window: once, unless it left here as well."""
+        """Remove an item that left through another window. Called once, unless the item left here as well."""
         raise NotImplementedError
 
     def contents(self) -> Iterable[Item]:
-        """The retained items, in the window's order; of a batch those being collected."""
+        """Return the retained items in the window's order; of a batch, those being collected."""
         raise NotImplementedError
 
-    def shown(self) -> Iterable[Item]:
-        """The retained items in the order in which iterators and snapshots show them."""
+    def display_order(self) -> Iterable[Item]:
+        """Return the retained items in the order of iterators and snapshots."""
         return self.contents()
 
     def retained(self) -> int:
-        """How many items are held, those of the former batch included."""
+        """Return the number of retained items, including those of the previous batch."""
         return sum(1 for _ in self.contents())
 
     def prev_item(self, item: Item, index: int) -> Item | None:
-        """For ``prev``: the item `index` (0 or more) behind the position that counts as 0; None beyond the window."""
-        items, own = self.ahead(item)
+        """Return, for ``prev``, the item `index` (0 or more) after the position that counts as 0; None beyond the
+        window.
+        """
+        items, own = self.prev_items(item)
         return items[own + index] if own + index < len(items) else None
 
-    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
-        """For ``prev``: items, newest (or first in the window's order) first, and the position that counts as 0."""
+    def prev_items(self, item: Item) -> tuple[Sequence[Item], int]:
+        """Return, for ``prev``, the items from newest to oldest (or in the window's order) and the position that counts
+        as 0.
+        """
         items = list(self.contents())
         items.reverse()
         return items, 0
@@ -94,7 +116,7 @@ class PassThroughView(WindowView):
         return (item,), ()
 
     def discard(self, item: Item) -> None:
-        """Nothing is held."""
+        pass
 
     def contents(self) -> Iterable[Item]:
         return ()
@@ -118,14 +140,14 @@ class LastEventView(PassThroughView):
 
 
 class QueueView(WindowView):
-    """Items in order of arrival. One that leaves from the middle is marked, and dropped when it comes to an end."""
+    """Items in order of arrival. An item that leaves from the middle is marked and removed when it reaches an end."""
 
     __slots__ = ("gone", "items")
 
     def __init__(self) -> None:
         super().__init__()
         self.items: deque[Item] = deque()
-        self.gone: set[int] | None = None  # ordinals of the marked ones; few windows ever have any
+        self.gone: set[int] | None = None  # ordinals of the marked items; rarely used
 
     def __len__(self) -> int:
         return len(self.items) - len(self.gone) if self.gone else len(self.items)
@@ -140,25 +162,25 @@ class QueueView(WindowView):
         return [item for item in self.items if item[0] not in gone]
 
     def pop(self) -> Item:
-        """Take out the oldest."""
+        """Remove and return the oldest item."""
         item = self.items.popleft()
         if self.gone:
             self._trim(self.gone)
         return item
 
     def pop_until(self, limit: int, at: int) -> list[Item]:
-        """Take out the oldest as long as the time at their position `at` is not above `limit`."""
+        """Remove and return the oldest items while the time at their position `at` is `limit` or earlier."""
         items, left = self.items, []
         while items and items[0][at] <= limit:
             left.append(self.pop() if self.gone else items.popleft())
         return left
 
     def clear(self) -> list[Item]:
-        """Take out all."""
-        found = list(self.contents())
+        """Remove and return all items."""
+        items = list(self.contents())
         self.items.clear()
         self.gone = None
-        return found
+        return items
 
     def discard(self, item: Item) -> None:
         items, ordinal = self.items, item[0]
@@ -174,16 +196,18 @@ class QueueView(WindowView):
             self._trim(self.gone)
 
     def _trim(self, gone: set[int]) -> None:
-        """Drop what is marked at both ends; everywhere once it is the greater part, so that it costs no memory."""
+        """Remove marked items at both ends; if more than half of the items are marked, remove all of them to free
+        memory.
+        """
         items = self.items
         while items and items[0][0] in gone:
             gone.remove(items.popleft()[0])
         while items and items[-1][0] in gone:
             gone.remove(items.pop()[0])
         if len(gone) * 2 > len(items):
-            held = self.contents()
+            remaining = self.contents()
             items.clear()
-            items.extend(held)
+            items.extend(remaining)
             gone.clear()
 
     def prev_item(self, item: Item, index: int) -> Item | None:
@@ -192,12 +216,12 @@ class QueueView(WindowView):
             return super().prev_item(item, index)
         return items[-1 - index] if index < len(items) else None
 
-    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
+    def prev_items(self, item: Item) -> tuple[Sequence[Item], int]:
         return ReversedItems(self.items if not self.gone else list(self.contents())), 0
 
 
 class BatchView(QueueView):
-    """A batch: items wait, are posted together, and leave when the next batch is posted."""
+    """A batch: items are collected, emitted together, and leave when the next batch is emitted."""
 
     __slots__ = ("former",)
 
@@ -207,11 +231,11 @@ class BatchView(QueueView):
 
     @property
     def idle(self) -> bool:
-        """Nothing was collected and nothing posted before."""
+        """True if nothing was collected and the previous batch was empty."""
         return not self.items and not self.former
 
     def post(self) -> ViewDelta | None:
-        """Release what was collected; the former batch leaves."""
+        """Emit the collected items; the previous batch leaves."""
         batch, former = self.clear(), self.former
         self.former = batch
         return batch, former
@@ -221,8 +245,8 @@ class BatchView(QueueView):
 
     prev_item = WindowView.prev_item
 
-    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
-        """Within the batch, from the row's own position."""
+    def prev_items(self, item: Item) -> tuple[Sequence[Item], int]:
+        """Return the items of the row's batch from newest to oldest, and the row's own position."""
         batch: Sequence[Item] = self.items if not self.gone else list(self.contents())
         if self.former and self.former[0][0] <= item[0] <= self.former[-1][0]:
             batch = self.former
