@@ -9,9 +9,10 @@
 The coefficient is NaN below two pairs, and without variation of x or y. A pair with a null does not count, but its
 event emits as well. Cost per event is constant, see `running_statistics`.
 
-For example, ``select correlation from Tick#length(100)#correl(price, volume)`` follows the last 100 ticks. With
-``groupwin(symbol)`` before it, every symbol has its own coefficient, and the derived event also has the field
-``symbol``.
+After ``groupwin``, every group has its own coefficient, and the derived event also has the fields of the key::
+
+    select symbol, correlation
+    from Tick#groupwin(symbol)#length(100)#correl(price, volume)
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from cepbook.engine.windows.running_statistics import RunningPairs
 class CorrelationStatistic(RunningPairs):
     """The statistic of ``correl``: one field, ``correlation``, between -1 and 1.
 
-    The sums are those of all pairs in the window. When the window is empty, they start again from zero.
+    x and y may be exchanged. The sums are those of all pairs in the window; in an empty window, they are exactly 0
+    again.
     """
 
     __slots__ = ()

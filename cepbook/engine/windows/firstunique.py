@@ -6,7 +6,9 @@
     arrivals   a1  b1    a2
     contents   a1  a1b1  a1b1
 
-For example, ``select * from Login(failed)#firstunique(user)`` delivers the first failed login of each user.
+The first failed login of each user::
+
+    select * from Login(failed)#firstunique(user)
 
 A refused event has no effect: it enters no other window of the intersection, and no row is made of it. When a statement
 deletes the event of a key, the next event of the key is the first again::

@@ -7,8 +7,11 @@
     contents   a   ab  abc
 
 Memory grows with every event. Events leave only if a statement deletes them or another window of the intersection drops
-them. Use the window for reference data, for example ``create window Customers#keepall as Customer``. Aggregates over
-all events so far need no window.
+them. Aggregates over all events so far need no window.
+
+The window is for reference data, which other statements join or look up::
+
+    create window Customers#keepall as Customer
 """
 
 from __future__ import annotations

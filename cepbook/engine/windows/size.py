@@ -1,4 +1,4 @@
-"""``size``: the number of events in the window before it, or of all events so far without a window.
+"""``size``: the number of events in the window before it.
 
 ::
 
@@ -6,6 +6,8 @@
     arrivals      a   b   c
     size          1   2   2
     emits         1   2   -
+
+Without a window before it, ``Tick#size`` counts all ticks so far.
 
 The derived event has the field ``size`` (long) and the extra expressions of the window. It is emitted only if the
 number changes, in contrast to the other derived-value windows, which emit with every change of the window before.
