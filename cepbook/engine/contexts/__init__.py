@@ -1,1 +1,1 @@
-"""Contexts at run time: `keyed` for plain ``partition by``, a tree of levels for all others."""
+"""Contexts at run time: separate state per key, hash, category or period. Start reading in `context`."""

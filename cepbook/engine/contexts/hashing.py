@@ -1,6 +1,6 @@
-"""Hash functions of ``coalesce by``: what Java makes of values, so that partitions are those of the reference.
+"""Hash functions of ``coalesce by``, compatible with Java, so that partitions are those of the reference.
 
-Recorded: null counts as nothing, and alone gives 0; several strings are preceded by their lengths in the CRC.
+Recorded: null is skipped, and alone gives 0; if there are several strings, the CRC covers the length before each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cepbook.lang.java.numbers import java_text, wrap
 from cepbook.lang.types import Type
 
 _INT = 32
-_CHAR = bytes.fromhex(  # how Java writes an object of this type
+_CHAR = bytes.fromhex(  # Java's serialization of java.lang.Character
     "aced0005737200136a6176612e6c616e672e436861726163746572348b47d96b1a267802000143000576616c75657870"
 )
 _BYTES: dict[str, Callable[[Any], bytes]] = {
@@ -33,9 +33,11 @@ _BYTES: dict[str, Callable[[Any], bytes]] = {
 
 
 def crc32(types: Sequence[Type], values: Sequence[Any]) -> int:
-    """``consistent_hash_crc32``: of the values' bytes, big-endian. Values of types without a fixed form: their text."""
+    """Return ``consistent_hash_crc32``: the CRC of the values' bytes, big-endian; of their text for types without fixed
+    bytes.
+    """
     several = len(types) > 1
-    found = b""
+    encoded = b""
     for type_, value in zip(types, values, strict=True):
         if value is None:
             continue
@@ -43,19 +45,19 @@ def crc32(types: Sequence[Type], values: Sequence[Any]) -> int:
         data = java_text(value).encode() if form is None else form(value)
         if several and type_.name == "string":
             data = struct.pack(">H", len(data) & 0xFFFF) + data
-        found += data
-    return zlib.crc32(found)
+        encoded += data
+    return zlib.crc32(encoded)
 
 
 def hash_code(types: Sequence[Type], values: Sequence[Any]) -> int:
-    """``hash_code``: of one value its hash, of several those of all that are not null, each by 31 with the next."""
+    """Return ``hash_code``: the hash of one value, or of several that are not null, combined by a factor of 31."""
     if len(types) == 1:
         return 0 if values[0] is None else java_hash(types[0].name, values[0])
-    found = 0
+    combined = 0
     for type_, value in zip(types, values, strict=True):
         if value is not None:
-            found = wrap(31 * found + java_hash(type_.name, value), _INT)
-    return found
+            combined = wrap(31 * combined + java_hash(type_.name, value), _INT)
+    return combined
 
 
 HASHES: dict[str, Callable[[Sequence[Type], Sequence[Any]], int]] = {
@@ -65,12 +67,12 @@ HASHES: dict[str, Callable[[Sequence[Type], Sequence[Any]], int]] = {
 
 
 def hasher(function: str, types: Sequence[Type]) -> Callable[[Sequence[Any]], int]:
-    """The built-in hash function of values of `types`."""
+    """Return the built-in hash function for values of `types`."""
     if function == "hash_code" and [t.name for t in types] in (["int"], ["short"], ["byte"]):
-        return lambda values: values[0] or 0  # is its own hash
+        return lambda values: values[0] or 0  # the value is its own hash
     return partial(HASHES[function], types)
 
 
 def bucket(hash_: Any, granularity: int) -> int:
-    """The partition of a hash: its remainder without sign. A function that gives null: 0."""
+    """Return the partition of a hash: the absolute value of its remainder. A function that returns null gives 0."""
     return 0 if hash_ is None else abs(int(hash_)) % granularity

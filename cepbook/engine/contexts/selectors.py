@@ -1,4 +1,4 @@
-"""Choosing context partitions: by id, key, hash, category, by what a function says of their properties, level by level.
+"""Selectors of context partitions: by id, key, hash, category, by a function of the properties, and level by level.
 
 The terms are those of the Esper reference, section "Context Partition Selection".
 """
@@ -16,10 +16,10 @@ from cepbook.lang.plan import context as c
 
 @dataclass(frozen=True, slots=True)
 class LevelIdentity:
-    """A partition on one level of its context.
+    """The identity of a partition on one level of its context.
 
-    `kind`: keyed, hash, category, nonoverlapping, overlapping. `key`: the keys (a tuple), the hash modulo granularity,
-    the label; None of other kinds.
+    `kind` is keyed, hash, category, nonoverlapping or overlapping. `key` is the tuple of keys, the hash modulo
+    granularity, or the label; None for the other kinds.
     """
 
     name: str
@@ -30,7 +30,7 @@ class LevelIdentity:
 
 @dataclass(frozen=True, slots=True)
 class PartitionIdentity:
-    """A live partition: its id, its built-in properties, and what it is on each level, outermost first."""
+    """A live partition: its id, its built-in properties, and its identity on each level, outermost first."""
 
     id: int
     properties: Mapping[str, Any]
@@ -42,31 +42,31 @@ NamedLevels = Sequence[tuple[str, LevelSpec]]  # with their names, outermost fir
 
 
 def level_kind(level: LevelSpec) -> str:
-    """The kind of `Step` that a level makes."""
+    """Return the kind of `LevelIdentity` that a level makes."""
     return "keyed" if isinstance(level, c.KeyedStreams) else type(level).__name__.removesuffix("Spec").lower()
 
 
 class Selector(ABC):
-    """Says which partitions are meant. Those of one level of a nested context stand in `Nested`."""
+    """A choice of partitions. Selectors for one level of a nested context are combined in `Nested`."""
 
     def check(self, levels: NamedLevels) -> None:  # noqa: B027 - most have nothing to check
-        """Whether partitions of a context can be meant at all, of which maybe none is live.
+        """Check that the selector fits these levels, whether or not a partition is live.
 
-        Errors: UsageError when partitions of these levels have no such thing.
+        Errors: UsageError if partitions of these levels have no such keys.
         """
 
     @abstractmethod
     def chooses(self, partition: PartitionIdentity) -> bool:
-        """Whether `partition`, of a context that passed `check`, is meant."""
+        """Return whether `partition`, of a context that passed `check`, is chosen."""
 
 
-def _set_of(name: str, given: tuple[Any, ...]) -> frozenset[Any]:
-    """The arguments of a selector as a set. Errors: UsageError for a list in their place."""
+def _set_of(name: str, arguments: tuple[Any, ...]) -> frozenset[Any]:
+    """Return the arguments of a selector as a set. Errors: UsageError if a list was passed instead of single values."""
     try:
-        return frozenset(given)
+        return frozenset(arguments)
     except TypeError:
-        listed = next(each for each in given if not isinstance(each, Hashable))
-        raise UsageError(f"{name} takes values, not {listed!r}\n  hint: {name}(*{listed!r})") from None
+        unhashable = next(argument for argument in arguments if not isinstance(argument, Hashable))
+        raise UsageError(f"{name} takes values, not {unhashable!r}\n  hint: {name}(*{unhashable!r})") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,20 @@ class ById(Selector):
 
 
 class _ByKey(Selector):
-    """What looks at the key of a context's only level."""
+    """A selector of the key on a context's only level."""
 
     kind: str
 
     @abstractmethod
     def fits(self, level: Any) -> None:
-        """Errors: UsageError when no partition of the level, which is of the kind, can have such a key."""
+        """Check the selector's keys against the level.
+
+        Errors: UsageError if no partition of the level can have such a key.
+        """
 
     @abstractmethod
     def has(self, key: Any) -> bool:
-        """Whether a partition of this key is meant."""
+        """Return whether the selector contains this key."""
 
     def check(self, levels: NamedLevels) -> None:
         kinds = [level_kind(level) for _, level in levels]
@@ -119,12 +122,12 @@ class ByKey(_ByKey):
 
     def fits(self, level: c.KeyedStreams | c.KeyedSpec) -> None:
         streams = level.streams.streams if isinstance(level, c.KeyedSpec) else level.streams
-        number = len(streams[0].keys)
-        for each in self.keys:
-            if len(each) != number:
-                values = "1 value" if number == 1 else f"{number} values"
+        count = len(streams[0].keys)
+        for key in self.keys:
+            if len(key) != count:
+                values = "1 value" if count == 1 else f"{count} values"
                 raise UsageError(
-                    f"keys of this context have {values}, found {len(each)}: {', '.join(map(repr, each))}\n"
+                    f"keys of this context have {values}, found {len(key)}: {', '.join(map(repr, key))}\n"
                     "  hint: a key of several values is a tuple: ByKey((a, b))"
                 )
 
@@ -162,12 +165,12 @@ class ByCategory(_ByKey):
         object.__setattr__(self, "labels", _set_of("ByCategory", labels))
 
     def fits(self, level: c.CategorySpec) -> None:
-        known = [label for label, _ in level.categories]
+        labels = [label for label, _ in level.categories]
         for label in self.labels:
-            if label not in known:
-                near = hint_line(label, known) if isinstance(label, str) else ""
-                listed = ", ".join(map(repr, known))
-                raise UsageError(f"the context has no category {label!r}; there are {listed}{near}")
+            if label not in labels:
+                hint = hint_line(label, labels) if isinstance(label, str) else ""
+                available = ", ".join(map(repr, labels))
+                raise UsageError(f"the context has no category {label!r}; there are {available}{hint}")
 
     def has(self, key: Any) -> bool:
         return key in self.labels
@@ -175,7 +178,7 @@ class ByCategory(_ByKey):
 
 @dataclass(frozen=True, slots=True)
 class ByProperties(Selector):
-    """Partitions of whose built-in properties (id and name among them) a function says so."""
+    """Partitions for whose built-in properties (including id and name) a function returns a true value."""
 
     predicate: Callable[[Mapping[str, Any]], object]
 
@@ -189,29 +192,30 @@ class ByProperties(Selector):
 
 @dataclass(frozen=True, slots=True)
 class Nested(Selector):
-    """Partitions of a nested context that on each level named here are those that its selector means."""
+    """Partitions of a nested context that the selectors of all named levels choose."""
 
     levels: Mapping[str, Selector]
 
     def __init__(self, levels: Mapping[str, Selector] | None = None, /, **named: Selector) -> None:
         if not isinstance(levels, Mapping | None):
             raise UsageError(f"Nested takes selectors by the names of levels, not {levels!r}: Nested(level=…)")
-        found = {**(levels or {}), **named}
-        for name, selector in found.items():
+        selectors = {**(levels or {}), **named}
+        for name, selector in selectors.items():
             if not isinstance(name, str) or not isinstance(selector, Selector):
                 raise UsageError(f"Nested takes selectors by the names of levels, not {selector!r} by {name!r}")
-        object.__setattr__(self, "levels", found)
+        object.__setattr__(self, "levels", selectors)
 
     def check(self, levels: NamedLevels) -> None:
-        known = dict(levels)
+        specs = dict(levels)
         for name, selector in self.levels.items():
-            if name not in known:
-                raise UsageError(f"the context has no level `{name}`{hint_line(name, known)}")
-            selector.check([(name, known[name])])
+            if name not in specs:
+                raise UsageError(f"the context has no level `{name}`{hint_line(name, specs)}")
+            selector.check([(name, specs[name])])
 
     def chooses(self, partition: PartitionIdentity) -> bool:
-        steps = {step.name: step for step in partition.steps}
-        own = ((selector, steps[name]) for name, selector in self.levels.items())
+        identities = {identity.name: identity for identity in partition.steps}
+        choices = ((selector, identities[name]) for name, selector in self.levels.items())
         return all(
-            selector.chooses(PartitionIdentity(partition.id, step.properties, (step,))) for selector, step in own
+            selector.chooses(PartitionIdentity(partition.id, identity.properties, (identity,)))
+            for selector, identity in choices
         )
