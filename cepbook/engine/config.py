@@ -1,4 +1,4 @@
-"""What can be configured about the meaning of statements. The defaults are the reference's, but `prioritized`."""
+"""Settings that change the meaning of statements. The defaults are those of the reference, except `prioritized`."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ from cepbook.lang.plan.nodes import Selector
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What statements mean, as far as it can be chosen: ``Workbench(config=Config(integer_division=True))``.
+    """Settings that change the meaning of statements: `Workbench(config=Config(integer_division=True))`.
 
-    - `integer_division`: ``/`` of whole numbers truncates.
-    - `division_by_zero_null`: a division by zero gives null, not Infinity.
+    - `integer_division`: `/` of whole numbers truncates.
+    - `division_by_zero_null`: a division by zero returns null instead of Infinity.
     - `iterable_unbound`: statements without a window iterate over their groups.
-    - `default_stream_selector`: what a select delivers that does not say it: ``istream``, ``rstream``, ``irstream``.
-    - `prioritized`: statements take an event by ``@Priority`` and deployment, and ``@Drop`` counts; without it they
-      take it in the order of the filter index (`engine.succession`).
-    - `microseconds`: the clock counts microseconds, not milliseconds.
-    - `compensated_sums`: sums and averages of floating numbers that leave a window keep beside them what rounding
-      took, so that they do not drift, and recover, as standard deviations do, when an infinity, NaN or overflow has
-      left; slower, and unlike the reference, where such a sum stays infinite or NaN until its window is empty. Apama's
-      queries always do so.
-    - `pattern_limit`: the most partial matches of a pattern that may be open in one statement or context partition.
-    - `recognize_limit`: the most matches of match_recognize likewise.
-    - `self_subselect_preeval`: subqueries have the event in their windows that their statement takes.
-    - `time_zone`: a name of the tz database, in whose local time date-time methods read moments, months and years are
-      added and crontabs are read.
+    - `default_stream_selector`: the rows that a select without selector delivers: `istream`, `rstream`, `irstream`.
+    - `prioritized`: statements process an event by `@Priority` and deployment order, and `@Drop` is respected. Without
+      it the order is that of the filter index (`engine.subscriptions`).
+    - `microseconds`: the clock counts microseconds instead of milliseconds.
+    - `compensated_sums`: sums and averages of floating-point values in a window compensate rounding errors, so they do
+      not drift; together with standard deviations they recover after an infinity, NaN or overflow has left. Slower, and
+      unlike the reference, where such a sum stays infinite or NaN until its window is empty. Apama queries always use
+      it.
+    - `pattern_limit`: the maximum number of open partial matches of a pattern in one statement or context partition.
+    - `recognize_limit`: the same for open matches of match_recognize.
+    - `self_subselect_preeval`: a subquery sees the event that its statement is processing.
+    - `time_zone`: a name of the tz database; date-time methods, months, years and crontabs use its local time.
 
-    Errors: UsageError for what is no value of a setting.
+    Errors: UsageError for an invalid value.
     """
 
     integer_division: bool = False
@@ -49,8 +48,8 @@ class Config:
     time_zone: str = "UTC"
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            check_argument("Config", each.name, str(each.type), getattr(self, each.name))
+        for setting in fields(self):
+            check_argument("Config", setting.name, str(setting.type), getattr(self, setting.name))
         selector = self.default_stream_selector
         if selector not in get_args(Selector):
             known = ", ".join(get_args(Selector))
@@ -66,5 +65,5 @@ class Config:
 
     @property
     def second(self) -> int:
-        """How many units of the clock a second has."""
+        """The number of clock units in a second."""
         return 1_000_000 if self.microseconds else 1000

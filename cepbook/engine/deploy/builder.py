@@ -1,4 +1,4 @@
-"""From a compiled module to the running parts that are ready to start."""
+"""From a compiled module to statements, contexts and stores that are ready to start."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _KINDS: Mapping[type[StatementPlan], str] = {
 
 @dataclass(frozen=True, slots=True)
 class BuiltModule:
-    """A compiled module with the running parts that were made for it, before they start."""
+    """A compiled module with the running objects that were created for it, before they start."""
 
     deployment: Deployment
     compiled: CompiledModule
@@ -65,7 +65,7 @@ def build_module(
     next_order: Callable[[int], tuple[int, int]],
     notices: PartitionListeners,
 ) -> BuiltModule:
-    """A module that is ready to start. Nothing of the runtime `host` changes. `next_order` takes a priority."""
+    """Create the running objects of a module. The runtime does not change. `next_order` takes a priority."""
     statements: list[RunningStatement] = []
     contexts: dict[str, Context] = {}
     stores: dict[str, Store] = {}
@@ -81,22 +81,22 @@ def build_module(
                 check_unique_index(host.stores.get(index.store), plan, compiled)
         if isinstance(plan, DeliveringPlan):
             order, program = next_order(plan.priority), compiled.programs[plan.name]
-            made = RunningStatement(host, plan, program, order, id_, compiled.plan.source, _kind(plan))
-            statements.append(made)
-            store = _owned(made, plan, host)
+            statement = RunningStatement(host, plan, program, order, id_, compiled.plan.source, _kind(plan))
+            statements.append(statement)
+            store = _owned(statement, plan, host)
             if store is not None:
                 stores[store.name] = store
-            _connect(made, plan, {**host.stores, **stores}, compiled)
+            _connect(statement, plan, {**host.stores, **stores}, compiled)
     return BuiltModule(Deployment(id_, tuple(statements), compiled.plan), compiled, contexts, stores)
 
 
 def _kind(plan: DeliveringPlan) -> str:
-    """What a statement is called in lists of them."""
+    """Return the kind of a statement, for lists."""
     return f"on {plan.kind}" if isinstance(plan, MergeStatement) else _KINDS[type(plan)]
 
 
 def _owned(statement: RunningStatement, plan: DeliveringPlan, host: EngineServices) -> Store | None:
-    """The store that the statement creates, if it does."""
+    """Create the store of a `create window` or `create table`."""
     if isinstance(plan, CreateWindowStatement):
         return statement.owns(host.changes)
     if not isinstance(plan, CreateTableStatement):
@@ -109,7 +109,7 @@ def _owned(statement: RunningStatement, plan: DeliveringPlan, host: EngineServic
 def _connect(
     statement: RunningStatement, plan: DeliveringPlan, stores: Mapping[str, Store], compiled: CompiledModule
 ) -> None:
-    """Lead the statement to the stores that it reads and changes, and the variable that it creates to it."""
+    """Connect the statement to the stores that it reads and changes, and to the variable that it creates."""
     match plan:
         case OnSelectStatement(target=target):
             statement.connect_target(stores, target, plan.sources[1].store, 1)
@@ -130,7 +130,7 @@ def _connect(
 
 
 def check_unique_index(store: Store | None, plan: CreateIndexStatement, compiled: CompiledModule) -> None:
-    """Errors: BindError when rows that are there have a key of a unique index several times."""
+    """Errors: BindError if existing rows share a key of a unique index."""
     clash = store.clash(plan.index) if plan.index.unique and store is not None else None
     if clash is not None:
         fact = f"`{plan.index.store}` has several rows with {clash}"
@@ -138,7 +138,7 @@ def check_unique_index(store: Store | None, plan: CreateIndexStatement, compiled
 
 
 def try_to_start(host: EngineServices, plan: SelectStatement, compiled: CompiledModule, live: Iterable[Any]) -> None:
-    """What statements begin with may depend on variables. Errors: BindError when these have no such values."""
+    """Create trial states. Errors: BindError if the values of variables do not allow the statement to start."""
     statement = RunningStatement(host, plan, compiled.programs[plan.name], (0, 0), "", compiled.plan.source)
     try:
         for partition in live:

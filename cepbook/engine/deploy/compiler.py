@@ -1,4 +1,4 @@
-"""From EPL text to programs that are ready to start; nothing here touches a running statement."""
+"""From EPL text to programs that are ready to start. Running statements are not affected."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ from cepbook.lang.rewrite import rewrite
 
 @dataclass(frozen=True, slots=True)
 class CompiledModule:
-    """A bound module with one program per running statement, and each context's ways or levels, by name.
+    """A bound module with one program per running statement, and the locators or levels of each context, by name.
 
-    `catalog` and `variables` include what the module creates, and only what there is then.
+    `catalog` and `variables` include the definitions of the module, and nothing that does not exist yet. `inserted` has
+    the row functions of `insert into … values` queries.
     """
 
     plan: ModulePlan
@@ -67,7 +68,7 @@ class CompiledModule:
 
 
 def binder_options(config: Config) -> Options:
-    """What the binder must know of `config`."""
+    """Return the settings of `config` that the binder needs."""
     return Options(
         default_selector=config.default_stream_selector,
         integer_division=config.integer_division,
@@ -78,12 +79,12 @@ def binder_options(config: Config) -> Options:
 
 @rejecting_deep_nesting()
 def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]) -> ModulePlan:
-    """Parse, bind and rewrite `epl`, which may be of another dialect (`lang.text`). Errors: ParseError, BindError."""
+    """Parse, bind and rewrite `epl`, which may be in another dialect. Errors: ParseError, BindError."""
     return rewrite(translate(epl, catalog, names, binder_options(config)))
 
 
 def _rules(statement: StatementPlan, scope_in: ScopeFactory) -> ScopeFactory:
-    """How the expressions of `statement` are calculated."""
+    """Return the scope factory for the expressions of `statement`."""
     if isinstance(statement, CycleStatement):
         return partial(sql_scope, scope_in)
     if isinstance(statement, SelectStatement) and statement.lots:
@@ -100,22 +101,30 @@ def compile_plan(
     functions: Mapping[str, Callable[..., Any]],
     variables: Variables,
 ) -> CompiledModule:
-    """Programs of `plan`'s statements. New variables get their initial values from the present ones of `variables`.
+    """Compile the statements of `plan`. New variables get initial values, which may read the values of `variables`.
 
-    Errors: BindError when the row engine refuses a statement, or when an initial value cannot be computed.
+    Errors: BindError if the engine refuses a statement or an initial value cannot be computed.
     """
     cells = {name: variables[name] for name in catalog.variables}
     scope_in = partial(expression_scope, clock, config, dict(functions), cells)
-    made = _Compiling(plan, catalog.copy(), cells, scope_in, config.iterable_unbound)
+    compilation = _Compiling(plan, catalog.copy(), cells, scope_in, config.iterable_unbound)
     for statement in plan.statements:
         with _refusals(statement, plan):
-            made.add(statement)
-    return CompiledModule(plan, made.programs, made.ways, made.trees, made.catalog, made.variables, made.inserted)
+            compilation.add(statement)
+    return CompiledModule(
+        plan,
+        compilation.programs,
+        compilation.ways,
+        compilation.trees,
+        compilation.catalog,
+        compilation.variables,
+        compilation.inserted,
+    )
 
 
 @dataclass(slots=True)
 class _Compiling:
-    """A module while its statements are compiled, in their order: each sees what those before it have created.
+    """A module during compilation. Its statements are compiled in order: each sees the definitions of those before it.
 
     The other fields are those of `CompiledModule`.
     """
@@ -131,7 +140,7 @@ class _Compiling:
     inserted: dict[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)
 
     def add(self, statement: StatementPlan) -> None:
-        """Compile one more statement. Errors: Refusal for what the row engine cannot run; BindError as above."""
+        """Compile one more statement. Errors: Refusal if the engine cannot run it; BindError as above."""
         rules = _rules(statement, self.scope_in)
         inner = compile_subqueries(statement, rules)
         add_definitions(statement, self.catalog)
@@ -144,7 +153,7 @@ class _Compiling:
     def _program(
         self, statement: StatementPlan, scope_in: ScopeFactory, inner: tuple[StatementProgram, ...]
     ) -> StatementProgram | None:
-        """The program of a statement that runs. What others need of one that does not is put where they find it."""
+        """Compile an executable statement; for a definition (schema, context, …) register it and return None."""
         match statement:
             case SelectStatement():
                 return self._select(statement, scope_in, inner)
@@ -179,7 +188,7 @@ class _Compiling:
             scope_in,
             all_properties=_properties(statement, self.catalog),
             iterable_unbound=self.iterable_unbound or statement.iterable_unbound or statement.source.nothing,
-            subqueries=tuple(each.steps for each in inner),
+            subqueries=tuple(subquery.steps for subquery in inner),
         )
         if statement.parcels is not None:
             program.parcels = compile_delivery_key(statement.parcels, self.scope_in)
@@ -188,7 +197,7 @@ class _Compiling:
         return program
 
     def _variable(self, statement: CreateVariableStatement) -> RuntimeVariable:
-        """The variable as it begins; those of a context have a value in each partition."""
+        """Return the variable with its initial value; a variable of a context has one value per partition."""
         name, type_ = statement.variable.name, statement.variable.type
         if statement.context is not None:
             return ContextVariable(name, type_, None)
@@ -196,12 +205,12 @@ class _Compiling:
 
 
 def _properties(statement: SelectStatement, catalog: Catalog) -> tuple[str, ...]:
-    """The properties of the events that the statement reads."""
+    """Return the properties of the events that the statement reads."""
     source = statement.source
     if source.nothing:
         return ()
-    found = catalog.event_types[source.event_type] if source.pattern is None else source.pattern.match_type
-    return tuple(found.properties)
+    event_type = catalog.event_types[source.event_type] if source.pattern is None else source.pattern.match_type
+    return tuple(event_type.properties)
 
 
 def _initial(statement: CreateVariableStatement, scope_in: ScopeFactory, plan: ModulePlan) -> Any:
@@ -223,7 +232,7 @@ def expression_scope(
     variables: Variables,
     source: SourceWriter,
 ) -> CodeScope:
-    """What every expression that is written into `source` sees: the clock, the rules, functions and variables."""
+    """Return the scope of all expressions written into `source`: the clock, the settings, functions and variables."""
     source.bind("clock", clock)
     return CodeScope(
         source,
@@ -240,7 +249,7 @@ def expression_scope(
 
 @contextmanager
 def _refusals(statement: StatementPlan, plan: ModulePlan) -> Iterator[None]:
-    """What the row engine refuses is told as a diagnostic of the statement."""
+    """Report a refusal of the engine as a diagnostic of the statement."""
     try:
         yield
     except Refusal as refusal:

@@ -1,4 +1,4 @@
-"""What is deployed in a runtime: modules come, go and are replaced, each wholly or not at all."""
+"""The deployer: modules come, go and are replaced, each wholly or not at all."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ from cepbook.lang.plan.nodes import ModulePlan, SelectStatement
 
 
 class Deployer:
-    """The deployments of the runtime `host`, and what they created there.
+    """Deploys modules into a registry, and undeploys them.
 
-    `catalog` is what further modules may refer to; `variables` and it also have what was declared without EPL.
-    `functions` are those of Python, `next_order` takes a priority, and ``changed()`` is called whenever statements came
-    or went. Before anything is asked of it the runtime must be whole (`Rounds.check`).
+    `functions` are Python functions, `next_order` takes a priority, and `changed()` is called whenever statements came
+    or went. The runtime must not be broken (`Turn.check`).
     """
 
     def __init__(
@@ -58,16 +57,16 @@ class Deployer:
         self.deployments: dict[str, Deployment] = {}
 
     def compile(self, epl: str) -> ModulePlan:
-        """As `Runtime.compile`."""
+        """Implement `Runtime.compile`."""
         return bind_text(epl, self._registry.catalog, self._config, self._registry.statements.keys())
 
     def context(self, name: str) -> Context:
-        """The running context `name`. Errors: UsageError with the nearest known name."""
+        """Return the running context `name`. Errors: UsageError with the nearest known name."""
         return lookup_name("context", name, self._registry.contexts)
 
     # -------------------------------------------------------------- coming
     def deploy(self, epl: str | ModulePlan, deployment_id: str | None) -> Deployment:
-        """As `Runtime.deploy`."""
+        """Implement `Runtime.deploy`."""
         id_ = deployment_id if deployment_id is not None else fresh_id(self.deployments)
         if id_ in self.deployments:
             raise UsageError(f"a deployment `{id_}` exists already")
@@ -88,21 +87,23 @@ class Deployer:
         return built.deployment
 
     def redeploy(self, deployment_id: str, epl: str) -> Deployment:
-        """As `Runtime.redeploy`."""
+        """Implement `Runtime.redeploy`."""
         self._turn.check()
-        old = self._deployment(deployment_id)
-        others = dependants(self.deployments, [old])
-        trial = catalog_without(self._registry.catalog, [old, *others])
-        names = {*self._registry.statements} - {s.name for d in (old, *others) for s in d.statements}
+        replaced = self._deployment(deployment_id)
+        dependent = dependants(self.deployments, [replaced])
+        trial = catalog_without(self._registry.catalog, [replaced, *dependent])
+        names = {*self._registry.statements} - {s.name for d in (replaced, *dependent) for s in d.statements}
         variables, compiled = self._registry.variables, list[tuple[str, CompiledModule]]()
-        for each, source in [(old, epl), *((d, d.source) for d in others)]:
-            with explain_redeploy_error(each, each is not old):
-                made = self._programs(bind_text(source, trial, self._config, names), trial, variables)
-            compiled.append((each.id, made))
-            trial, variables = made.catalog, made.variables
-            names |= set(made.programs)
-        steps = [partial(self._remove, each) for each in (*reversed(others), old)]
-        self._in_full([*steps, *(partial(self._begin_afresh, made, id_) for id_, made in compiled)])
+        for deployment, source in [(replaced, epl), *((d, d.source) for d in dependent)]:
+            with explain_redeploy_error(deployment, deployment is not replaced):
+                compiled_module = self._programs(bind_text(source, trial, self._config, names), trial, variables)
+            compiled.append((deployment.id, compiled_module))
+            trial, variables = compiled_module.catalog, compiled_module.variables
+            names |= set(compiled_module.programs)
+        steps = [partial(self._remove, deployment) for deployment in (*reversed(dependent), replaced)]
+        self._in_full(
+            [*steps, *(partial(self._begin_afresh, compiled_module, id_) for id_, compiled_module in compiled)]
+        )
         return self.deployments[deployment_id]
 
     def _programs(self, plan: ModulePlan, catalog: Catalog, variables: Variables) -> CompiledModule:
@@ -122,7 +123,7 @@ class Deployer:
         return build_module(self._services, compiled, id_, self._next_order, self._notices)
 
     def _begin(self, built: BuiltModule) -> None:
-        """Start what was built. Where that is interrupted `_remove` leaves nothing of it."""
+        """Start a built module. If this is interrupted, `_remove` leaves nothing of it."""
         self._registry.catalog, self._registry.variables = built.compiled.catalog, built.compiled.variables
         self._registry.contexts.update(built.contexts)
         self._registry.stores.update(built.stores)
@@ -134,7 +135,7 @@ class Deployer:
         self._settle()
 
     def _begin_afresh(self, compiled: CompiledModule, id_: str) -> None:
-        """Start a module, and forget first what an interruption may have left of it."""
+        """Start a module, after removing what an interruption may have left of it."""
         built = self._build(compiled, id_)
         if id_ in self.deployments or any(s.name in self._registry.statements for s in built.deployment.statements):
             self._remove(built.deployment)
@@ -142,7 +143,7 @@ class Deployer:
 
     # -------------------------------------------------------------- going
     def undeploy(self, deployment_id: str, *, cascade: bool) -> None:
-        """As `Runtime.undeploy`."""
+        """Implement `Runtime.undeploy`."""
         self._turn.check()
         deployment = self._deployment(deployment_id)
         others = dependants(self.deployments, [deployment])
@@ -150,23 +151,23 @@ class Deployer:
             raise UsageError(
                 f"deployment `{deployment_id}` is used by {statement_names_text(others)}; drop these first"
             )
-        self._in_full([partial(self._remove, each) for each in (*reversed(others), deployment)])
+        self._in_full([partial(self._remove, dependent) for dependent in (*reversed(others), deployment)])
 
     def undeploy_statement(self, deployment_id: str, name: str) -> bool:
-        """As `Runtime.undeploy_statement`."""
+        """Implement `Runtime.undeploy_statement`."""
         self._turn.check()
         deployment = self._deployment(deployment_id)
         others = {*self._registry.statements} - {s.name for s in deployment.statements}
-        parts = split_off_statement(
+        removed_and_rest = split_off_statement(
             deployment, name, catalog_without(self._registry.catalog, [deployment]), self._config, others
         )
-        if parts is None or deployments_using(self.deployments, parts[0].plan.provides):
+        if removed_and_rest is None or deployments_using(self.deployments, removed_and_rest[0].plan.provides):
             return False
-        self._in_full([partial(self._remove, *parts)])
+        self._in_full([partial(self._remove, *removed_and_rest)])
         return True
 
     def _remove(self, deployment: Deployment, rest: Deployment | None = None) -> None:
-        """Stop what a deployment put here, all of it or what there is; or a part, after which there is the `rest`."""
+        """Stop everything of a deployment that is running; if it is a part, `rest` remains deployed."""
         for statement in reversed(deployment.statements):
             self._registry.statements.get(statement.name, statement).stop()
             self._registry.statements.pop(statement.name, None)
@@ -184,14 +185,14 @@ class Deployer:
 
     # -------------------------------------------------------------- both
     def _in_full(self, steps: Sequence[Callable[[], object]]) -> None:
-        """Take all steps, each of which can be taken again when it was interrupted; then raise the interruption."""
+        """Run all steps, repeating one that was interrupted; then raise the interruption."""
         with self._turn:
             interruption = run_all_steps(steps)
         if interruption is not None:
             raise interruption
 
     def _settle(self) -> None:
-        """Which indexes are unique depends on what is declared; the rest of it the runtime knows."""
+        """Apply the declared indexes, and notify the runtime that statements changed."""
         apply_declared_indexes(self._registry.stores, self._registry.catalog.indexes)
         self._changed()
 

@@ -1,7 +1,7 @@
-"""Fire-and-forget queries: asked once of what named windows and tables hold now.
+"""Fire-and-forget queries: answered once, from the present contents of named windows and tables.
 
-A select is compiled like any statement that reads stores. It begins with the rows that they hold, which is all that it
-ever sees, and its iterator has the answer (Esper reference, section "Fire-and-Forget Queries").
+A select is compiled like any statement that reads stores. It starts with their rows, which are all it ever sees, and
+its iterator has the answer (Esper reference, "Fire-and-Forget Queries").
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from cepbook.lang.types import Type
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """Rows and the names and types of their columns."""
+    """Rows, and the names and types of their columns."""
 
     rows: list[Row]
     properties: Mapping[str, Type]
 
 
 class FireAndForgetQuery:
-    """A query that was read once and is asked as often as one likes, with other values for its parameters each time.
+    """A query that is parsed once and can be run many times, with new values for its parameters each time.
 
-    Where only values differ and not their types it is compiled once: the parameters are then read like variables.
-    `text` may have values of its own (`lang.text`). Errors: ParseError.
+    If only values change and not their types, it is compiled once: parameters are then read like variables. `text` may
+    carry values of its own (`lang.text`). Errors: ParseError.
     """
 
     def __init__(self, runtime: Any, text: str) -> None:
@@ -63,7 +63,7 @@ class FireAndForgetQuery:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The keys of its parameters, in the order of the text: names, and numbers from 1 of those without."""
+        """The keys of the parameters in the order of the text: names, or numbers from 1 for those without a name."""
         return tuple(dict.fromkeys(key for _, key in self._uses))
 
     def ask(
@@ -72,10 +72,10 @@ class FireAndForgetQuery:
         selector: Selector | None = None,
         acts: Callable[[], object] = lambda: None,
     ) -> QueryResult:
-        """The answer with `values` for its parameters, plain data as in `lang.dialects.parameters`.
+        """Run the query with `values` for its parameters (plain data), over the context partitions that `selector`
+        chooses.
 
-        Of the context partitions that `selector` means, of all without one. `acts` is called before a store is changed.
-        Errors: BindError; StatementError where an expression fails on a row.
+        `acts` is called before a store is changed. Errors: BindError; StatementError if an expression fails on a row.
         """
         runtime = self._runtime
         runtime.turn.check()
@@ -99,43 +99,43 @@ class FireAndForgetQuery:
     # -------------------------------------------------------------- compiling
     def _compiled(self, values: Mapping[str, Any] | None) -> tuple[ModulePlan, CompiledModule]:
         runtime = self._runtime
-        world = runtime.version, dict(runtime.functions)
-        if world != self._world:  # what it was compiled for is not there any more
+        compiled_for = runtime.version, dict(runtime.functions)
+        if compiled_for != self._world:  # what it was compiled for is not there any more
             self._ready.clear()
-            self._world = world
+            self._world = compiled_for
         literals = literals_for(self._uses, values, self.text)
-        if not all(isinstance(each, ast.Literal) for each in literals.values()):
+        if not all(isinstance(literal, ast.Literal) for literal in literals.values()):
             return self._compile(self._bound(literals), {})
-        types = tuple(each.type for each in literals.values() if isinstance(each, ast.Literal))
-        ready = self._ready.get(types)
-        if ready is None:
-            ready = self._ready[types] = self._prepare(literals)
-        if ready.compiled is None:
+        types = tuple(literal.type for literal in literals.values() if isinstance(literal, ast.Literal))
+        prepared = self._ready.get(types)
+        if prepared is None:
+            prepared = self._ready[types] = self._prepare(literals)
+        if prepared.compiled is None:
             return self._compile(self._bound(literals), {})
         for node, key in self._uses:
             literal = literals[node.span]
-            if key in ready.cells and isinstance(literal, ast.Literal):
-                ready.cells[key].value = literal.value
-        return ready.plan, ready.compiled
+            if key in prepared.cells and isinstance(literal, ast.Literal):
+                prepared.cells[key].value = literal.value
+        return prepared.plan, prepared.compiled
 
     def _prepare(self, literals: Mapping[Span, ast.Expr]) -> _Ready:
-        """Compiled for values of the types of these, which are reported when the query cannot have them."""
+        """Compile the query for values of these types; errors that depend on the types are raised here."""
         plain = self._bound(literals)
         cells: dict[str, RuntimeVariable] = {}
-        read: dict[Span, ast.Expr] = {}
+        replacements: dict[Span, ast.Expr] = {}
         catalog: Catalog = self._runtime.catalog.copy()
         for node, key in self._uses:
             literal = literals[node.span]
             assert isinstance(literal, ast.Literal)
             if literal.type == "null":
-                read[node.span] = literal
+                replacements[node.span] = literal
                 continue
             name, type_ = f":{key}", t.BY_NAME[literal.type]
             catalog.variables[name] = VariableType(name, type_, False, None, False, None)
             cells[key] = RuntimeVariable(name, type_, literal.value)
-            read[node.span] = ast.Chain((ast.NameStep(name, span=node.span),), span=node.span)
+            replacements[node.span] = ast.Chain((ast.NameStep(name, span=node.span),), span=node.span)
         try:
-            plan = self._bound(read, catalog)
+            plan = self._bound(replacements, catalog)
         except BindError:  # what takes a constant only, such as a value that fits because it is small
             return _Ready(plain, None, {})
         if _columns(plan) != _columns(plain):
@@ -143,24 +143,24 @@ class FireAndForgetQuery:
         return _Ready(*self._compile(plan, {cell.name: cell for cell in cells.values()}, catalog), cells)
 
     @rejecting_deep_nesting()
-    def _bound(self, given: Mapping[Span, ast.Expr], catalog: Catalog | None = None) -> ModulePlan:
+    def _bound(self, values: Mapping[Span, ast.Expr], catalog: Catalog | None = None) -> ModulePlan:
         config: Config = self._runtime.config
-        tree = map_nodes(self._tree, lambda node: given[node.span] if isinstance(node, ast.Parameter) else node)
-        known = self._runtime.catalog if catalog is None else catalog
-        return rewrite(bind_query(tree, known, self.text, binder_options(config)))
+        tree = map_nodes(self._tree, lambda node: values[node.span] if isinstance(node, ast.Parameter) else node)
+        visible = self._runtime.catalog if catalog is None else catalog
+        return rewrite(bind_query(tree, visible, self.text, binder_options(config)))
 
     def _compile(
         self, plan: ModulePlan, cells: Mapping[str, RuntimeVariable], catalog: Catalog | None = None
     ) -> tuple[ModulePlan, CompiledModule]:
         runtime = self._runtime
         variables = {**runtime.variables, **cells}
-        known = runtime.catalog if catalog is None else catalog
-        return plan, compile_plan(plan, known, runtime.clock, runtime.config, runtime.functions, variables)
+        visible = runtime.catalog if catalog is None else catalog
+        return plan, compile_plan(plan, visible, runtime.clock, runtime.config, runtime.functions, variables)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A query compiled for values of certain types, which stand in `cells`; None: for each value anew."""
+    """A query compiled for values of certain types, held in `cells`; None: it must be compiled for each value."""
 
     plan: ModulePlan
     compiled: CompiledModule | None
@@ -168,35 +168,35 @@ class _Ready:
 
 
 def _columns(plan: ModulePlan) -> list[tuple[str, Type]]:
-    """The columns of the answer in order."""
+    """Return the columns of the answer in order."""
     (query,) = plan.statements
     assert isinstance(query, SelectStatement | InsertRows | MergeStatement)
     return list(query.output_type.properties.items())
 
 
 def run_query(runtime: Any, epl: str, selector: Selector | None = None) -> QueryResult:
-    """The answer to `epl`, of the context partitions that `selector` means, of all without one.
+    """Run `epl` over the context partitions that `selector` chooses, or all.
 
-    Errors: ParseError, BindError; StatementError where an expression fails on a row.
+    Errors: ParseError, BindError; StatementError if an expression fails on a row.
     """
     return FireAndForgetQuery(runtime, epl).ask(settings_of(epl).get("parameters"), selector)
 
 
 def replace_rows(runtime: Any, name: str, rows: Iterable[Sequence[Any]]) -> None:
-    """A named window holds these rows, values in the order of its columns, and no others.
+    """Replace all rows of a named window; values are in the order of its columns.
 
-    Errors: UsageError when there is no such window, it is of a context, or a row has another number of values.
+    Errors: UsageError if there is no such window, it has a context, or a row has another number of values.
     """
     store: Store = lookup_name("named window", name, runtime.stores)
     if store.type.kind != "window" or store.type.context is not None:
         raise UsageError(f"the rows of `{name}` cannot be replaced: it is no named window without a context")
-    found = [tuple(row) for row in rows]
-    wrong = next((row for row in found if len(row) != len(store.columns)), None)
+    new_rows = [tuple(row) for row in rows]
+    wrong = next((row for row in new_rows if len(row) != len(store.columns)), None)
     if wrong is not None:
         raise UsageError(f"`{name}` has the columns {', '.join(store.columns)}, found the row {wrong!r}")
     with runtime.turn:
         try:
-            replace_contents(store, [dict(zip(store.columns, row, strict=True)) for row in found], runtime.clock.now)
+            replace_contents(store, [dict(zip(store.columns, row, strict=True)) for row in new_rows], runtime.clock.now)
         except ValueError as failure:
             raise UsageError(str(failure)) from failure
         runtime.turn.settled()
@@ -207,14 +207,14 @@ _READ: WeakKeyDictionary[Store, int] = WeakKeyDictionary()  # stores, and how ma
 
 @contextmanager
 def _reading(stores: Iterable[Store]) -> Iterator[None]:
-    """Within, queries that the functions of a query ask may not change what it reads."""
-    found = list(stores)
-    for store in found:
+    """Within the block, functions called by a query cannot change the stores that it reads."""
+    read_stores = list(stores)
+    for store in read_stores:
         _READ[store] = _READ.get(store, 0) + 1
     try:
         yield
     finally:
-        for store in found:
+        for store in read_stores:
             _READ[store] -= 1
 
 
@@ -227,24 +227,23 @@ def _check_unread(store: Store) -> None:
 
 
 def _put(runtime: Any, target: str, rows: list[Row], selector: Selector | None) -> list[Row]:
-    """All rows are one change, or none is made. Returns those that got a place.
+    """Insert all rows as one change, or none. Return the rows that were inserted somewhere.
 
-    Under a context a row is for the partitions that it belongs to, or that all rows do (a table's), of those that
-    `selector` means.
+    Under a context a row goes to its partitions (a row of a table to all), restricted to those that `selector` chooses.
     """
     store: Store = runtime.stores[target]
     _check_unread(store)
-    places: dict[int | None, tuple[Any, list[Row]]] = {
+    targets: dict[int | None, tuple[Any, list[Row]]] = {
         id_: (state, []) for id_, state in _meant(runtime, store, selector)
     }
     placed: list[Row] = []
     for row in rows:
         own = {name: row.get(name) for name in store.columns}
         ids = store.partitions_of(own)
-        found = [places[id_][1] for id_ in (places if ids is None else ids) if id_ in places]
-        for held in found:
-            held.append(own)
-        if found:
+        lists = [targets[id_][1] for id_ in (targets if ids is None else ids) if id_ in targets]
+        for placed_rows in lists:
+            placed_rows.append(own)
+        if lists:
             placed.append(row)
     if rows and not placed:
         raise UsageError(
@@ -252,28 +251,28 @@ def _put(runtime: Any, target: str, rows: list[Row], selector: Selector | None) 
             "  hint: send an event that begins one first"
         )
     with runtime.turn:
-        for state, held in places.values():
-            why = store.refusal(state, held) if held else None
+        for state, placed_rows in targets.values():
+            why = store.refusal(state, placed_rows) if placed_rows else None
             if why is not None:
                 raise UsageError(why)
-        for state, held in places.values():
-            if held:
-                store.move(state, (), [(row, None) for row in held], runtime.clock.now)
+        for state, placed_rows in targets.values():
+            if placed_rows:
+                store.move(state, (), [(row, None) for row in placed_rows], runtime.clock.now)
         runtime.turn.settled()
     return placed
 
 
 def _meant(runtime: Any, store: Store, selector: Selector | None) -> list[tuple[int | None, Any]]:
-    """The states of a store with the ids of their partitions, those that `selector` means."""
+    """Return the states of a store with their partition ids, restricted to those that `selector` chooses."""
     states: list[tuple[int | None, Any]] = store.owner.states()
     if selector is None or store.type.context is None:
         return states
-    wanted = select_partitions(selector, runtime.context(store.type.context))
-    return [each for each in states if each[0] in wanted]
+    ids = select_partitions(selector, runtime.context(store.type.context))
+    return [entry for entry in states if entry[0] in ids]
 
 
 def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selector: Selector | None) -> QueryResult:
-    """The rows that an update or a delete has changed; no rows of a table."""
+    """Run an update or a delete and return the changed rows (none for a table)."""
     statement = RunningStatement(
         runtime.services, query, compiled.programs[query.name], (0, 0), "", compiled.plan.source, "query"
     )
@@ -281,8 +280,8 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
     _check_unread(store)
     statement.connect_target(runtime.stores, query.target, None)
     statement.inner.find(runtime.stores, statement)
-    found: list[Row] = []
-    program.namespace["push"] = lambda now, insert, remove: found.extend(insert or ())
+    changed: list[Row] = []
+    program.namespace["push"] = lambda now, insert, remove: changed.extend(insert or ())
     statement.meet()
     with runtime.turn:
         for _, state in _meant(runtime, store, selector):
@@ -293,7 +292,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
             except Exception as failure:  # noqa: BLE001 - told when what was changed is handed on
                 statement.failed(failure)
         runtime.turn.settled()
-    return QueryResult(found if store.type.kind == "window" else [], query.output_type.properties)
+    return QueryResult(changed if store.type.kind == "window" else [], query.output_type.properties)
 
 
 def _same(state: Any, _: Any) -> Any:
@@ -306,10 +305,10 @@ def _select(runtime: Any, select: SelectStatement, compiled: CompiledModule, sel
     statement.meet()
     statement.inner.find(runtime.stores, statement)
     stores = {source.store.name for source in select.sources if source.store is not None}
-    stores |= {each.source.store.name for each in select.subqueries if each.source.store is not None}
+    stores |= {subquery.source.store.name for subquery in select.subqueries if subquery.source.store is not None}
     try:
         with _reading(runtime.stores[name] for name in stores):
-            rows = [row for each in _states(runtime, statement, select, selector) for row in each]
+            rows = [row for subquery in _states(runtime, statement, select, selector) for row in subquery]
     except Exception as failure:
         raise statement.error(failure) from failure
     fresh = statement.outlet.layout.fresh
@@ -319,7 +318,7 @@ def _select(runtime: Any, select: SelectStatement, compiled: CompiledModule, sel
 def _states(
     runtime: Any, statement: RunningStatement, select: SelectStatement, selector: Selector | None
 ) -> Iterable[list[Any]]:
-    """The rows of the one state, or with a context clause of one state for each partition."""
+    """Yield the rows of the one state, or with a context clause of one state per partition."""
     program, now = statement.program, runtime.clock.now
     stores = {n: runtime.stores[source.store.name] for n, source in enumerate(select.sources) if source.store}
     StoreLookups(program.namespace, program.wants, select.name, stores)
@@ -331,8 +330,8 @@ def _states(
     partitions: list[Any] = [None]
     if select.context is not None:
         context = statement.context = runtime.context(select.context)
-        wanted = None if selector is None else select_partitions(selector, context)
-        partitions = [p for p in context.partitions.values() if wanted is None or p.id in wanted]
+        ids = None if selector is None else select_partitions(selector, context)
+        partitions = [p for p in context.partitions.values() if ids is None or p.id in ids]
     for partition in partitions:
         items = {number: _held(runtime, store, partition, selector, picking) for number, store in stores.items()}
         program.namespace["stored"] = partial(_of_input, items)
@@ -346,12 +345,12 @@ def _states(
 def _held(
     runtime: Any, store: Store, partition: Any, selector: Selector | None, picking: StoreQuery | None
 ) -> list[Any]:
-    """The items of a store: in a partition of its own context, else in those that `selector` means.
+    """Return the items of a store for a partition of its own context, else for the partitions that `selector` chooses.
 
-    With a `picking` those that it finds by an index.
+    With `picking`, only the items found by an index.
     """
     if partition is not None and store.type.context == partition.name:
-        states = [each for each in store.owner.states() if each[0] == partition.id]
+        states = [entry for entry in store.owner.states() if entry[0] == partition.id]
     else:
         states = _meant(runtime, store, selector)
     if picking is not None:

@@ -1,4 +1,4 @@
-"""Which names a Python function may have in EPL, and names that nobody knows."""
+"""Lookup of names, and the names that a Python function may have in EPL."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ _MADE_UP = re.compile(r"stmt_\d+")
 
 
 def lookup_name(what: str, name: str, among: Mapping[str, _Kept], catalog: Catalog | None = None) -> _Kept:
-    """What has this name; `what` is the word for it. Errors: UsageError with the nearest known name.
+    """Return the object with this name. `what` is the word for it. Errors: UsageError with the nearest known name.
 
-    Of a name that the `catalog` has for something else it says that, and which names there are.
+    If the `catalog` has the name for something else, the error says that and lists the known names.
     """
-    found = among.get(name)
-    if found is None:
+    match = among.get(name)
+    if match is None:
         other = None if catalog is None else _other(name, catalog)
         if other is not None:
             raise UsageError(f"there is no {what} `{name}`: it is {other}{known_names_hint(what, list(among))}")
         raise UsageError(f"there is no {what} `{name}`{hint_line(name, among) or known_names_hint(what, list(among))}")
-    return found
+    return match
 
 
 def find_variable(name: str, variables: Variables) -> RuntimeVariable:
-    """The variable `name`, which has one value. Errors: UsageError, with the nearest known name."""
-    found = lookup_name("variable", name, variables)
-    if found.partitioned:
+    """Return the variable `name`, which has one value. Errors: UsageError with the nearest known name."""
+    variable = lookup_name("variable", name, variables)
+    if variable.partitioned:
         hint = "\n  hint: the iterator of the statement that created it has them"
         raise UsageError(f"variable `{name}` has a value in each partition of its context{hint}")
-    return found
+    return variable
 
 
 def _other(name: str, catalog: Catalog) -> str | None:
-    """What has the name that is no statement; None: nothing."""
+    """Return what the name stands for if not for a statement, or None."""
     if name in catalog.event_types:
         return "an event type"
     if name in catalog.contexts:
@@ -53,21 +53,21 @@ def _other(name: str, catalog: Catalog) -> str | None:
 
 
 def is_generated_name(name: str) -> bool:
-    """Whether a statement has the name because nobody gave it one."""
+    """Return True if the statement got its name from the engine."""
     return _MADE_UP.fullmatch(name) is not None
 
 
 def known_names_hint(what: str, names: Sequence[str]) -> str:
-    """The hint that says which there are, made-up names last."""
+    """Return the hint that lists known names, generated names last."""
     if not names:
         return ""
     more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
-    shown = ", ".join(f"`{name}`" for name in sorted(names, key=is_generated_name)[:MAX_LISTED_NAMES])
-    return f"\n  hint: {'the ' + what + ' is' if len(names) == 1 else 'there are'} {shown}{more}"
+    listed = ", ".join(f"`{name}`" for name in sorted(names, key=is_generated_name)[:MAX_LISTED_NAMES])
+    return f"\n  hint: {'the ' + what + ' is' if len(names) == 1 else 'there are'} {listed}{more}"
 
 
 def check_function_name(name: str) -> None:
-    """UsageError when EPL could not call a Python function `name`, or would no longer find its own by this name."""
+    """Errors: UsageError if EPL could not call a Python function `name`, or would lose a function of its own."""
     reason = None
     if not re.fullmatch(r"[^\W\d]\w*", name):
         reason = "a name begins with a letter and has letters, digits and underscores only"
@@ -81,12 +81,12 @@ def check_function_name(name: str) -> None:
 
 @lru_cache(maxsize=1024)
 def _is_callable(name: str) -> bool:
-    """Whether ``name(1)`` reads as a call."""
+    """Return True if `name(1)` parses as a call."""
     try:
         (statement,) = parse_epl(f"select {name}(1) from A").statements
     except ParseError:
         return False
     match statement:
-        case ast.Select(items=(ast.SelectItem(expr=ast.Chain(steps=(ast.NameStep(name=found),))),)):
-            return found == name
+        case ast.Select(items=(ast.SelectItem(expr=ast.Chain(steps=(ast.NameStep(name=parsed_name),))),)):
+            return parsed_name == name
     return False

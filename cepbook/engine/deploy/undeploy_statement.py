@@ -1,4 +1,4 @@
-"""Taking one statement out of a deployment whose others run on."""
+"""Undeploy one statement of a deployment whose other statements keep running."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from cepbook.lang.syntax.source_text import SourceText
 def split_off_statement(
     deployment: Deployment, name: str, catalog: Catalog, config: Config, names: Collection[str]
 ) -> tuple[Deployment, Deployment] | None:
-    """The statement `name` with what it alone creates, and the rest; None when the rest cannot do without it.
+    """Return the statement `name` with everything that it alone provides, and the rest; None if the rest depends on it.
 
-    `catalog` and `names` (of statements) are what there is without the deployment.
+    `catalog` and `names` (of statements) exclude the deployment.
     """
     source, at = str(deployment.source), 0
-    kept: list[StatementPlan] = []
-    for each in deployment.plan.statements:
-        at = source.find(each.epl, at)
+    remaining: list[StatementPlan] = []
+    for statement in deployment.plan.statements:
+        at = source.find(statement.epl, at)
         if at < 0:
             return None
-        end = at + len(each.epl)
-        if each.name == name:  # blanks in its place: what the others say of their places stays true
-            source = source[:at] + re.sub(r"\S", " ", each.epl) + source[end:]
+        end = at + len(statement.epl)
+        if statement.name == name:  # blanks in its place: what the others say of their places stays true
+            source = source[:at] + re.sub(r"\S", " ", statement.epl) + source[end:]
         else:
-            kept.append(each)
+            remaining.append(statement)
         at = end
-    if not kept or not source.strip(" \t\r\n;"):
+    if not remaining or not source.strip(" \t\r\n;"):
         return None
     if isinstance(deployment.source, SourceText):
         source = SourceText(source, deployment.source.dialect, deployment.source.settings)
     try:
-        found = bind_text(source, catalog, config, names)
+        bound = bind_text(source, catalog, config, names)
     except CompileError:
         return None
-    whole = deployment.plan
-    if [replace(new, name=old.name) for new, old in zip(found.statements, kept, strict=False)] != kept:
+    plan = deployment.plan
+    if [replace(new, name=old.name) for new, old in zip(bound.statements, remaining, strict=False)] != remaining:
         return None  # without it they mean something else: `insert into W` makes a stream where W was a named window
-    gone = tuple(each for each in whole.provides if each not in found.provides)
-    part = replace(
+    removed_names = tuple(statement for statement in plan.provides if statement not in bound.provides)
+    removed = replace(
         deployment,
         statements=tuple(s for s in deployment.statements if s.name == name),
-        plan=replace(whole, provides=gone),
+        plan=replace(plan, provides=removed_names),
     )
     rest = replace(
         deployment,
         statements=tuple(s for s in deployment.statements if s.name != name),
-        plan=replace(whole, statements=tuple(kept), source=source, provides=found.provides),
+        plan=replace(plan, statements=tuple(remaining), source=source, provides=bound.provides),
     )
-    return part, rest
+    return removed, rest

@@ -1,6 +1,7 @@
-"""Single expressions of a plan, evaluated aside: with given events, and the variables and the clock of a runtime.
+"""Evaluation of single expressions of a plan, with given events and the variables and the clock of a runtime.
 
-Nothing changes by it. What only a running statement has (aggregates, subqueries, places in a window) is not known here.
+It changes nothing. Values that only a running statement has (aggregates, subqueries, positions in a window) are
+unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cepbook.lang.plan import expressions as x
 
 
 class UnknownValue:
-    """The value of an expression that cannot be told; `reason` says why."""
+    """The value of an expression that cannot be evaluated; `reason` says why."""
 
     __slots__ = ("reason",)
 
@@ -47,8 +48,8 @@ _INSIDE = {
 
 
 def python_functions_called(e: x.BoundExpr) -> list[str]:
-    """The Python functions that an expression calls."""
-    return [part.name for part in x.walk(e) if isinstance(part, x.UserCall | x.UserClass)]
+    """Return the names of the Python functions that an expression calls."""
+    return [node.name for node in x.walk(e) if isinstance(node, x.UserCall | x.UserClass)]
 
 
 def evaluate(
@@ -59,9 +60,9 @@ def evaluate(
     *,
     calls: bool = False,
 ) -> Any:
-    """The value of `e` with the events of its streams, None: null; an `Unknown` where it cannot be told.
+    """Return the value of `e` with the events of its streams (None: null), or an `UnknownValue`.
 
-    Python functions are called with `calls` only. What fails, with these events, is unknown.
+    Python functions are called only with `calls`. If the evaluation fails with these events, the value is unknown.
     """
     reason = _obstacle(e, events, partition, calls)
     if reason is not None:
@@ -70,9 +71,9 @@ def evaluate(
     try:
         scope = expression_scope(runtime.clock, runtime.config, runtime.functions, runtime.variables, source)
         props = {
-            (part.stream, part.name): f"E{part.stream}.get({source.const(part.name, 'n')})"
-            for part in x.walk(e)
-            if isinstance(part, x.Prop)
+            (node.stream, node.name): f"E{node.stream}.get({source.const(node.name, 'n')})"
+            for node in x.walk(e)
+            if isinstance(node, x.Prop)
         }
         scope = scope.at(props=props, events={number: f"E{number}" for number in events}, partition="P")
         with source.block(f"def asked({', '.join(f'E{number}' for number in events)}{', ' * bool(events)}P):"):
@@ -85,14 +86,14 @@ def evaluate(
 
 
 def _obstacle(e: x.BoundExpr, events: Mapping[int, Any], partition: ContextPartition | None, calls: bool) -> str | None:
-    for part in x.walk(e):
-        inside = _INSIDE.get(type(part))
+    for node in x.walk(e):
+        inside = _INSIDE.get(type(node))
         if inside is not None:
             return f"it reads {inside}"
-        if isinstance(part, x.UserCall | x.UserClass) and not calls:
-            return f"it calls the Python function `{part.name}`"
-        if isinstance(part, x.Prop | x.EventOf) and events.get(part.stream) is None:
+        if isinstance(node, x.UserCall | x.UserClass) and not calls:
+            return f"it calls the Python function `{node.name}`"
+        if isinstance(node, x.Prop | x.EventOf) and events.get(node.stream) is None:
             return "it reads another event"
-        if isinstance(part, x.ContextProp) and partition is None:
+        if isinstance(node, x.ContextProp) and partition is None:
             return "it reads the context partition"
     return None

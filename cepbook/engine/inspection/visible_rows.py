@@ -1,6 +1,6 @@
-"""What people look at while a statement runs: the last rows, the events that a window holds, who gets the events.
+"""Rows and events of a running statement for display: the latest rows, and the events that a window holds.
 
-The cost depends on what is seen and not on what is held, and nothing of it is paid while nobody looks.
+The cost depends on the number of rows shown, not on the number held, and arises only while somebody looks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LatestRows(NamedTuple):
 
 
 class WindowEvents(NamedTuple):
-    """The last of `total` events that a window holds: those of their properties that the statement still needs."""
+    """The last of `total` events in a window, with the properties that the statement still needs."""
 
     total: int
     properties: tuple[str, ...]
@@ -34,9 +34,9 @@ class WindowEvents(NamedTuple):
 
 
 class RowTable:
-    """Rows, or events of a window, as the engine has them: by columns, and as dicts only where somebody looks.
+    """Rows (or events of a window) as the engine holds them: by column, and as dicts only where they are shown.
 
-    `place` gives the place of a column in a row that is a tuple; with `place` None rows are dicts.
+    `place` maps a column to its position in a tuple; with None rows are dicts.
     """
 
     def __init__(
@@ -51,19 +51,19 @@ class RowTable:
         return len(self._kept)
 
     def column(self, name: str) -> list[Any]:
-        """The values of a column, row by row, as the engine has them; null where a row lacks it."""
+        """Return the values of a column, row by row; null where a row lacks it."""
         if self._place is None:
             return [row.get(name) for row in self._kept]
         place = self._place.get(name)
         return [None] * len(self._kept) if place is None else [row[place] for row in self._kept]
 
     def rows(self, places: Iterable[int]) -> list[dict[str, Any]]:
-        """The rows at these places, which belong to who gets them."""
+        """Return the rows at these positions; the caller owns them."""
         return [self._fresh(self._kept[place]) for place in places]
 
 
 class _Tail:
-    """A view of which only the last items are there; all else is the view's."""
+    """A view restricted to its last items."""
 
     def __init__(self, view: Any, items: Iterable[Any]) -> None:
         self._view = view
@@ -81,73 +81,79 @@ class _Tail:
 def latest_rows(
     statement: RunningStatement, most: int, wanted: PartitionIds | None = None, shown: range | None = None
 ) -> LatestRows:
-    """The last `most` rows of the iterator, of all context partitions by id or of those `wanted`; of these the rows
-    with the places `shown`, None: all.
+    """Return the last `most` rows of the iterator, of all context partitions by id or of those `wanted`.
 
-    Where each event of the window is a row, no others are made. Errors: StatementError when an expression fails.
+    `shown` restricts them to some positions. If each event of the window is a row, no other rows are computed. Errors:
+    StatementError if an expression fails.
     """
     now, fresh = statement.now, statement.outlet.layout.fresh
     try:
         if _one_each(statement):
             ids = [id_ for id_, _ in statement.states() if wanted is None or id_ in wanted]
             places = _places(len(ids), most, shown)
-            only = frozenset(ids[len(ids) - each] for each in places)
-            rows = [row for _, found in statement.iterated(now, only) for row in found] if only else []
+            only = frozenset(ids[len(ids) - position] for position in places)
+            rows = (
+                [row for _, partition_rows in statement.iterated(now, only) for row in partition_rows] if only else []
+            )
             return LatestRows(len(ids), [fresh(row) for row in rows])
         if not _row_by_row(statement):
-            rows = [row for _, found in statement.iterated(now, wanted) for row in found]
-            return LatestRows(len(rows), [fresh(rows[len(rows) - each]) for each in _places(len(rows), most, shown)])
+            rows = [row for _, partition_rows in statement.iterated(now, wanted) for row in partition_rows]
+            return LatestRows(
+                len(rows), [fresh(rows[len(rows) - position]) for position in _places(len(rows), most, shown)]
+            )
         views = _views(statement, now, wanted)
         total = sum(len(items) for _, items in views)
         parts: list[list[Any]] = []
         for (state, _), tail in _tails(views, _places(total, most, shown)):
             parts.append(statement.program["rows"]([state[0], _Tail(state[1], tail), *state[2:]], now))
-        return LatestRows(total, [fresh(row) for part in parts for row in part])
+        return LatestRows(total, [fresh(row) for page in parts for row in page])
     except Exception as failure:
         raise statement.error(failure) from failure
 
 
 def all_rows(statement: RunningStatement, wanted: PartitionIds | None = None) -> RowTable:
-    """All rows of the iterator, by partition id. Errors: StatementError when an expression fails."""
+    """Return all rows of the iterator by partition id. Errors: StatementError if an expression fails."""
     layout = statement.outlet.layout
     names = tuple(statement.output_type.properties)
     try:
         place = _properties(statement)
         if place is not None:  # no row is made before somebody sees it
-            found = _tuples(statement, _views(statement, statement.now, wanted))
+            items = _tuples(statement, _views(statement, statement.now, wanted))
             order = tuple(place.values())
-            return RowTable(names, found, place, lambda item: layout.fresh([item[at] for at in order]))
-        kept = [row for _, rows in statement.iterated(statement.now, wanted) for row in rows]
+            return RowTable(names, items, place, lambda item: layout.fresh([item[at] for at in order]))
+        row_list = [row for _, rows in statement.iterated(statement.now, wanted) for row in rows]
     except Exception as failure:
         raise statement.error(failure) from failure
     place = None if layout.columns is None else {name: i for i, name in enumerate(layout.columns)}
-    return RowTable(names, kept, place, layout.fresh)
+    return RowTable(names, row_list, place, layout.fresh)
 
 
 def _properties(statement: RunningStatement) -> dict[str, int] | None:
-    """By column the place in an item, for a statement whose rows are nothing but kept properties of its events."""
+    """Map columns to positions in an item, if rows consist of retained properties of events only; else None."""
     items, layout = statement.program.items, statement.outlet.layout
     if not _row_by_row(statement) or items is None or layout.columns is None or statement.reads_only_tables:
         return None
     assert statement.steps.row is not None
-    found = {}
+    positions = {}
     for column in statement.steps.row.projection.columns:
         of = column.value
         if not isinstance(of, Prop) or of.name not in items.properties:
             return None
-        found[column.name] = items.parts.index(str(items.positions[of.name]))
-    return found if tuple(found) == layout.columns else None
+        positions[column.name] = items.parts.index(str(items.positions[of.name]))
+    return positions if tuple(positions) == layout.columns else None
 
 
 def _tuples(statement: RunningStatement, views: Sequence[tuple[Any, Sequence[Any]]]) -> Sequence[Any]:
-    """The items of all views, bare ones too as tuples."""
+    """Return the items of all views as tuples."""
     items = statement.program.items
-    found = views[0][1] if len(views) == 1 else [item for _, held in views for item in held]
-    return [(item,) for item in found] if items is not None and items.bare else list(found)
+    view_items = views[0][1] if len(views) == 1 else [item for _, items_of_view in views for item in items_of_view]
+    return [(item,) for item in view_items] if items is not None and items.bare else list(view_items)
 
 
 def _places(total: int, most: int, shown: range | None) -> range:
-    """Where the rows `shown` of the last `most` of `total` are, counted from the end: the last is at 1."""
+    """Return the positions of the rows `shown` among the last `most` of `total`, counted from the end (the last is
+    1).
+    """
     first = min(total, most)
     return range(first, 0, -1) if shown is None else range(first, 0, -1)[shown.start : shown.stop]
 
@@ -155,25 +161,25 @@ def _places(total: int, most: int, shown: range | None) -> range:
 def _tails(
     views: Sequence[tuple[Any, Sequence[Any]]], places: range
 ) -> list[tuple[tuple[Any, Sequence[Any]], list[Any]]]:
-    """Of the views that hold the items at `places`, counted from the end of the last view, the items."""
+    """Return, for the views that hold the items at `places` (counted from the end of the last view), these items."""
     if not places:
         return []
-    behind, wanted = places[-1] - 1, len(places)
-    found = []
-    for each in reversed(views):
-        if behind >= len(each[1]):
-            behind -= len(each[1])
+    behind, remaining = places[-1] - 1, len(places)
+    tails = []
+    for view in reversed(views):
+        if behind >= len(view[1]):
+            behind -= len(view[1])
             continue
-        tail = list(islice(reversed(each[1]), behind, behind + wanted))[::-1]
-        found.append((each, tail))
-        behind, wanted = 0, wanted - len(tail)
-        if not wanted:
+        tail = list(islice(reversed(view[1]), behind, behind + remaining))[::-1]
+        tails.append((view, tail))
+        behind, remaining = 0, remaining - len(tail)
+        if not remaining:
             break
-    return found[::-1]
+    return tails[::-1]
 
 
 def _one_each(statement: RunningStatement) -> bool:
-    """Whether the iterator shows one row for each context partition, whatever it holds."""
+    """Return True if the iterator has exactly one row per context partition."""
     steps = statement.steps
     if statement.context is None or steps.row is None or steps.kind != "fully_aggregated":
         return False
@@ -184,7 +190,7 @@ def _one_each(statement: RunningStatement) -> bool:
 
 
 def _row_by_row(statement: RunningStatement) -> bool:
-    """Whether the iterator shows one row for each event of one window, in its order."""
+    """Return True if the iterator has one row for each event of one window, in its order."""
     steps = statement.steps
     if steps.row is None or steps.inputs or not steps.windows or steps.kind != "unaggregated":
         return False
@@ -195,18 +201,18 @@ def _row_by_row(statement: RunningStatement) -> bool:
 
 
 def _views(statement: RunningStatement, now: int, wanted: PartitionIds | None) -> list[tuple[Any, Sequence[Any]]]:
-    """The states with the items that their windows hold now."""
-    found: list[tuple[Any, Sequence[Any]]] = []
+    """Return the states with the items in their windows now."""
+    views: list[tuple[Any, Sequence[Any]]] = []
     for id_, state in statement.states():
         if wanted is None or id_ in wanted:
             statement.program["settle"](state, now)
             items = state[1].contents()
-            found.append((state, items if isinstance(items, deque | list | tuple) else list(items)))
-    return found
+            views.append((state, items if isinstance(items, deque | list | tuple) else list(items)))
+    return views
 
 
 def has_window_events(statement: RunningStatement) -> bool:
-    """Whether `held` can tell the events of its window: those of one stream, which are not its rows."""
+    """Return True if `window_events` applies: the window holds events of one stream, which are not the rows."""
     steps, items = statement.steps, statement.program.items
     if steps.row is None or items is None or steps.inputs or not steps.windows or len(steps.stages) != 1:
         return False
@@ -216,21 +222,19 @@ def has_window_events(statement: RunningStatement) -> bool:
 def window_events(
     statement: RunningStatement, most: int, wanted: PartitionIds | None = None, shown: range | None = None
 ) -> WindowEvents:
-    """The last `most` events of the statement's window (of these those at `shown`), for one that
-    `has_window_events`.
-    """
+    """Return the last `most` events of the statement's window, restricted to the positions `shown`."""
     items = statement.program.items
     assert items is not None
     views = _views(statement, statement.now, wanted)
     if any(isinstance(state[1], AggregateOnlyBatch) for state, _ in views):
         return WindowEvents(0, (), [])  # a batch of which only aggregates show keeps groups
-    total = sum(len(each) for _, each in views)
-    kept = _events(statement, _tails(views, _places(total, most, shown)))
-    return WindowEvents(total, tuple(kept.names), kept.rows(range(len(kept))))
+    total = sum(len(items_of_view) for _, items_of_view in views)
+    table = _events(statement, _tails(views, _places(total, most, shown)))
+    return WindowEvents(total, tuple(table.names), table.rows(range(len(table))))
 
 
 def all_window_events(statement: RunningStatement, wanted: PartitionIds | None = None) -> RowTable:
-    """All events of the statement's window, as `held`."""
+    """Return all events of the statement's window."""
     views = _views(statement, statement.now, wanted)
     if any(isinstance(state[1], AggregateOnlyBatch) for state, _ in views):
         return RowTable((), [], {}, dict)
@@ -238,11 +242,13 @@ def all_window_events(statement: RunningStatement, wanted: PartitionIds | None =
 
 
 def _events(statement: RunningStatement, views: Sequence[tuple[Any, Sequence[Any]]]) -> RowTable:
-    items, found = statement.program.items, _tuples(statement, views)
+    items, item_tuples = statement.program.items, _tuples(statement, views)
     assert items is not None
     if "e" in items.parts:
         place = items.parts.index("e")
-        events = [item[place] for item in found]
+        events = [item[place] for item in item_tuples]
         return RowTable(tuple(events[-1]) if events else (), events, None, lambda event: deep_copied(dict(event)))
     places = {name: items.parts.index(str(items.positions[name])) for name in items.properties}
-    return RowTable(items.properties, found, places, lambda item: {n: deep_copied(item[p]) for n, p in places.items()})
+    return RowTable(
+        items.properties, item_tuples, places, lambda item: {n: deep_copied(item[p]) for n, p in places.items()}
+    )
