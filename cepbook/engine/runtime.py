@@ -1,8 +1,13 @@
-"""`Runtime`: compile, deploy, send, advance, iterate. One kernel-side engine with an external clock.
+"""`Runtime`: compile, deploy, send, advance, iterate. One engine inside the kernel, with an external clock.
 
-One event takes this way: ``send`` → filter index → context partition → generated ``on_event`` → listeners and sinks;
-rows of ``insert into`` queue up and follow, one event at a time, when all statements have seen the event before.
-Time is an input: ``advance(t)`` fires everything due, statement by statement, and nothing here reads a wall clock.
+::
+
+    send ─► filter index ─► context partition ─► generated on_event ─► listeners, sinks
+                                                        │
+                                   insert into ◄────────┘   queued until all statements have seen the event
+
+Rows of `insert into` follow one event at a time. Time is an input: `advance(t)` fires everything due, statement by
+statement, and no code here reads a wall clock.
 """
 
 from __future__ import annotations
@@ -37,9 +42,9 @@ __all__ = ["Config", "Deployment", "Runtime", "RunningStatement"]
 class Runtime(EventEngine):
     """A running engine.
 
-    `now` is engine time in ms, `catalog` what modules may refer to. `errors` holds the last run-time failures of
-    statements; with an error listener they are reported to it, without one `send` and `advance` raise the first of them
-    after everything else was done.
+    `now` is engine time in ms, `catalog` has the names that modules may refer to. `errors` has the latest run-time
+    failures of statements. An error listener is called for each of them; without one, `send` and `advance` raise the
+    first failure at the end of the turn.
     """
 
     SAVED = ("_serial",)
@@ -59,32 +64,32 @@ class Runtime(EventEngine):
 
     # -------------------------------------------------------------- catalogue
     def register_function(self, name: str, function: Callable[..., Any], *, returns: ReturnSpec = OBJECT) -> None:
-        """Make `function` callable in EPL; it gets plain values, None for null. Arrays and events are copies for it.
+        """Make `function` callable in EPL. It gets plain values (None for null), and copies of arrays and events.
 
-        Errors: UsageError when `name` is no name, a reserved word, or the name of a function or aggregate of EPL.
+        Errors: UsageError if `name` is not a name, is a reserved word, or is a function or aggregate of EPL.
         """
         check_function_name(name)
         self.functions[name] = function
         self.catalog.functions[name] = returns if isinstance(returns, FunctionType) else FunctionType(returns)
 
     def define(self, event_type: EventType, *, replace: bool = False) -> None:
-        """Add an event type that does not come from EPL.
+        """Add an event type from Python.
 
-        Errors: UsageError when a type of that name exists, unless `replace` and no statement uses it.
+        Errors: UsageError if a type of that name exists, unless `replace` is set and no statement uses it.
         """
         name = event_type.name
         if name in self.catalog.event_types:
-            found = deployments_using(self._deployer.deployments, [("event type", name)])
-            if found and self.catalog.event_types[name] != event_type:
-                raise UsageError(f"event type `{name}` is used by {statement_names_text(found)}; drop these first")
-            if not replace and not found:
+            users = deployments_using(self._deployer.deployments, [("event type", name)])
+            if users and self.catalog.event_types[name] != event_type:
+                raise UsageError(f"event type `{name}` is used by {statement_names_text(users)}; drop these first")
+            if not replace and not users:
                 raise UsageError(f"event type `{name}` exists already")
         self.catalog.event_types[name] = event_type
         self.rewired()
 
     # -------------------------------------------------------------- variables
     def define_variable(self, name: str, type_: Type, value: object = None, *, constant: bool = False) -> None:
-        """Add a variable that does not come from EPL. Errors: UsageError when there is one, or `value` does not fit."""
+        """Add a variable from Python. Errors: UsageError if it exists, or `value` does not fit."""
         if name in self.catalog.variables:
             raise UsageError(f"variable `{name}` exists already")
         fitting = convert_value(name, value, type_)
@@ -93,77 +98,79 @@ class Runtime(EventEngine):
         self.registry.variables = {**self.registry.variables, name: RuntimeVariable(name, type_, fitting)}
 
     def external_variables(self) -> tuple[tuple[str, Type, Any, bool], ...]:
-        """What `define_variable` takes, of every variable: values as they were given, not as statements left them."""
-        found = [v for v in self.catalog.variables.values() if v.context is None]
-        return tuple((v.name, v.type, self.registry.variables[v.name].given, v.constant) for v in found)
+        """Return the arguments of `define_variable` for each variable, with its last value from outside."""
+        shared = [v for v in self.catalog.variables.values() if v.context is None]
+        return tuple((v.name, v.type, self.registry.variables[v.name].given, v.constant) for v in shared)
 
     def get_variable(self, name: str) -> Any:
-        """The present value of a variable, of an array a copy. Errors: UsageError with the nearest known name."""
-        found = find_variable(name, self.registry.variables)
-        return found.value if found.type.of is None else deep_copied(found.value)
+        """Return the present value of a variable; an array is copied. Errors: UsageError with the nearest known
+        name.
+        """
+        variable = find_variable(name, self.registry.variables)
+        return variable.value if variable.type.of is None else deep_copied(variable.value)
 
     def set_variable(self, name: str, value: object) -> None:
-        """Assign a variable: statements read the new value from now on. None is null.
+        """Assign a variable. None is null.
 
-        Errors: UsageError for an unknown name, a constant, and a value that is not of the variable's type.
+        Errors: UsageError for an unknown name, a constant, or a value that does not fit the variable's type.
         """
         self.entered()
-        found = find_variable(name, self.registry.variables)
+        variable = find_variable(name, self.registry.variables)
         if self.catalog.variables[name].constant:
             raise UsageError(f"`{name}` is a constant, it cannot be set")
-        fitting = convert_value(name, value, found.type)
+        fitting = convert_value(name, value, variable.type)
         with self.turn:
-            found.set(fitting)
+            variable.set(fitting)
             if self._queue:
                 self.turn.drain()
 
     # -------------------------------------------------------------- deploying
     @property
     def deployments(self) -> Mapping[str, Deployment]:
-        """The deployments, by id, in order."""
+        """The deployments by id, in order."""
         return self._deployer.deployments
 
     def statement(self, name: str) -> RunningStatement:
-        """The running statement `name`. Errors: UsageError with the nearest known name."""
+        """Return the running statement `name`. Errors: UsageError with the nearest known name."""
         self.entered()
         return lookup_name("statement", name, self.registry.statements, self.catalog)
 
     def compile(self, epl: str) -> ModulePlan:
-        """Parse, bind and rewrite a module against the present catalogue. Errors: ParseError, BindError."""
+        """Parse, bind and rewrite a module against the present catalog. Errors: ParseError, BindError."""
         return self._deployer.compile(epl)
 
     def deploy(self, epl: str | ModulePlan, *, deployment_id: str | None = None) -> Deployment:
-        """Compile a module and start it: all of it, or on any error nothing.
+        """Compile a module and start all of it, or on any error nothing.
 
-        Errors: ParseError, BindError; UsageError when `deployment_id` is taken.
+        Errors: ParseError, BindError; UsageError if `deployment_id` is taken.
         """
         self.entered()
         return self._deployer.deploy(epl, deployment_id)
 
     def undeploy(self, deployment_id: str, *, cascade: bool = False) -> None:
-        """Stop a deployment and forget what it created.
+        """Stop a deployment and remove everything that it created.
 
-        Errors: UsageError when there is none, or when others depend on it (named); `cascade` stops these too.
+        Errors: UsageError if it does not exist, or if others depend on it (named); `cascade` stops these, too.
         """
         self.entered()
         self._deployer.undeploy(deployment_id, cascade=cascade)
 
     def undeploy_statement(self, deployment_id: str, name: str) -> bool:
-        """Stop one statement; the rest of its deployment runs on. False: the rest needs it, nothing changed."""
+        """Stop one statement of a deployment. Return False, and change nothing, if the rest depends on it."""
         self.entered()
         return self._deployer.undeploy_statement(deployment_id, name)
 
     def redeploy(self, deployment_id: str, epl: str) -> Deployment:
-        """Replace a deployment by a new module; deployments that depend on it are started afresh from their source.
+        """Replace a deployment by a new module, and restart deployments that depend on it from their source.
 
-        All are compiled before anything stops: on an error (ParseError, BindError, of the module or of a dependant that
-        no longer fits) everything runs on as it was.
+        Everything is compiled before anything stops: on an error (ParseError, BindError, in the module or in a
+        dependant that no longer fits) everything keeps running as before.
         """
         self.entered()
         return self._deployer.redeploy(deployment_id, epl)
 
     def _statements_changed(self) -> None:
-        """Statements came or went: on those that run depends whether rows are held."""
+        """Decide again whether rows are held: that depends on the running statements."""
         holds = any(statement.merges for statement in self.registry.statements.values())
         if holds != self.services.deliveries.holds:
             self.services.deliveries.holds = holds
@@ -176,7 +183,7 @@ class Runtime(EventEngine):
         return (-priority if self.config.prioritized else 0, self._serial)
 
     def batch(self, types: Sequence[str]) -> BatchReplayer:
-        """The entry for many events of `types` at once, as columns: what replays use. See `BatchReplayer`."""
+        """Return the entry for many events of `types` as columns, which replays use."""
         for name in types:
             self._route(name)
         return BatchReplayer(
@@ -184,56 +191,58 @@ class Runtime(EventEngine):
         )
 
     def context(self, name: str) -> Context:
-        """The running context `name`. Errors: UsageError with the nearest known name."""
+        """Return the running context `name`. Errors: UsageError with the nearest known name."""
         self.entered()
         return self._deployer.context(name)
 
     # -------------------------------------------------------------- reading
     def iterate(self, statement: str) -> list[Row]:
-        """The rows that the statement's iterator gives now; of a context's partitions by ascending id."""
+        """Return the rows of a statement's iterator; in a context, of its partitions by ascending id."""
         return [row for _, rows in self.iterate_partitions(statement) for row in rows]
 
     def iterate_partitions(
         self, statement: str, selector: Selector | None = None
     ) -> list[tuple[int | None, list[Row]]]:
-        """(partition id, rows) of every live partition, or of those that `selector` means, by id.
+        """Return (partition id, rows) of every live partition, or of those that `selector` chooses, by id.
 
-        Without a context: one entry with id None. Errors: StatementError when an expression of the statement fails on a
-        row; UsageError when the selector does not go with the statement's context.
+        Without a context there is one entry with id None. Errors: StatementError if an expression fails on a row;
+        UsageError if the selector does not fit the statement's context.
         """
         if statement not in self.registry.statements and any(
             statement == s.name for d in self._deployer.deployments.values() for s in d.plan.statements
         ):
             return []  # create statements deliver nothing and iterate empty
-        found = self.statement(statement)
-        if selector is not None and found.context is None:
+        running = self.statement(statement)
+        if selector is not None and running.context is None:
             raise UsageError(f"statement `{statement}` has no context, its partitions cannot be selected")
-        wanted = None if selector is None or found.context is None else select_partitions(selector, found.context)
-        fresh = found.outlet.layout.fresh
+        ids = None if selector is None or running.context is None else select_partitions(selector, running.context)
+        fresh = running.outlet.layout.fresh
         try:
-            return [(id_, [fresh(row) for row in rows]) for id_, rows in found.iterated(self.now, wanted)]
+            return [(id_, [fresh(row) for row in rows]) for id_, rows in running.iterated(self.now, ids)]
         except Exception as failure:
-            raise found.error(failure) from failure
+            raise running.error(failure) from failure
 
     def query(self, epl: str, selector: Selector | None = None) -> list[Row]:
-        """The rows that answer a fire-and-forget query over named windows and tables, of the partitions of `selector`.
+        """Run a fire-and-forget query over named windows and tables, over the partitions that `selector` chooses.
 
-        Errors: ParseError, BindError; StatementError where an expression fails on a row.
+        Errors: ParseError, BindError; StatementError if an expression fails on a row.
         """
         self.entered()
         self.turn.check()
         return run_query(self, epl, selector).rows
 
     def partitions(self, context: str) -> list[dict[str, Any]]:
-        """The live partitions of a context, by id: built-in properties, and under ``statements`` who uses them."""
-        found = self.context(context)
-        names = [s.name for s in found.statements if s is not None]
-        return [{**deep_copied(properties), "statements": list(names)} for properties in found.describe()]
+        """Return the live partitions of a context by id: built-in properties, and in `statements` the names of its
+        statements.
+        """
+        running = self.context(context)
+        names = [s.name for s in running.statements if s is not None]
+        return [{**deep_copied(properties), "statements": list(names)} for properties in running.describe()]
 
     def end_partition(self, context: str, id_: int) -> None:
-        """End a partition by hand, as a condition of its context would: output when terminated, then it is forgotten.
+        """End a partition by hand, as a condition of its context would: output when terminated, then it is discarded.
 
-        Errors: UsageError when there is none with this id; StatementError as for `send`.
+        Errors: UsageError if no partition has this id; StatementError as for `send`.
         """
         with self.turn:
             if not self.context(context).end_partition(id_):
@@ -242,9 +251,10 @@ class Runtime(EventEngine):
                 self.turn.drain()
 
     def add_partition_listener(self, context: str | None, listener: PartitionListener) -> None:
-        """Call ``listener(Notice)`` when a partition is allocated or deallocated, or the context (de)activated.
+        """Call `listener(notice)` when a partition is allocated or deallocated, or the context is activated or
+        deactivated.
 
-        `context` None: of all contexts, also of later ones.
+        `context` None: for all contexts, also later ones.
         """
         self._notices.add(context, listener)
         self.rewired()
@@ -255,32 +265,33 @@ class Runtime(EventEngine):
         self.rewired()
 
     def state(self, statement: str, partitions: Container[int] | None = None, partials: int = 200) -> list[Row]:
-        """Plain data about what a statement holds, one entry per partition: retained events, groups, timers, and of a
-        pattern the partial matches (how many, and of each partition the first `partials`). `partitions`: only of these.
+        """Return plain data about a statement's state, one entry per partition: retained events, groups, timers, and
+        for a pattern the number of partial matches and the first `partials` of them. `partitions` restricts the result.
 
-        Inspection settles lazily expired windows, which nobody can see, and changes nothing else.
+        Inspection expires events in windows that do so lazily, which is not observable, and changes nothing else.
         """
-        found = self.statement(statement)
-        return found.inspect(self.now, partitions, partials)
+        running = self.statement(statement)
+        return running.inspect(self.now, partitions, partials)
 
     # -------------------------------------------------------------- snapshots
     def snapshot(self, partition: tuple[str, int] | None = None) -> bytes:
-        """All but listeners and functions; or one context partition, (context, id).
+        """Return everything except listeners and functions as bytes; or one context partition, (context, id).
 
-        Errors: SnapshotError naming who holds a value that cannot be saved; UsageError for no such partition.
+        Errors: SnapshotError naming the owner of a value that cannot be saved; UsageError if there is no such
+        partition.
         """
         self.entered()
         return save_runtime(self) if partition is None else save_partition(self, *partition)
 
     def restore_partition(self, data: bytes) -> int:
-        """Put in a partition that a runtime of the same modules saved; its id. Errors: SnapshotError."""
+        """Restore a partition that a runtime with the same modules saved, and return its id. Errors: SnapshotError."""
         self.entered()
         return restore_partition(self, data)
 
     @classmethod
     def restored(cls, data: bytes, functions: Mapping[str, Callable[..., Any]]) -> Runtime:
-        """A runtime that goes on as the one of a snapshot would have, with the Python functions that it had registered.
+        """Return a runtime that continues from a snapshot, with the Python functions that it had registered.
 
-        Errors: SnapshotError for what is no snapshot, is damaged, or was made by a version with other state.
+        Errors: SnapshotError if it is not a snapshot, is damaged, or was made by a version with other state.
         """
         return restore_runtime(cls, data, functions)[0]

@@ -1,10 +1,12 @@
-"""State is plain data, and objects of the classes that are registered here: what a snapshot can hold.
+"""State: plain data, and objects of the classes registered here. A snapshot can hold nothing else.
 
-A subclass of `State` promises that all it holds is plain data (numbers, text, times, lists, dicts …), other state, or
-parts of the program and the runtime: generated functions, forms, specs, statements, which a snapshot names and does not
-copy. So no closures, no partials, no bound methods; and `object.__new__` with all fields set must give back the object.
-Fields of parts of the runtime that belong to its state are listed there, in ``SAVED``, and those that are of no meaning
-between two events in ``PASSING``.
+A subclass of `State` promises that it contains only plain data (numbers, text, times, lists, dicts …), other state, and
+references to parts of the program and the runtime (generated functions, specs, statements), which a snapshot names and
+does not copy. So it has no closures, partials or bound methods, and `object.__new__` with all fields set must restore
+the object.
+
+A part of the runtime lists its fields that belong to the state in `SAVED`, and fields that have no meaning between two
+events in `PASSING`.
 """
 
 from __future__ import annotations

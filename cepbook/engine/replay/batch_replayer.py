@@ -1,19 +1,26 @@
-"""Many events at once: the loop runs inside the generated code, over columns.
+"""Replay of many events at once: the loop runs inside generated code, over columns.
 
-A replay hands over slices of columns in total order. What may be done with them is decided for each connected component
-of statements (`components`). Mostly each statement of a component runs through the slice on its own (`flow`), which
-gives it exactly the deliveries that event-by-event sending gives it: timers are evaluated at the times at which the
-clock would have been advanced (all distinct event times of the slice), and rows of ``insert into`` go on to their
-readers with the time of their origin. Where the statements of a component do depend on the order among themselves (a
-variable that one assigns, a store that one changes and another reads, a context of conditions, …) the component is
-*merged*: the slice runs through all of its statements at once, event after event, in one loop that knows its ways
-(`singly`); `merged` says why. Events are sent from outside, one by one, only where somebody is called between them, a
-plain listener of a statement or of a context; `reasons` says where.
+A replay passes column batches in total order. Statements that depend on each other form a *component* (`components`),
+and the planner chooses one of three loops for each component:
 
-What is promised: every statement delivers the same rows in the same order, and a listener is called as things happen in
-its component. Components are not in step: feeds of other components, and reports of errors, follow at the end of the
-slice. A listener that calls the engine (to send, to look, to deploy) finds the other components as they were before the
-event in hand; from then on all events of the replay are sent one by one.
+::
+
+    StatementPass   each statement runs through the batch on its own      default
+    EventLoop       all statements of the component, event by event       one depends on the order among them
+    HybridLoop      both, with events sent from outside one by one        a listener is called between events
+
+- The statement pass delivers exactly what event-by-event sending delivers. Timers run at the times at which the clock
+  would have advanced: all distinct event times of the batch. Rows of `insert into` reach their readers with the time of
+  their origin.
+- The event loop is needed if one statement assigns a variable that another reads, changes a store that another reads,
+  runs in a context of conditions, and so on. `merged` has the reasons.
+- Events are sent from outside only where a plain listener of a statement or of a context is called in between.
+  `reasons` has the reasons.
+
+Every statement delivers the same rows in the same order as without batches, and a listener is called as things happen
+in its component. Components are not synchronized: feeds of other components, and reports of errors, follow at the end
+of the batch. A listener that calls the engine (to send, read or deploy) finds the other components as they were before
+the present event; from then on all events of the replay are sent one by one.
 """
 
 from __future__ import annotations
@@ -55,11 +62,11 @@ _UNPRIORITIZED = "without priorities statements take events in the order of the 
 
 @dataclass(slots=True)
 class _Plan:
-    """How the statements of one version of the runtime are run.
+    """How the statements of one version of the runtime are replayed.
 
-    `nodes` run through slices, sources before readers, then those of `merged` together. The statements of `reasons` are
-    sent events one by one, and where there are such those that would be merged are, too. `senders` show to either the
-    events of the types that they read, `own` are the types that they insert into.
+    `nodes` run through batches, producers before readers, then those of `merged` together. Statements in `reasons` get
+    events one by one; then those that would be merged do so, too. `senders` pass events of the types that either reads;
+    `own` has the types that they insert into.
     """
 
     version: int = -1
@@ -72,7 +79,7 @@ class _Plan:
 
 
 class BatchReplayer:
-    """The batch entry for events of `types`. Stays valid when statements come and go between two `run`s."""
+    """The batch entry for events of `types`. It stays valid when statements come and go between two calls of `run`."""
 
     def __init__(
         self, runtime: EventEngine, types: Sequence[str], plans: Callable[[], Iterable[StatementPlan]]
@@ -86,41 +93,42 @@ class BatchReplayer:
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
-        """The properties of each type that `run` must be given now; ask again before each slice."""
+        """The properties of each type that `run` needs; may change before each batch."""
         return self._planned().columns
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """Why events are sent one by one to these statements; slices of all others run inside the generated code."""
+        """Reasons why statements get events one by one; batches of all others run inside generated code."""
         return self._planned().reasons
 
     @property
     def reason(self) -> str | None:
-        """Why some of the statements do not run through slices each on its own; None when all do."""
+        """Reason why a statement does not run through batches on its own, or None."""
         return next(iter((self.reasons or self.merged).values()), None)
 
     @property
     def merged(self) -> Mapping[str, str]:
-        """Why these statements take the events of a slice together, one after the other, in one loop."""
+        """Reasons why statements process the events of a batch together, in one loop."""
         return self._planned().merged
 
     @property
     def cause(self) -> CauseKey:
-        """While `run` works: what is in hand, as far as a `TracingSink` wants to know; phase 1: an event."""
+        """The cause of the present delivery, for a `TracingSink`, while `run` works; phase 1 is an event."""
         return self._worker.cause
 
     def run(self, slices: Sequence[ColumnBatch], stops: Sequence[int] | None = None) -> None:
-        """Process the events of `slices` (at most one per type), which precede all events of the next call.
+        """Process the events of `slices` (at most one batch per type), which precede all events of the next call.
 
-        Before an event of time t the clock advances to t; events before the clock's time do not move it. `stops` are
-        the times (ms, ascending) at which the clock stops, if not at those of the events alone: these, which must be
-        among them, and perhaps those of events that are not given, up to one behind the last event. A range, of all
-        times from now on: the clock stops whenever something is due (of the statements of a component, that is: what
-        is to happen at each stop, as with ``initiated after 0 sec``, may be told only of these).
+        Before an event at time t the clock advances to t; earlier events do not move it. `stops` are the times (ms,
+        ascending) at which the clock stops, if not only at those of the events: they include these, and perhaps times
+        of events that are not passed, up to one after the last event. With a range of all times the clock stops
+        whenever something is due for the statements of a component. An action of every stop (`initiated after 0 sec`)
+        may then happen only at these.
+
         Errors: as `Runtime.send`.
         """
         plan, runtime = self._planned(), self._runtime
-        if not (stops or any(each.times for each in slices)):
+        if not (stops or any(batch.times for batch in slices)):
             return
         with runtime.turn:
             failures = self._run(plan, slices, stops)
@@ -132,29 +140,31 @@ class BatchReplayer:
             raise failures[0]
 
     def _run(self, plan: _Plan, slices: Sequence[ColumnBatch], stops: Sequence[int] | None) -> list[Exception]:
-        """Process the events; the failures that nobody listens for."""
+        """Process the events and return the failures that no listener was notified of."""
         runtime = self._runtime
         if not plan.reasons:
-            last = stops[-1] if stops else max(each.times[-1] for each in slices if each.times)
-            self._worker = flow = StatementPass(runtime, slices, last, stops)
-            flow.run(plan.nodes)
+            last = stops[-1] if stops else max(batch.times[-1] for batch in slices if batch.times)
+            self._worker = statement_pass = StatementPass(runtime, slices, last, stops)
+            statement_pass.run(plan.nodes)
             failures: list[Exception] = []
             if plan.merged:
-                self._worker = merged = EventLoop(runtime, slices, flow.ticks, plan.senders, self._wanted)
-                merged.run()
-                failures = merged.failures
+                self._worker = event_loop_of_merged = EventLoop(
+                    runtime, slices, statement_pass.ticks, plan.senders, self._wanted
+                )
+                event_loop_of_merged.run()
+                failures = event_loop_of_merged.failures
             runtime.clock.now = max(last, runtime.clock.now)
             return failures
-        times = stops or list(merge(*(each.times for each in slices)))
+        times = stops or list(merge(*(batch.times for batch in slices)))
         if plan.nodes:
-            self._worker = mixed = HybridLoop(runtime, slices, times, plan.nodes)
-            failures = mixed.run(plan.senders, self._wanted, plan.own)
-            if mixed.called:
+            self._worker = hybrid = HybridLoop(runtime, slices, times, plan.nodes)
+            failures = hybrid.run(plan.senders, self._wanted, plan.own)
+            if hybrid.called:
                 self._called, self._plan = True, _Plan()
             return failures
-        self._worker = singly = EventLoop(runtime, slices, times, plan.senders, self._wanted)
-        singly.run()
-        return singly.failures
+        self._worker = event_loop = EventLoop(runtime, slices, times, plan.senders, self._wanted)
+        event_loop.run()
+        return event_loop.failures
 
     # -------------------------------------------------------------- planning
     def _planned(self) -> _Plan:
@@ -165,46 +175,52 @@ class BatchReplayer:
     def _made(self) -> _Plan:
         runtime = self._runtime
         plans = list(self._deployed_plans())
-        made = _Plan(runtime.version)
+        plan_of_version = _Plan(runtime.version)
         for names in connected_components(plans, runtime.catalog):
             statements = [runtime.statements[name] for name in names]
-            found = self._of_component(statements)
-            if isinstance(found, str):
-                made.merged |= dict.fromkeys(names, found)
-                called = self._called_between(statements)
-                made.reasons |= dict.fromkeys(names if called else (), called or "")
+            nodes = self._of_component(statements)
+            if isinstance(nodes, str):
+                plan_of_version.merged |= dict.fromkeys(names, nodes)
+                called_between = self._called_between(statements)
+                plan_of_version.reasons |= dict.fromkeys(names if called_between else (), called_between or "")
             else:
-                made.nodes += found
-        whole = self._obstacle()
-        if whole is not None:
-            called = _CALLED if self._called else self._called_between(runtime.statements.values())
-            made.nodes, made.merged = [], dict.fromkeys(runtime.statements, whole)
-            made.reasons = dict.fromkeys(runtime.statements if called else (), called or "")
-        if made.reasons:
-            made.reasons, made.merged = made.merged | made.reasons, {}
-        one_by_one = made.reasons or made.merged
-        shown = self._types_of(plan for plan in plans if plan.name in one_by_one)
-        if made.merged:
-            made.senders = {name: runtime.routes.sender_for_group(name, made.merged) for name in shown}
-        elif made.reasons and made.nodes:
-            made.senders = {name: runtime.sender_to(name, made.reasons) for name in shown}
-            made.own = frozenset(t for name in made.reasons for t in runtime.statements[name].steps.apply.targets)
-        elif made.reasons:
-            made.senders = {name: runtime.sender(name) for name in self.types}
-        made.columns = {name: self._needed(name, made) for name in self.types}
-        return made
+                plan_of_version.nodes += nodes
+        obstacle = self._obstacle()
+        if obstacle is not None:
+            called_between = _CALLED if self._called else self._called_between(runtime.statements.values())
+            plan_of_version.nodes, plan_of_version.merged = [], dict.fromkeys(runtime.statements, obstacle)
+            plan_of_version.reasons = dict.fromkeys(runtime.statements if called_between else (), called_between or "")
+        if plan_of_version.reasons:
+            plan_of_version.reasons, plan_of_version.merged = plan_of_version.merged | plan_of_version.reasons, {}
+        not_alone = plan_of_version.reasons or plan_of_version.merged
+        sent_types = self._types_of(plan for plan in plans if plan.name in not_alone)
+        if plan_of_version.merged:
+            plan_of_version.senders = {
+                name: runtime.routes.sender_for_group(name, plan_of_version.merged) for name in sent_types
+            }
+        elif plan_of_version.reasons and plan_of_version.nodes:
+            plan_of_version.senders = {name: runtime.sender_to(name, plan_of_version.reasons) for name in sent_types}
+            plan_of_version.own = frozenset(
+                t for name in plan_of_version.reasons for t in runtime.statements[name].steps.apply.targets
+            )
+        elif plan_of_version.reasons:
+            plan_of_version.senders = {name: runtime.sender(name) for name in self.types}
+        plan_of_version.columns = {name: self._needed(name, plan_of_version) for name in self.types}
+        return plan_of_version
 
     def _called_between(self, statements: Iterable[RunningStatement]) -> str | None:
-        """Who is called between the events: it may look at all of the component, or call the engine."""
-        for each in statements:
-            if each.listened:
-                return f"`{each.name}` has a listener that is called one delivery at a time"
-            if each.context is not None and each.context.watched:
-                return f"context `{each.context.name}` has a partition listener, which is called as things happen"
+        """Return the reason if user code is called between events: it may look at the whole component, or call the
+        engine.
+        """
+        for statement in statements:
+            if statement.listened:
+                return f"`{statement.name}` has a listener that is called one delivery at a time"
+            if statement.context is not None and statement.context.watched:
+                return f"context `{statement.context.name}` has a partition listener, which is called as things happen"
         return None
 
     def _obstacle(self) -> str | None:
-        """Why events are sent one by one to all statements."""
+        """Return the reason why all statements get events one by one, or None."""
         if self._called:
             return _CALLED
         if not self._runtime.config.prioritized:
@@ -213,7 +229,9 @@ class BatchReplayer:
         return next((f"`{name}` keeps timers of other statements from being run" for name in dropping), None)
 
     def _of_component(self, statements: list[RunningStatement]) -> list[ReplayNode] | str:
-        """The nodes of a component, none if it has nothing to do with the events; or why these come one by one."""
+        """Return the nodes of a component (empty if it has nothing to do with the events), or the reason for an event
+        loop.
+        """
         nodes = replay_nodes(statements, self.types)
         if isinstance(nodes, str):
             return f"`{nodes}` feeds itself"
@@ -223,18 +241,18 @@ class BatchReplayer:
             statement = node.statement
             if not (node.raw or not reached.keys().isdisjoint(node.producers) or _timed(statement)):
                 continue
-            found = self._obstacle_in(statement)
-            if found is not None:
-                return found
+            obstacle = self._obstacle_in(statement)
+            if obstacle is not None:
+                return obstacle
             reached[statement.name] = statement
             targets.update(statement.steps.apply.targets)
         contexts = {s.steps.context for s in statements}
         opens = any(c.name in contexts for name in self.types for c, _ in allocating_contexts(self._runtime, name))
-        shared = self._store_obstacle(statements, list(reached.values()))
-        return shared or self._context_obstacle(contexts, targets) or (nodes if reached or opens else [])
+        store_obstacle = self._store_obstacle(statements, list(reached.values()))
+        return store_obstacle or self._context_obstacle(contexts, targets) or (nodes if reached or opens else [])
 
     def _types_of(self, plans: Iterable[StatementPlan]) -> list[str]:
-        """The replayed types that statements, or their contexts, read."""
+        """Return the replayed types that statements, or their contexts, read."""
         runtime = self._runtime
         read: set[str] = set()
         for plan in plans:
@@ -242,7 +260,7 @@ class BatchReplayer:
             context = runtime.statements[plan.name].context
             if context is not None:
                 read.update(event_types_read(context.plan))
-        return [name for name in self.types if any(runtime.catalog.is_a(name, each) for each in read)]
+        return [name for name in self.types if any(runtime.catalog.is_a(name, type_read) for type_read in read)]
 
     def _needed(self, name: str, plan: _Plan) -> tuple[str, ...]:
         properties = self._runtime.catalog.event_types[name].properties
@@ -251,10 +269,10 @@ class BatchReplayer:
         readers = [node for node in plan.nodes if name in node.raw]
         if any(node.whole or node.statement.steps.in_order for node in readers):
             return tuple(properties)
-        wanted = {c for node in readers for c in node.statement.program.columns}
+        columns = {c for node in readers for c in node.statement.program.columns}
         for _, way in allocating_contexts(self._runtime, name):
-            wanted.update(properties if way.reads is None else way.reads)
-        return tuple(c for c in properties if c in wanted)
+            columns.update(properties if way.reads is None else way.reads)
+        return tuple(c for c in properties if c in columns)
 
     def _obstacle_in(self, statement: RunningStatement) -> str | None:
         context = statement.context
@@ -264,24 +282,24 @@ class BatchReplayer:
             return f"`{statement.name}` takes part in activations: each event has one, through all that read its rows"
         assigner = None if context is None else context.assigner
         if assigner is not None and statement.steps.in_order:
-            patterns = [each.source.pattern for each in statement.steps.scans]
-            if not all(starts_undecided(each.root) for each in patterns if each is not None):
+            patterns = [item.source.pattern for item in statement.steps.scans]
+            if not all(starts_undecided(item.root) for item in patterns if item is not None):
                 return f"`{statement.name}` has a pattern that may be true as soon as a partition begins"
-            if any(assigner.locator(each) is None for each in self._read_by(statement)):
+            if any(assigner.locator(item) is None for item in self._read_by(statement)):
                 return f"`{statement.name}` takes events for all partitions of a context together"
-        if any(each.reads_types for each in (statement.program, *statement.program.subqueries)):
+        if any(item.reads_types for item in (statement.program, *statement.program.subqueries)):
             return f"`{statement.name}` asks for the type of each event"
         if statement.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
-        parts = _parts(statement)
-        for window in (window for each in parts for window in each.windows):
+        plans = _parts(statement)
+        for window in (window for item in plans for window in item.windows):
             if window.row.timed and not all(x.is_positive_period(e) for e in window.args if isinstance(e, x.Period)):
                 return f"`{statement.name}` has a period that is not a positive constant"
             if statement.context is not None and _may_not_begin(window):
                 return f"`{statement.name}` has a window whose parameters are read when a partition begins"
-        if any(_may_be_due_at_once(stage) for each in parts for stage in each.stages):
+        if any(_may_be_due_at_once(stage) for item in plans for stage in item.stages):
             return f"`{statement.name}` has a window whose end may move to before now"
-        if statement.program.watched or any(each.watched for each in statement.program.subqueries):
+        if statement.program.watched or any(item.watched for item in statement.program.subqueries):
             return f"`{statement.name}` has a window that follows a variable"
         if statement.program.output_watched:
             return f"`{statement.name}` has an output clause that follows a variable"
@@ -296,30 +314,32 @@ class BatchReplayer:
         return None
 
     def _read_by(self, statement: RunningStatement) -> list[str]:
-        """The replayed and derived types that a statement reads."""
+        """Return the replayed and derived types that a statement reads."""
         derived = {t for s in self._runtime.statements.values() for t in s.steps.apply.targets}
         return [name for name in sorted({*self.types, *derived}) if statement.reads(name)]
 
     def _store_obstacle(self, statements: list[RunningStatement], active: list[RunningStatement]) -> str | None:
-        """Rows that several statements share must not change while one after the other looks at all of a slice."""
+        """Return the reason why stores forbid a statement pass: shared rows must not change while one statement reads
+        them.
+        """
         catalog = self._runtime.catalog
         if not catalog.stores:
             return None
         changing: dict[str, RunningStatement] = {}
-        for each in active:
-            if isinstance(each.plan, CreateWindowStatement):
-                return f"`{each.name}` holds rows that leave as time passes, with others that look at them"
-            for name in stores_written(each.plan, catalog) if isinstance(each.plan, StreamStatement) else ():
+        for statement in active:
+            if isinstance(statement.plan, CreateWindowStatement):
+                return f"`{statement.name}` holds rows that leave as time passes, with others that look at them"
+            for name in stores_written(statement.plan, catalog) if isinstance(statement.plan, StreamStatement) else ():
                 windows = catalog.stores[name].kind == "window"
-                if windows or each.steps.apply.targets or changing.setdefault(name, each) is not each:
-                    return f"`{each.name}` changes the rows of `{name}`, which others look at"
-        for each in statements:
-            own = stores_read(each.plan)
-            if own and each in active and (each.context is not None or _divided(own, catalog)):
-                return f"`{each.name}` looks into a named window or table in each partition of a context"
-            for name in () if isinstance(each.plan, CreateTableStatement) else own & changing.keys():
-                if changing[name] is not each:
-                    return f"`{each.name}` looks at the rows of `{name}`, which `{changing[name].name}` changes"
+                if windows or statement.steps.apply.targets or changing.setdefault(name, statement) is not statement:
+                    return f"`{statement.name}` changes the rows of `{name}`, which others look at"
+        for statement in statements:
+            own = stores_read(statement.plan)
+            if own and statement in active and (statement.context is not None or _divided(own, catalog)):
+                return f"`{statement.name}` looks into a named window or table in each partition of a context"
+            for name in () if isinstance(statement.plan, CreateTableStatement) else own & changing.keys():
+                if changing[name] is not statement:
+                    return f"`{statement.name}` looks at the rows of `{name}`, which `{changing[name].name}` changes"
         return None
 
     def _context_obstacle(self, contexts: set[str | None], targets: set[str]) -> str | None:
@@ -334,7 +354,7 @@ class BatchReplayer:
                     return f"context `{context.name}` takes partitions from several streams"
                 opened[context.name] = name
                 steps = [s.steps for s in self._runtime.statements.values()]
-                if any(each.context == context.name and each.row is not None and each.source.nothing for each in steps):
+                if any(plan.context == context.name and plan.row is not None and plan.source.nothing for plan in steps):
                     return f"context `{context.name}` has a statement without a from-clause"
                 if context.watched:
                     return f"context `{context.name}` has a partition listener, which is called as things happen"
@@ -344,37 +364,37 @@ class BatchReplayer:
         return None
 
     # -------------------------------------------------------------- one by one
-    def _wanted(self, each: ColumnBatch) -> FilteredBatch | None:
-        """The events of a slice that anybody can use, where only patterns look; None if all are wanted."""
-        shown = [self._runtime.statements[name] for name in self._plan.reasons or self._plan.merged]
-        if any(statement.context is not None for statement in shown):
+    def _wanted(self, batch: ColumnBatch) -> FilteredBatch | None:
+        """Return the events of a batch that any pattern may take, if only patterns read it; None: all events."""
+        statements = [self._runtime.statements[name] for name in self._plan.reasons or self._plan.merged]
+        if any(statement.context is not None for statement in statements):
             return None  # the context may want it
-        return filter_for_patterns([statement for statement in shown if statement.reads(each.type)], each)
+        return filter_for_patterns([statement for statement in statements if statement.reads(batch.type)], batch)
 
 
 def _parts(statement: RunningStatement) -> list[PhysicalPlan]:
-    """The steps of a statement, of the streams that it joins, and of its subqueries."""
+    """Return the physical plans of a statement, of the streams that it joins, and of its subqueries."""
     return [statement.steps, *statement.steps.inputs, *(each.steps for each in statement.program.subqueries)]
 
 
 def _divided(names: Iterable[str], catalog: Catalog) -> bool:
-    """Whether one of the stores has rows in each partition of a context."""
+    """Return True if one of the stores has rows per context partition."""
     return any(catalog.stores[name].context is not None for name in names if name in catalog.stores)
 
 
 def _timed(statement: RunningStatement) -> bool:
-    """Whether the clock alone may make the statement do something."""
+    """Return True if the clock alone may make the statement deliver."""
     steps = statement.steps
     of_itself = steps.timed or steps.matches or any(each.ticks for each in steps.subqueries)
     return of_itself or (statement.context is not None and statement.context.assigner is None)
 
 
 def _may_not_begin(window: WindowSpec) -> bool:
-    """Whether a window may be unable to begin, as with a size of null: that is a failure of one event."""
-    return any(isinstance(part, x.VariableRead | x.ContextProp) for e in window.args for part in x.walk(e))
+    """Return True if a window may fail to start (for example with a size of null), which is a failure of one event."""
+    return any(isinstance(node, x.VariableRead | x.ContextProp) for e in window.args for node in x.walk(e))
 
 
 def _may_be_due_at_once(stage: WindowOperator) -> bool:
-    """Whether other windows may take an event away that a window's end depends on."""
+    """Return True if other windows may remove the event that the end of a window depends on."""
     moving = any(window.row.deadline_may_advance for window in stage.holding)
     return moving and len(stage.holding) > 1 and not stage.union

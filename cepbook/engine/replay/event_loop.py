@@ -1,6 +1,7 @@
-"""Events of slices one by one, with the stops of the clock between them, to everybody or to some statements.
+"""Event loops: the events of batches one by one, with the stops of the clock between them.
 
-So slices are taken by statements that depend on the order among themselves, and by those that somebody listens to.
+Batches are processed in this way by statements that depend on the order among themselves, and by statements with plain
+listeners.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ PrefilterBatch = Callable[[ColumnBatch], FilteredBatch | None]
 
 
 class EventLoop:
-    """The events of `slices`, by the sender of their type. `times` are those of all events: where the clock may stop;
-    if they are a range, it stops whenever something is due, as in ``Runtime.advance(…, stepping=True)``.
+    """Sends the events of `slices` by the sender of their type.
 
-    While `run` works, `place` is that of the event in hand, and `event` is what is being shown, None while the clock
-    advances to it. `seen` says of a slice how many events there are before that: not all need be shown to anybody.
-    `failures` are those that senders and clock raise: the rest of the slice comes all the same.
+    `times` are the times at which the clock may stop; with a range it stops whenever something is due, as in
+    `Runtime.advance(…, stepping=True)`. While `run` works, `place` is the position of the present event, and `event`
+    the event being sent, or None while the clock advances to it. `failures` collects what senders and clock raise; the
+    rest of the batch is processed nevertheless.
     """
 
     def __init__(
@@ -51,31 +52,33 @@ class EventLoop:
 
     @property
     def cause(self) -> CauseKey:
-        """What is in hand."""
+        """The cause of the present delivery."""
         return self.place, int(self.event is not None), 0, ()
 
-    def seen(self, each: ColumnBatch) -> int:
-        """How many events of a slice come before what is in hand."""
+    def seen(self, batch: ColumnBatch) -> int:
+        """Return the number of events of a batch before the present position, including those that nobody needs to
+        see.
+        """
         if self.event is not None:
-            return bisect_left(each.places, self.place)
-        return (bisect_right if self._again else bisect_left)(each.times, self._runtime.clock.now)
+            return bisect_left(batch.places, self.place)
+        return (bisect_right if self._again else bisect_left)(batch.times, self._runtime.clock.now)
 
-    def is_of(self, each: ColumnBatch) -> bool:
-        """Whether the event in hand is one of a slice."""
-        return self.event is not None and self.event[0] == each.type
+    def is_of(self, batch: ColumnBatch) -> bool:
+        """Return True if the present event is one of the batch."""
+        return self.event is not None and self.event[0] == batch.type
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Send all; or end when `stop` tells to, after the event or the stop of the clock in hand."""
+        """Send all events, or end when `stop` returns True after an event or a stop of the clock."""
         self._stop = stop
         clock, senders = self._runtime.clock, self._senders
-        slices = [each for each in self._slices if each.type in senders]
+        slices = [batch for batch in self._slices if batch.type in senders]
         places, heads = [], []
-        for each in slices:
-            passed = self._wanted(each)
-            part = each if passed is None else passed.slice
-            places.append(part.places)
-            heads.append(zip(part.times, iterate_events(part.columns, len(part.times)), strict=True))
-        shown = [(each.type, senders[each.type]) for each in slices]
+        for batch in slices:
+            passed = self._wanted(batch)
+            filtered = batch if passed is None else passed.slice
+            places.append(filtered.places)
+            heads.append(zip(filtered.times, iterate_events(filtered.columns, len(filtered.times)), strict=True))
+        shown = [(batch.type, senders[batch.type]) for batch in slices]
         for place, number in zip(*merge_positions(places), strict=True):
             time, event = next(heads[number])
             self.place = place
@@ -99,7 +102,7 @@ class EventLoop:
         self._advance(self._times[-1])
 
     def _advance(self, t: int) -> None:
-        """Go to `t` with the stops at which something is due."""
+        """Advance to `t` with stops where something is due."""
         clock, times = self._runtime.clock, self._times
         if isinstance(times, range):
             self._visit(t)
@@ -112,7 +115,9 @@ class EventLoop:
             self._go(t)
 
     def _visit(self, t: int) -> None:
-        """Stop whenever something is due before `t`. What waits for the next stop, whatever its time, is due now."""
+        """Stop whenever something is due before `t`. A timer that waits for the next stop, whatever its time, is due
+        now.
+        """
         clock = self._runtime.clock
         due = clock.due
         while clock.now < t and due < t and not self._stop():
@@ -128,17 +133,18 @@ class EventLoop:
             self._told(failure)
 
     def _told(self, failure: Exception) -> None:
-        """Keep what a round told when it was over; what broke it off ends the slice."""
+        """Keep the error that a turn raised at its end; an error that broke a turn off ends the batch."""
         if not self._runtime.turn.told(failure):
             raise failure
         self.failures.append(failure)
 
 
 class HybridLoop:
-    """Slices of which some statements are shown event by event, and which the `nodes` run through on their own.
+    """Batches that some statements process event by event, and others (`nodes`) in a statement pass.
 
-    The nodes follow when the others have seen all of it. But when somebody calls the engine in between, as a listener
-    may, they run up to the event in hand at once, and from then on all events are sent to everybody: `called`.
+    The nodes follow when the others have seen the whole batch. But if user code calls the engine in between, as a
+    listener may, the nodes run up to the present event at once, and from then on every event is sent to all statements
+    (`called`).
     """
 
     def __init__(
@@ -156,10 +162,10 @@ class HybridLoop:
         self._shown = runtime.routes.dispatched  # to whom the event in hand was shown when the engine was called
 
     def run(self, senders: Mapping[str, SendEvent], wanted: PrefilterBatch, own: frozenset[str]) -> list[Exception]:
-        """Take the slices through all statements; the failures that nobody listens for.
+        """Process the batches with all statements and return the failures that no listener was notified of.
 
-        `senders` show events to the statements that are sent them, `own` are the types of derived events that only
-        these read.
+        `senders` pass events to the statements that get them one by one; `own` has the derived types that only these
+        read.
         """
         runtime = self._runtime
         self._worker = singly = EventLoop(runtime, self._slices, self._times, senders, wanted)
@@ -180,7 +186,7 @@ class HybridLoop:
                     runtime.entered = before
         except BaseException:
             if not (self.called or runtime.turn.broken):
-                self._up_to([singly.seen(each) + singly.is_of(each) for each in self._slices])
+                self._up_to([singly.seen(batch) + singly.is_of(batch) for batch in self._slices])
             raise
         if not self.called:
             self._through(self._slices, self._times[-1])
@@ -189,13 +195,15 @@ class HybridLoop:
 
     @property
     def cause(self) -> CauseKey:
-        """What is in hand."""
+        """The cause of the present delivery."""
         return (0, 1, 0, ()) if self._worker is None else self._worker.cause
 
     def _call(self, singly: EventLoop) -> None:
-        """Let the nodes see what came before now: of the event in hand those that are ahead in the order."""
+        """Let the nodes process everything before the present point, and the present event as far as they precede in
+        order.
+        """
         self.called = True
-        self._seen = [singly.seen(each) for each in self._slices]
+        self._seen = [singly.seen(batch) for batch in self._slices]
         self._up_to(self._seen)
         routes = self._runtime.routes
         self._shown = routes.dispatched
@@ -209,24 +217,26 @@ class HybridLoop:
 
     def _up_to(self, counts: Sequence[int]) -> None:
         now = self._runtime.clock.now
-        self._through([each.part(0, count) for each, count in zip(self._slices, counts, strict=True)], now)
+        self._through([batch.part(0, count) for batch, count in zip(self._slices, counts, strict=True)], now)
 
     def _through(self, slices: Sequence[ColumnBatch], last: int) -> None:
         clock, before = self._runtime.clock, self._worker
         clock.restore_timers(self._timers)
         now, clock.now = clock.now, self._begin
         stops = self._times[: bisect_right(self._times, last)]
-        self._worker = flow = StatementPass(self._runtime, slices, last, stops if stops and stops[-1] == last else None)
+        self._worker = statement_pass = StatementPass(
+            self._runtime, slices, last, stops if stops and stops[-1] == last else None
+        )
         try:
-            flow.run(self._nodes)
+            statement_pass.run(self._nodes)
         finally:
             clock.now, self._worker = now, before
 
     def _rest(self, singly: EventLoop) -> list[Exception]:
-        """The event in hand for those that have not seen it, and all that follow for everybody."""
+        """Send the present event to the nodes that have not seen it, and all following events to everybody."""
         runtime, failures = self._runtime, list[Exception]()
         counts = zip(self._slices, self._seen, strict=True)
-        slices = [each.part(count + singly.is_of(each)) for each, count in counts]
+        slices = [batch.part(count + singly.is_of(batch)) for batch, count in counts]
         if singly.event is not None:
             type_name, event = singly.event
             try:
@@ -235,7 +245,7 @@ class HybridLoop:
                 if not runtime.turn.told(failure):
                     raise
                 failures.append(failure)
-        senders = {each.type: runtime.sender(each.type) for each in slices}
-        self._worker = rest = EventLoop(runtime, slices, self._times, senders, lambda each: None)
+        senders = {batch.type: runtime.sender(batch.type) for batch in slices}
+        self._worker = rest = EventLoop(runtime, slices, self._times, senders, lambda batch: None)
         rest.run()
         return failures + rest.failures

@@ -1,4 +1,4 @@
-"""What goes into a statement within a slice of a replay, and what comes out of it."""
+"""Input and output of a statement within a batch: derived events, pending deliveries and collected output."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ UNORDERED_CAUSE: CauseKey = (0, 1, 0, ())  # of events that meet no others: thei
 
 
 class DerivedEvents:
-    """The events of type `type` that a statement inserts within a slice, with their keys if they are needed.
+    """The events of type `type` that a statement inserts within a batch, with their causes if needed.
 
-    They are kept as they came, flat records or columns, and made into dicts, or into columns, when a reader asks for
-    them so.
+    They are kept as flat records or columns, and converted to dicts or columns when a reader needs these.
     """
 
     __slots__ = ("_events", "_flat", "_layout", "_plain", "keys", "type")
@@ -57,7 +56,7 @@ class DerivedEvents:
 
     @property
     def events(self) -> list[tuple[int, Row]]:
-        """(time, event) of each."""
+        """The events as (time, event)."""
         layout = self._layout
         if layout is None:
             return []
@@ -65,11 +64,11 @@ class DerivedEvents:
             rows = map(layout.event, zip(*self._plain.columns, strict=True))
             self._events = list(zip(self._plain.times, rows, strict=True))
         if self._events is None:
-            self._events = [(each[1], layout.event(layout.row(each))) for each in layout.records(self._flat)]
+            self._events = [(record[1], layout.event(layout.row(record))) for record in layout.records(self._flat)]
         return self._events
 
     def columns(self, names: Iterable[str]) -> ColumnBatch | None:
-        """The events as columns; None where the events lack one of these properties."""
+        """Return the events as columns, or None if they lack one of these properties."""
         if self._layout is None or self._layout.columns is None or not (self._flat or self._plain):
             return None
         places = {name: i for i, name in enumerate(self._layout.columns)}
@@ -84,7 +83,7 @@ class DerivedEvents:
 
 
 class PendingDelivery:
-    """One delivery, while it may still grow: as records end to end, `flat`, or once there are others as `rows`."""
+    """One delivery that may still grow: as flat records in `flat`, or, once there are other rows, in `rows`."""
 
     __slots__ = ("_layout", "flat", "rows")
 
@@ -94,7 +93,7 @@ class PendingDelivery:
         self.rows: tuple[int, list[Any], list[Any]] | None = None
 
     def one(self, record: Record) -> None:
-        """The row of one match."""
+        """Add the row of one match."""
         if self.rows is not None:
             self.push(record[1], [self._layout.row(record)], None)
         elif self.flat:
@@ -103,7 +102,7 @@ class PendingDelivery:
             self.flat += record
 
     def push(self, time: int, insert: Rows, remove: Rows) -> None:
-        """Rows of one match, or of one timer."""
+        """Add the rows of one match or timer."""
         if self.rows is None:
             rows = list(map(self._layout.row, self._layout.records(self.flat)))
             self.rows, self.flat = (time, rows, []), []
@@ -111,10 +110,10 @@ class PendingDelivery:
         self.rows[2].extend(remove or ())
 
     def deliver(self, flat: EmitRecords, push: EmitRows) -> None:
-        """The delivery is complete, if there is one."""
+        """Complete the delivery, if there is one."""
         if self.flat:
-            found, self.flat = self.flat, []
-            flat(found)
+            records, self.flat = self.flat, []
+            flat(records)
         elif self.rows is not None:
             (time, insert, remove), self.rows = self.rows, None
             push(time, insert or None, remove or None)
@@ -125,9 +124,10 @@ _SIDES = {"istream": {INSERT, MORE}, "rstream": {REMOVE, GONE}, "irstream": {INS
 
 
 class OutputCollector:
-    """What one statement delivers within a slice: `one` and `push` take deliveries of events, `expired` of timers.
+    """Collects the deliveries of one statement within a batch: `one` and `push` for events, `expired` for timers.
 
-    It holds no method of its own, which would be a cycle: what it holds goes at once when the slice is done.
+    It keeps no bound methods of its own, which would be a reference cycle: its content is freed as soon as the batch is
+    done.
     """
 
     __slots__ = ("_causes", "_slices", "_statement", "flat", "key", "keyed", "numbers", "plain")
@@ -144,7 +144,7 @@ class OutputCollector:
 
     @property
     def one(self) -> EmitRecords:
-        """Takes a delivery of one row, or of several end to end."""
+        """Takes one record, or several, flat."""
         return self._one if self.keyed else self.flat.extend
 
     @property
@@ -154,62 +154,65 @@ class OutputCollector:
 
     @property
     def expired(self) -> EmitRows:
-        """Takes what a timer made."""
+        """Takes the delivery of a timer."""
         return self._expired if self.keyed else self.taken
 
     @property
     def emit_one_expired(self) -> EmitRecords:
-        """As `one`, what a timer made."""
+        """Takes the record of a timer."""
         return self._one_expired if self.keyed else self.flat.extend
 
     @property
     def told(self) -> Callable[[int], int] | None:
-        """Gives what marks carry where a timer made the delivery, by its time; None: nothing."""
+        """Returns the cause to put into the mark of a delivery of a timer, by its time; None: causes are not needed."""
         return self._of_timer if self.keyed else None
 
     @property
     def causes(self) -> DeliveryCauses | None:
-        """What deliveries are due to, by the numbers in their marks; None where nobody wants to know."""
+        """The causes of the deliveries by the numbers in their marks; None if they are not needed."""
         return self._causes if self.keyed else None
 
     def watched(
-        self, each: ColumnBatch, keys: Sequence[CauseKey]
+        self, batch: ColumnBatch, keys: Sequence[CauseKey]
     ) -> tuple[Iterator[int], Iterable[int], Callable[[], CauseKey]]:
-        """The times of `each`, what to put into the marks, and the key of the event whose time was drawn last.
+        """Return the times of a batch, the causes to put into the marks, and a function for the cause of the latest
+        event.
 
-        That is its own of `keys`, of derived events, else its place.
+        The cause is one of `keys` for derived events, else the position.
         """
-        times, count = iter(each.times), len(each.times)
-        self._causes = causes = DeliveryCauses(each.places, keys)
+        times, count = iter(batch.times), len(batch.times)
+        self._causes = causes = DeliveryCauses(batch.places, keys)
 
-        def hand() -> CauseKey:
+        def present_cause() -> CauseKey:
             return causes[max(count - length_hint(times), 1)]
 
-        return times, range(CAUSE_FACTOR, CAUSE_FACTOR * (count + 1), CAUSE_FACTOR), hand
+        return times, range(CAUSE_FACTOR, CAUSE_FACTOR * (count + 1), CAUSE_FACTOR), present_cause
 
-    def take(self, made: InsertColumns, kept: Sequence[bool] | None) -> None:
-        """Take what a slice made of the events that were `kept` (None: all); columns of all events have others, too."""
-        count = len(made.times)
+    def take(self, output: InsertColumns, kept: Sequence[bool] | None) -> None:
+        """Take the columns that a batch produced for the events that were `kept` (None: all). Columns of all events
+        have others, too.
+        """
+        count = len(output.times)
         numbers: Sequence[int] = range(1, count + 1)  # as in `watched`
         if kept is not None:
-            made = InsertColumns(
-                list(compress(made.times, kept)),
-                tuple(list(compress(c, kept)) if len(c) == count else c for c in made.columns),
+            output = InsertColumns(
+                list(compress(output.times, kept)),
+                tuple(list(compress(c, kept)) if len(c) == count else c for c in output.columns),
             )
             numbers = list(compress(numbers, kept))
-        if not made.times:
+        if not output.times:
             return
-        self.plain, self.numbers = made, numbers if self.keyed else ()
+        self.plain, self.numbers = output, numbers if self.keyed else ()
         if self.flat:
             self._settle(len(self.flat))
 
     def taken(self, time: int, insert: Rows, remove: Rows, mark: int = 0) -> None:
-        """Takes a delivery of rows; `mark` carries its cause."""
+        """Take a delivery of rows; `mark` carries its cause."""
         self._settle(0)
         self.flat += self._statement.outlet.layout.flat(time, insert, remove, mark)
 
     def _settle(self, at: int) -> None:
-        """What is there as columns becomes records, number `at` of the flat list."""
+        """Convert columns to records and insert them as number `at` of the flat list."""
         if self.plain is not None:
             flat, self.plain = self.plain.flat, None
             if self.keyed:
@@ -239,7 +242,7 @@ class OutputCollector:
         return CAUSE_FACTOR * self._causes.number((place, time - at, 0, ()))
 
     def derived(self) -> DerivedEvents:
-        """The rows that ``insert into`` hands on."""
+        """Return the rows that `insert into` passes on."""
         insert, order = self._statement.steps.apply.insert, self._statement.order
         if insert is None:
             return DerivedEvents()
@@ -248,15 +251,15 @@ class OutputCollector:
             self._settle(0)
         if self.plain is not None:
             return DerivedEvents(insert.target, layout, plain=self.plain)
-        wanted = _SIDES[self._statement.steps.fed]
-        if not self.keyed and wanted.issuperset(self.flat[:: layout.width]):
+        marks = _SIDES[self._statement.steps.fed]
+        if not self.keyed and marks.issuperset(self.flat[:: layout.width]):
             return DerivedEvents(insert.target, layout, self.flat)
-        found: list[Any] = []
+        passed_on: list[Any] = []
         keys: list[CauseKey] = []
         for records in split_deliveries(layout.records(self.flat)):
             place, phase, steps, way = self._causes[records[0][0] // CAUSE_FACTOR] if self.keyed else UNORDERED_CAUSE
-            for number, record in enumerate(r for r in records if r[0] % CAUSE_FACTOR in wanted):
-                found += record
+            for number, record in enumerate(r for r in records if r[0] % CAUSE_FACTOR in marks):
+                passed_on += record
                 if self.keyed:
                     keys.append((place, phase, steps + 1, (*way, order, number)))
-        return DerivedEvents(insert.target, layout, found, keys)
+        return DerivedEvents(insert.target, layout, passed_on, keys)

@@ -1,5 +1,8 @@
-"""Snapshots: all of a runtime as bytes, of which another runtime is made that goes on as the first would have.
+"""Snapshots: a whole runtime, or one context partition, as bytes from which a runtime continues.
 
-`graph` lays state flat, `parts` names what state refers to, `whole` says what a snapshot holds, `form` what a file
-looks like. Nothing in a file is executed when it is loaded, except that its modules, which are EPL, are compiled.
+- `value_graph` writes state as a flat table of nodes.
+- `runtime_parts` names the parts of a program that state refers to.
+- `runtime_snapshot` and `partition_snapshot` define the content, `file_format` the file.
+
+Loading a snapshot executes nothing, except that its modules, which are EPL, are compiled.
 """

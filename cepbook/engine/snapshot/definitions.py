@@ -1,4 +1,4 @@
-"""What was defined from Python, as plain data: event types, and types of variables and functions."""
+"""Definitions from Python as plain data: event types, and types of variables and functions."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from cepbook.lang.types import Type
 
 
 def type_data(type_: Type | None) -> Any:
-    """A type as a list: name, element type, event type, columns."""
+    """Return a type as a list: name, element type, event type, columns."""
     if type_ is None:
         return None
-    columns = None if type_.fields is None else [[name, type_data(of)] for name, of in type_.fields]
+    columns = None if type_.fields is None else [[name, type_data(column_type)] for name, column_type in type_.fields]
     return [type_.name, type_data(type_.of), type_.event, columns]
 
 
 def type_from(data: Any) -> Type:
-    """What `type_data` was made of."""
+    """Return the type of `type_data`."""
     name, of, event, columns = data
-    found = None if columns is None else tuple((column, type_from(each)) for column, each in columns)
-    return Type(name, None if of is None else type_from(of), event, found)
+    fields = None if columns is None else tuple((column, type_from(each)) for column, each in columns)
+    return Type(name, None if of is None else type_from(of), event, fields)
 
 
 def function_data(function: FunctionType) -> Any:
-    """The type of a function as a list."""
-    parameters = None if function.parameters is None else [type_data(each) for each in function.parameters]
+    """Return the type of a function as a list."""
+    parameters = None if function.parameters is None else [type_data(parameter) for parameter in function.parameters]
     flags = [function.kind, function.optional, function.clocked]
     return [type_data(function.returns), parameters, list(function.nullable), *flags]
 
 
 def function_from(data: Any) -> FunctionType:
-    """What `function_data` was made of."""
+    """Return the function type of `function_data`."""
     returns, parameters, nullable, kind, optional, clocked = data
-    found = None if parameters is None else tuple(map(type_from, parameters))
-    return FunctionType(type_from(returns), found, tuple(nullable), kind, optional, clocked)
+    parameter_types = None if parameters is None else tuple(map(type_from, parameters))
+    return FunctionType(type_from(returns), parameter_types, tuple(nullable), kind, optional, clocked)
 
 
 def event_type_data(event_type: EventType) -> dict[str, Any]:
-    """An event type as a dict."""
+    """Return an event type as a dict."""
     return {
         "name": event_type.name,
         "properties": [[name, type_data(of)] for name, of in event_type.properties.items()],
@@ -50,6 +50,6 @@ def event_type_data(event_type: EventType) -> dict[str, Any]:
 
 
 def event_type_from(data: Mapping[str, Any]) -> EventType:
-    """What `event_type_data` was made of."""
+    """Return the event type of `event_type_data`."""
     properties = {name: type_from(of) for name, of in data["properties"]}
     return EventType(data["name"], properties, tuple(data["supertypes"]), data["time"], data["end"])

@@ -1,10 +1,10 @@
-"""The file: a first line with format, version and checksum, then the document as JSON, compressed with zlib.
+"""The file of a snapshot: one line with format, version and checksum, then the document as JSON, compressed with zlib.
 
 ::
 
-    cepbook snapshot 1 <SHA-256 of all that follows the line, hexadecimal>
+    cepbook snapshot 2 <SHA-256 of everything after the line, hexadecimal>
 
-A changed byte anywhere is refused.
+A file with a changed byte is refused. Version 2 renamed the classes and modules of state; version 1 was never released.
 """
 
 from __future__ import annotations
@@ -20,27 +20,31 @@ from typing import Any
 
 from cepbook.errors import SnapshotError
 
-VERSION = 1
+VERSION = 2
 MAGIC = b"cepbook snapshot "
 WRITTEN_BY = version("cepbook")
 _LEVEL = 3  # more takes twice the time for a tenth of the size
 
 
 def pack_document(document: Any) -> bytes:
-    """A document, which is JSON, as a file."""
+    """Return a JSON document as a file."""
     body = zlib.compress(json.dumps(document, separators=(",", ":"), check_circular=False).encode(), _LEVEL)
     return b"%s%d %s\n" % (MAGIC, VERSION, hashlib.sha256(body).hexdigest().encode()) + body
 
 
 def unpack_document(data: bytes) -> dict[str, Any]:
-    """The document of a file. Errors: SnapshotError for what is none, is damaged, or has another version."""
+    """Return the document of a file. Errors: SnapshotError if it is not a snapshot, is damaged, or has another
+    version.
+    """
     head, newline, body = data.partition(b"\n")
     if not newline or not head.startswith(MAGIC):
         raise SnapshotError("this is no snapshot of cepbook")
     version, _, checksum = head[len(MAGIC) :].partition(b" ")
     if version != b"%d" % VERSION:
-        shown = version.decode("ascii", "replace")
-        raise SnapshotError(f"this snapshot has format {shown}, and this version of cepbook reads format {VERSION}")
+        found_version = version.decode("ascii", "replace")
+        raise SnapshotError(
+            f"this snapshot has format {found_version}, and this version of cepbook reads format {VERSION}"
+        )
     if checksum != hashlib.sha256(body).hexdigest().encode():
         raise SnapshotError("the snapshot is damaged: its checksum does not fit")
     try:
@@ -52,8 +56,8 @@ def unpack_document(data: bytes) -> dict[str, Any]:
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Within, the collector of cycles rests: what is made all stays, and to walk it again and again takes most of the
-    time.
+    """Within the block, pause the garbage collector. Nothing that is created here dies, and repeated scans would take
+    most of the time.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -1,12 +1,12 @@
-"""One context partition as a snapshot: the states of the context's statements, and what of the context goes with them.
+"""Snapshot of one context partition: the states of the context's statements, and the part of the context around them.
 
-The document has, beside ``cepbook``, ``fingerprint``, ``now`` and the tables of `graph`: ``context``, ``statements``
-(by slot the name, and the timers of its state), ``partition`` and ``around`` (what stands for these, see
-`Context.around`). It fits every runtime that has the same modules and whose clock is not behind.
+Besides `cepbook`, `fingerprint`, `now` and the tables of `value_graph`, the document has `context`, `statements` (name
+and timers by slot), `partition` and `around` (see `Context.enclosing_nodes`). It fits every runtime with the same
+modules whose clock is not behind.
 
-A partition takes the place of the one that is alike: of the same key, hash or category; of ``start … end`` of the one
-there is; of ``initiated by`` of the one that began with the same events at the same time. In a nested context the
-partitions around it stay as they are, and come with it where there are none.
+A restored partition replaces the corresponding one: the one with the same key, hash or category; the existing one for
+`start … end`; the one that began with the same events at the same time for `initiated by`. In a nested context the
+partitions around it stay as they are, and are restored only if they do not exist.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from cepbook.errors import SnapshotError, UsageError
 
 
 def save_partition(runtime: Any, context: str, id_: int) -> bytes:
-    """The partition `id_` of a context as a file.
+    """Return the partition `id_` of a context as a file.
 
-    Errors: UsageError when there is none, or statements of the context agree with something outside it; SnapshotError
-    for a value that cannot be saved.
+    Errors: UsageError if it does not exist, or a statement of the context shares state with something outside;
+    SnapshotError for a value that cannot be saved.
     """
     runtime.turn.check()
     refuse_within_turn()
-    found: Context = runtime.context(context)
-    _refuse_bound(found)
-    partition = next((each for each in found.partitions.values() if each.id == id_), None)
+    running_context: Context = runtime.context(context)
+    _refuse_bound(running_context)
+    partition = next((each for each in running_context.partitions.values() if each.id == id_), None)
     if partition is None:
         raise UsageError(f"context `{context}` has no live partition {id_}")
     parts = runtime_parts(runtime)
-    around, outside = found.enclosing_state(partition)
+    around, outside = running_context.enclosing_state(partition)
     writer = GraphWriter(parts.path, outside)
     try:
-        kept = {"partition": writer.value(partition), "around": writer.value(around)}
+        values = {"partition": writer.value(partition), "around": writer.value(around)}
     except UnsavableValue as unknown:
         raise SnapshotError(f"partition {id_} of context `{context}` holds {unknown}, which cannot be saved") from None
     return pack_document(
@@ -49,9 +49,10 @@ def save_partition(runtime: Any, context: str, id_: int) -> bytes:
             "now": runtime.now,
             "context": context,
             "statements": [
-                None if each is None else [each.name, each.armed_timers(partition)] for each in found.statements
+                None if each is None else [each.name, each.armed_timers(partition)]
+                for each in running_context.statements
             ],
-            **kept,
+            **values,
             "parts": writer.parts,
             "classes": writer.classes,
             "nodes": writer.nodes,
@@ -60,10 +61,10 @@ def save_partition(runtime: Any, context: str, id_: int) -> bytes:
 
 
 def restore_partition(runtime: Any, data: bytes) -> int:
-    """Put a partition into a runtime of the same modules, in place of the one that is alike; its id, the saved one if
-    that is free. What has become due meanwhile follows at the next advance.
+    """Put a partition into a runtime with the same modules and return its id, which is the saved one if that is free.
 
-    Errors: SnapshotError as of `whole.restored`; UsageError when the clock is behind that of the snapshot.
+    Everything that has become due meanwhile follows at the next advance. Errors: SnapshotError as for
+    `restore_runtime`; UsageError if the clock is behind that of the snapshot.
     """
     runtime.turn.check()
     refuse_within_turn()
@@ -78,10 +79,10 @@ def restore_partition(runtime: Any, data: bytes) -> int:
                 f"the partition was saved at {document['now']} ms, and the clock here is at {runtime.now} ms\n"
                 "  hint: advance to that time first"
             )
-        found: Context = runtime.context(document["context"])
-        nodes = found.placeholder_nodes()
-        known = [nodes[path] if path in nodes else parts.find(path) for path in document["parts"]]
-        reader = GraphReader(document["nodes"], document["classes"], known)
+        running_context: Context = runtime.context(document["context"])
+        nodes = running_context.placeholder_nodes()
+        referenced = [nodes[path] if path in nodes else parts.find(path) for path in document["parts"]]
+        reader = GraphReader(document["nodes"], document["classes"], referenced)
         partition: ContextPartition = reader.value(document["partition"])
         around = reader.value(document["around"])
         armed_timers: dict[str, Any] = {}
@@ -89,10 +90,10 @@ def restore_partition(runtime: Any, data: bytes) -> int:
         for saved, state in zip(document["statements"], partition.states, strict=True):
             if saved is not None:
                 states[saved[0]], armed_timers[saved[0]] = state, saved[1]
-        partition.states = [None if each is None else states[each.name] for each in found.statements]
+        partition.states = [None if each is None else states[each.name] for each in running_context.statements]
     with runtime.turn:
-        found.admit(partition, around, nodes)
-        for statement in found.statements:
+        running_context.admit(partition, around, nodes)
+        for statement in running_context.statements:
             if statement is not None:
                 statement.partition_restored(partition, armed_timers[statement.name])
         if runtime.turn.queue:
@@ -101,7 +102,7 @@ def restore_partition(runtime: Any, data: bytes) -> int:
 
 
 def _refuse_bound(context: Context) -> None:
-    """Errors: UsageError for a statement whose states are right only beside something outside the context."""
+    """Errors: UsageError for a statement whose state depends on something outside the context."""
     for statement in context.statements:
         bound = None if statement is None else statement.external_state
         if bound is not None:

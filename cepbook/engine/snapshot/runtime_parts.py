@@ -1,9 +1,9 @@
-"""The parts of a runtime by name: those that hold state, and those of the program that state refers to.
+"""The parts of a runtime by name: objects that hold state, and program objects that state refers to.
 
-Two runtimes that were made from the same modules in the same order have the same parts under the same paths. A part
-that holds state says in ``SAVED`` which of its fields are that, and in ``PASSING`` which ones belong to the present
-event; what else can be reached from it is program: functions, classes, and objects of the engine. Plain containers have
-no path of their own, state has copies of them.
+Two runtimes with the same modules, deployed in the same order, have the same parts under the same paths. A part that
+holds state lists these fields in `SAVED`, and fields that matter only during one event in `PASSING`. Everything else
+that can be reached from a part is program: functions, classes, objects of the engine. Plain containers have no path;
+state contains copies of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cepbook.engine.state import STATE_NAMES
 
 
 class RuntimeParts:
-    """The parts of `runtime`. `live` are those that hold state, by path; `fingerprint` identifies the program."""
+    """The parts of `runtime`. `live` has those that hold state, by path; `fingerprint` identifies the program."""
 
     def __init__(self, runtime: Any) -> None:
         self.live: dict[str, Any] = {}
@@ -32,21 +32,21 @@ class RuntimeParts:
         self._walk(runtime)
 
     def path(self, value: Any) -> str | None:
-        """The path of a part; None if it is none."""
+        """Return the path of a part, or None."""
         return self._paths.get(id(value))
 
     def find(self, path: str) -> Any:
-        """The part at a path. Errors: KeyError."""
+        """Return the part at a path. Errors: KeyError."""
         return self._objects[path]
 
     @cached_property
     def fingerprint(self) -> str:
-        """The same for the same generated code with the same constants."""
-        found = sorted(json.dumps(_identity(namespace)) for namespace in self._namespaces.values())
-        return hashlib.sha256("\n".join(found).encode()).hexdigest()
+        """Equal for equal generated code with equal constants."""
+        identities = sorted(json.dumps(_identity(namespace)) for namespace in self._namespaces.values())
+        return hashlib.sha256("\n".join(identities).encode()).hexdigest()
 
     def _walk(self, runtime: Any) -> None:
-        """Shortest paths first, so that they do not depend on who listens or what was met before."""
+        """Assign paths, shortest first, so that they do not depend on listeners or on the order of visits."""
         seen: set[int] = set()
         following = deque([("runtime", runtime)])
         while following:
@@ -73,13 +73,13 @@ CACHE_ATTRIBUTE = "_parts_of_snapshots"  # of a runtime, and left out when its p
 
 
 def runtime_parts(runtime: Any) -> RuntimeParts:
-    """The parts of a runtime, found once until statements come or go."""
+    """Return the parts of a runtime, cached until statements come or go."""
     version, parts = vars(runtime).get(CACHE_ATTRIBUTE, (-1, None))
     if parts is None or version != runtime.version:
         parts = RuntimeParts(runtime)
         setattr(runtime, CACHE_ATTRIBUTE, (runtime.version, parts))
-    found: RuntimeParts = parts
-    return found
+    current: RuntimeParts = parts
+    return current
 
 
 _LEAVES = frozenset((type(None), bool, int, float, str, bytes, Decimal, BuiltinFunctionType))
@@ -102,7 +102,7 @@ def _identity(namespace: dict[str, Any]) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """Constants as far as they are plain data."""
+    """Return constants as far as they are plain data."""
     if isinstance(value, tuple):
-        return [_shown(each) for each in value]
+        return [_shown(element) for element in value]
     return [type(value).__qualname__, repr(value) if type(value) in _LEAVES else None]

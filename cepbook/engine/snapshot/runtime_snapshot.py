@@ -1,23 +1,23 @@
-"""A runtime as a snapshot, and a fresh runtime from one.
+"""Snapshot of a whole runtime, and a new runtime from a snapshot.
 
-The document of a snapshot (`form` packs it):
+The document of a snapshot (`file_format` packs it):
 
 ============  ==========================================================================================
 cepbook       the version that wrote it
-fingerprint   of the generated code and its constants: state fits the program that it was saved with only
-config, now   the configuration, the time of the clock
-functions     the registered functions: name, types of result and parameters, kind
-types         the event types defined from Python
-variables     name, type, whether it is a constant, whether it comes from Python, value, value from outside
-given         the nodes of these values (see `graph`)
-modules       the deployments, in order: id, text, names of the statements, dialect, settings
-parts, classes, nodes   the tables of `graph`
-state         the parts that hold state: path, and by field what stands for its value
-extra         what stands for what the caller wants kept with it: of a workbench its cells and feeds
+fingerprint   of the generated code and its constants: state fits only the program that it was saved with
+config, now   the configuration and the time of the clock
+functions     registered functions: name, types of result and parameters, kind
+types         event types defined from Python
+variables     name, type, whether it is constant, whether it comes from Python, value, value from outside
+given         the nodes of these values (see `value_graph`)
+modules       deployments in order: id, text, names of the statements, dialect, settings
+parts, classes, nodes   the tables of `value_graph`
+state         parts that hold state: path, and the value of each saved field
+extra         further plain data of the caller: for a workbench its cells and feeds
 ============  ==========================================================================================
 
-Timers are state like any other: entries of heaps that refer to states, in the order in which they were set, so that
-what is due at one instant happens in the same order afterwards.
+Timers are state like any other: entries of queues that name states, in the order in which they were armed. So
+everything due at one instant happens in the same order after a restart.
 """
 
 from __future__ import annotations
@@ -50,47 +50,47 @@ Functions = Mapping[str, Callable[..., Any]]
 
 
 def runtime_document(runtime: Any, extra: Any = None) -> dict[str, Any]:
-    """All of a runtime between two events, as JSON. Errors: SnapshotError for a value that cannot be saved."""
+    """Return a runtime between two events as JSON. Errors: SnapshotError for a value that cannot be saved."""
     runtime.turn.check()
     refuse_within_turn()
     parts = runtime_parts(runtime)
-    given = GraphWriter(lambda value: None)
-    found = {
+    variable_values = GraphWriter(lambda value: None)
+    document = {
         "cepbook": WRITTEN_BY,
         "fingerprint": parts.fingerprint,
         "config": asdict(runtime.config),
         "now": runtime.now,
         "functions": [[name, function_data(runtime.catalog.functions[name])] for name in runtime.functions],
         "types": _types(runtime),
-        "variables": _variables(runtime, given),
-        "given": given.nodes,
+        "variables": _variables(runtime, variable_values),
+        "given": variable_values.nodes,
         "modules": [_module(d) for d in runtime.deployments.values()],
     }
     writer = GraphWriter(parts.path)
     state = []
-    for path, part in parts.live.items():
+    for path, runtime_part in parts.live.items():
         try:
-            state.append([path, {name: writer.value(getattr(part, name)) for name in part.SAVED}])
+            state.append([path, {name: writer.value(getattr(runtime_part, name)) for name in runtime_part.SAVED}])
         except UnsavableValue as unknown:
             raise SnapshotError(f"{_owner(parts, path)} holds {unknown}, which cannot be saved") from None
     try:
-        kept = writer.value(extra)
+        extra_data = writer.value(extra)
     except UnsavableValue as unknown:
         raise SnapshotError(f"a feed holds {unknown}, which cannot be saved") from None
     tables = {"parts": writer.parts, "classes": writer.classes, "nodes": writer.nodes}
-    return {**found, **tables, "state": state, "extra": kept}
+    return {**document, **tables, "state": state, "extra": extra_data}
 
 
 def save_runtime(runtime: Any, extra: Any = None) -> bytes:
-    """All of a runtime as a file, and `extra`, plain data. Errors: SnapshotError for a value that cannot be saved."""
+    """Return a runtime as a file, with `extra`, plain data. Errors: SnapshotError for a value that cannot be saved."""
     with garbage_collection_paused():
         return pack_document(runtime_document(runtime, extra))
 
 
 def restore_runtime(make: Callable[..., R], data: bytes, functions: Functions) -> tuple[R, Any]:
-    """The runtime of a snapshot, and its ``extra``. `make` makes an empty one of a configuration and a ``start``.
+    """Return the runtime of a snapshot and its `extra`. `make` creates an empty one from a configuration and a `start`.
 
-    Errors: SnapshotError for what is no snapshot, is damaged, needs other functions, or has another program here.
+    Errors: SnapshotError if it is not a snapshot, is damaged, needs other functions, or has another program here.
     """
     with garbage_collection_paused():
         return _restored(make, unpack_document(data), functions)
@@ -107,9 +107,9 @@ def _restored(make: Callable[..., R], document: Mapping[str, Any], functions: Fu
 
 
 def restore_state(runtime: Any, data: bytes) -> None:
-    """Give a fresh runtime, in which the modules of a snapshot are deployed, its state.
+    """Set the state of a new runtime in which the modules of a snapshot are deployed.
 
-    Errors: SnapshotError for what is no snapshot, is damaged, or has another program.
+    Errors: SnapshotError if it is not a snapshot, is damaged, or has another program.
     """
     with garbage_collection_paused():
         document = unpack_document(data)
@@ -123,7 +123,7 @@ def restore_state(runtime: Any, data: bytes) -> None:
 
 
 def _config(document: Mapping[str, Any]) -> Config:
-    """The configuration of a snapshot. Errors: SnapshotError for a setting that this version does not have."""
+    """Return the configuration of a snapshot. Errors: SnapshotError for a setting that this version does not have."""
     unknown = sorted(set(document["config"]) - {field.name for field in fields(Config)})
     if unknown:
         raise SnapshotError(f"this version of cepbook has no setting {', '.join(unknown)}")
@@ -131,7 +131,7 @@ def _config(document: Mapping[str, Any]) -> Config:
 
 
 def _register(runtime: Any, document: Mapping[str, Any], functions: Functions) -> None:
-    """Register the functions that the modules of a snapshot may call. Errors: SnapshotError naming those missing."""
+    """Register the functions that the modules may call. Errors: SnapshotError naming missing ones."""
     missing = [name for name, _ in document["functions"] if name not in functions]
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
@@ -141,30 +141,30 @@ def _register(runtime: Any, document: Mapping[str, Any], functions: Functions) -
 
 
 def _filled(runtime: Any, document: Mapping[str, Any]) -> Any:
-    """Give a runtime, whose modules are deployed, its state; the ``extra``."""
+    """Set the state of a runtime whose modules are deployed, and return `extra`."""
     parts = RuntimeParts(runtime)
     check_fingerprint(parts, document)
     reader = GraphReader(document["nodes"], document["classes"], [parts.find(path) for path in document["parts"]])
     if [path for path, _ in document["state"]] != list(parts.live):
         raise SnapshotError("the snapshot has other parts than this version of cepbook")
     for path, values in document["state"]:
-        part = parts.live[path]
-        for name in part.SAVED:
-            before, value = getattr(part, name), reader.value(values[name])
+        runtime_part = parts.live[path]
+        for name in runtime_part.SAVED:
+            before, value = getattr(runtime_part, name), reader.value(values[name])
             if isinstance(before, deque):  # a queue, which others hold, too
                 before.clear()
                 before.extend(value)
             else:
-                setattr(part, name, value)
-    for part in parts.live.values():
-        if hasattr(part, "resumed"):
-            part.resumed()
+                setattr(runtime_part, name, value)
+    for runtime_part in parts.live.values():
+        if hasattr(runtime_part, "resumed"):
+            runtime_part.resumed()
     runtime.rewired()
     return reader.value(document["extra"])
 
 
 def refuse_within_turn() -> None:
-    """Errors: SnapshotError when a listener or function asks, while some statements have not seen the event yet."""
+    """Errors: SnapshotError in a listener or function, because some statements have not seen the event yet."""
     frame = sys._getframe()
     while frame.f_back is not None:
         frame = frame.f_back
@@ -173,7 +173,7 @@ def refuse_within_turn() -> None:
 
 
 def check_fingerprint(parts: RuntimeParts, document: Mapping[str, Any]) -> None:
-    """Errors: SnapshotError where the state in a document is that of another program."""
+    """Errors: SnapshotError if the state of a document belongs to another program."""
     if parts.fingerprint != document["fingerprint"]:
         raise SnapshotError(
             f"the snapshot was made by cepbook {document['cepbook']}, whose code for these modules is another one "
@@ -183,7 +183,7 @@ def check_fingerprint(parts: RuntimeParts, document: Mapping[str, Any]) -> None:
 
 @contextmanager
 def report_damage() -> Iterator[None]:
-    """Within, what a table that makes no sense leads to becomes a SnapshotError."""
+    """Within the block, turn the consequences of an invalid table into a SnapshotError."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -198,34 +198,38 @@ def _module(deployment: Any) -> list[Any]:
 
 def _types(runtime: Any) -> list[Any]:
     from_epl = {name for deployment in runtime.deployments.values() for name in deployment.event_types}
-    return [event_type_data(each) for name, each in runtime.catalog.event_types.items() if name not in from_epl]
+    return [
+        event_type_data(event_type) for name, event_type in runtime.catalog.event_types.items() if name not in from_epl
+    ]
 
 
-def _variables(runtime: Any, given: GraphWriter) -> list[Any]:
+def _variables(runtime: Any, writer: GraphWriter) -> list[Any]:
+    """Return the variables with their values; these are nodes of `writer`."""
     from_epl = {name for deployment in runtime.deployments.values() for name in deployment.variables}
-    found: list[Any] = []
-    for name, known in runtime.catalog.variables.items():
+    entries: list[Any] = []
+    for name, variable in runtime.catalog.variables.items():
         cell = runtime.variables[name]
         try:
-            values = [given.value(cell.value), given.value(cell.given)]
+            values = [writer.value(cell.value), writer.value(cell.given)]
         except UnsavableValue as unknown:
             raise SnapshotError(f"variable `{name}` holds {unknown}, which cannot be saved") from None
-        found.append([name, type_data(known.type), known.constant, name not in from_epl, *values])
-    return found
+        entries.append([name, type_data(variable.type), variable.constant, name not in from_epl, *values])
+    return entries
 
 
 def _owner(parts: RuntimeParts, path: str) -> str:
-    """Who holds what stands at `path`, for messages."""
-    for each in (path, *(path[:i] for i, char in reversed(list(enumerate(path))) if char == ".")):
-        part = parts.live.get(each)
-        if part is not None and hasattr(part, "name"):
-            return f"{type(part).__name__.lower()} `{part.name}`"
+    """Return the name of the object at `path`, for messages."""
+    for prefix in (path, *(path[:i] for i, char in reversed(list(enumerate(path))) if char == ".")):
+        runtime_part = parts.live.get(prefix)
+        if runtime_part is not None and hasattr(runtime_part, "name"):
+            return f"{type(runtime_part).__name__.lower()} `{runtime_part.name}`"
     return "the runtime"
 
 
 def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
-    """Types, variables and modules. Variables have the values of the snapshot as soon as they are there: what a
-    statement begins with may depend on them.
+    """Define types and variables and deploy the modules of a snapshot.
+
+    Variables get their saved values as soon as they exist, because the start of a statement may depend on them.
     """
     for data in document["types"]:
         runtime.define(event_type_from(data))

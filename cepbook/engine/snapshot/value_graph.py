@@ -1,23 +1,22 @@
-"""State as text: a graph of plain data, laid flat as a table of nodes.
+"""State as text: a graph of plain data as a flat table of nodes.
 
-A value is written as itself where JSON has it (null, true, numbers, text), else as ``[n]``: the node of that number.
-So what is shared stays shared, what goes round in circles may, and chains of any length do not nest. A node is a list
-of its kind and what it consists of:
+A value that JSON has (null, true, numbers, text) is written as itself, any other as `[n]`, the node number n. So shared
+objects stay shared, cycles are possible, and long chains do not nest. A node is a list of its kind and its content:
 
 ===============  ==========================================================================================
-list, tuple      the elements; ``set``, ``sorted`` (a `SortedList`), ``key list``, ``key map`` likewise
-dict, ordered    keys and values in turn, in order; of an ``event`` that knows its type this stands before them
-deque            its greatest length or null, then the elements
-state            the number of a class in the table of classes, then its fields; ``[]`` for one that is not set
+list, tuple      the elements; likewise `set`, `sorted` (a `SortedList`), `key list`, `key map`
+dict, ordered    keys and values in turn, in order; for an `event` with a type, the type comes first
+deque            the maximum length or null, then the elements
+state            the number of a class in the table of classes, then its fields; `[]` for an unset field
 part             the number of a part of the program in the table of parts
-mark             a name of `Mark`
-float, integer   text: not finite; hexadecimal
+mark             the name of a `StateMarker`
+float, integer   text: non-finite; hexadecimal
 decimal, bytes   text: as Python shows it; hexadecimal
-datetime …       ISO 8601 text, of ``datetime`` with its fold and the key of its zone; ``time``, ``date`` likewise
+datetime …       ISO 8601 text, for `datetime` with fold and zone key; `time`, `date` likewise
 timedelta        days, seconds, microseconds
 ===============  ==========================================================================================
 
-Reading builds objects of the classes of `STATES` only, by setting their fields; nothing in the text is executed.
+Reading creates objects of the registered state classes only, by setting their fields. Nothing in the text is executed.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _LARGE = 1 << 62
 
 
 class UnsavableValue(Exception):
-    """A value that no snapshot can hold. `value` is it."""
+    """A value that no snapshot can hold."""
 
     def __init__(self, value: Any) -> None:
         super().__init__(f"a value of type {type(value).__module__}.{type(value).__qualname__}")
@@ -51,9 +50,9 @@ class UnsavableValue(Exception):
 
 
 class GraphWriter:
-    """Takes values into one table of `nodes`. `named` gives the path of a part of the program; None: it is none.
+    """Writes values into one table of `nodes`. `named` returns the path of a part of the program, or None.
 
-    `outside` are objects of state that are not to be taken in, by path.
+    `outside` has state objects that are referenced and not written, by path.
     """
 
     def __init__(self, named: Callable[[Any], str | None], outside: Mapping[str, Any] | None = None) -> None:
@@ -69,12 +68,12 @@ class GraphWriter:
         self._parts: dict[str, int] = {}
 
     def value(self, value: Any) -> Any:
-        """What stands for `value`. Errors: `Unknown`."""
-        found = self._written(value)
+        """Write `value` and return its representation. Errors: `UnsavableValue`."""
+        written = self._written(value)
         while self._open:
-            node, held = self._open.pop()
-            _FILL[node[0]](self, node, held)
-        return found
+            node, source_value = self._open.pop()
+            _FILL[node[0]](self, node, source_value)
+        return written
 
     def _written(self, value: Any) -> Any:
         kind = type(value)
@@ -146,9 +145,9 @@ class GraphWriter:
 
 
 class GraphReader:
-    """Makes the values that a `Writer` took in; `parts` are those of its paths.
+    """Rebuilds the values that a `GraphWriter` wrote; `parts` are the objects of its paths.
 
-    Errors: SnapshotError for what is no such table, or one of other classes than there are now.
+    Errors: SnapshotError if the table is invalid or has classes that this version does not have.
     """
 
     def __init__(
@@ -164,27 +163,29 @@ class GraphReader:
         tuples = [number for number, node in enumerate(nodes) if self._shell(number, node)]
         self._make_tuples(tuples)
         later: list[tuple[Any, GraphNode]] = []
-        for made, node in zip(self._made, nodes, strict=True):
+        for value, node in zip(self._made, nodes, strict=True):
             fill = _REFILL.get(node[0])
             if fill is not None:
-                fill(self, made, node)
+                fill(self, value, node)
             elif node[0] in _HASHED:
-                later.append((made, node))
+                later.append((value, node))
         for kinds in (("dict", "ordered", "event", "set"), ("sorted",)):  # keys and what is sorted must be whole
-            for made, node in later:
+            for value, node in later:
                 if node[0] in kinds:
-                    _HASHED[node[0]](self, made, node)
+                    _HASHED[node[0]](self, value, node)
 
     def value(self, written: Any) -> Any:
-        """The value that `written` stands for."""
+        """Return the value of a representation."""
         return self._made[written[0]] if type(written) is list else written
 
     def _values(self, written: Sequence[Any]) -> list[Any]:
-        made = self._made
-        return [made[each[0]] if type(each) is list else each for each in written]
+        values = self._made
+        return [
+            values[representation[0]] if type(representation) is list else representation for representation in written
+        ]
 
     def _shell(self, number: int, node: GraphNode) -> bool:
-        """Make what can be made before anything else is; whether it is a tuple, which cannot."""
+        """Create an empty object for a node. Return True for a tuple, which needs its elements first."""
         kind = node[0]
         if kind in _TUPLES:
             return True
@@ -200,7 +201,7 @@ class GraphReader:
         return False
 
     def _make_tuples(self, numbers: Sequence[int]) -> None:
-        """Tuples after those in them."""
+        """Create tuples after the tuples inside them."""
         nodes, waiting = self._nodes, dict.fromkeys(numbers)
         for first in numbers:
             if first not in waiting:
@@ -208,7 +209,7 @@ class GraphReader:
             path = [first]
             while path:
                 node = nodes[path[-1]]
-                inner = [each[0] for each in node[1:] if type(each) is list and each[0] in waiting]
+                inner = [element[0] for element in node[1:] if type(element) is list and element[0] in waiting]
                 if not inner:
                     number = path.pop()
                     if number in waiting:
@@ -220,36 +221,36 @@ class GraphReader:
                     path.append(inner[0])
 
     # -------------------------------------------------------------- filling shells
-    def _fill_list(self, made: list[Any], node: GraphNode) -> None:
-        made.extend(self._values(node[1:]))
+    def _fill_list(self, target: list[Any], node: GraphNode) -> None:
+        target.extend(self._values(node[1:]))
 
-    def _fill_deque(self, made: deque[Any], node: GraphNode) -> None:
-        made.extend(self._values(node[2:]))
+    def _fill_deque(self, target: deque[Any], node: GraphNode) -> None:
+        target.extend(self._values(node[2:]))
 
-    def _fill_state(self, made: Any, node: GraphNode) -> None:
+    def _fill_state(self, target: Any, node: GraphNode) -> None:
         for name, written in zip(self._classes[node[1]][1], node[2:], strict=True):
             if written != _ABSENT:
-                object.__setattr__(made, name, self.value(written))
+                object.__setattr__(target, name, self.value(written))
 
-    def _fill_dict(self, made: dict[Any, Any], node: GraphNode) -> None:
-        found = self._values(node[1:])
-        made.update(zip(found[::2], found[1::2], strict=True))
+    def _fill_dict(self, target: dict[Any, Any], node: GraphNode) -> None:
+        values = self._values(node[1:])
+        target.update(zip(values[::2], values[1::2], strict=True))
 
-    def _fill_event(self, made: TypedEvent, node: GraphNode) -> None:
-        self._fill_dict(made, node[1:])
+    def _fill_event(self, target: TypedEvent, node: GraphNode) -> None:
+        self._fill_dict(target, node[1:])
 
-    def _fill_set(self, made: Any, node: GraphNode) -> None:
-        made.update(self._values(node[1:]))
+    def _fill_set(self, target: Any, node: GraphNode) -> None:
+        target.update(self._values(node[1:]))
 
 
 def saved_slots(cls: type) -> tuple[str, ...]:
-    """The slots of a class and of those above it, but for what is passing."""
-    found: dict[str, None] = {}
-    for each in reversed(cls.__mro__):
-        slots = each.__dict__.get("__slots__", ())
-        found.update(dict.fromkeys((slots,) if isinstance(slots, str) else slots))
+    """Return the slots of a class and its bases, without passing ones."""
+    slots_in_order: dict[str, None] = {}
+    for base in reversed(cls.__mro__):
+        slots = base.__dict__.get("__slots__", ())
+        slots_in_order.update(dict.fromkeys((slots,) if isinstance(slots, str) else slots))
     left_out = {"__weakref__", "__dict__", *getattr(cls, "PASSING", ())}
-    return tuple(name for name in found if name not in left_out)
+    return tuple(name for name in slots_in_order if name not in left_out)
 
 
 def _class(name: str, names: tuple[str, ...]) -> tuple[type, tuple[str, ...]]:
@@ -264,7 +265,7 @@ def _class(name: str, names: tuple[str, ...]) -> tuple[type, tuple[str, ...]]:
 
 # ---------------------------------------------------------------- plain values
 def _zone(zone: tzinfo | None) -> str | None:
-    """The key of a named zone; fixed offsets are in the text."""
+    """Return the key of a named zone; fixed offsets are in the text."""
     if zone is None or isinstance(zone, timezone):
         return None
     if isinstance(zone, ZoneInfo) and zone.key is not None:
@@ -282,9 +283,9 @@ def _time(value: time) -> GraphNode:
     return ["time", (value if key is None else value.replace(tzinfo=None)).isoformat(), value.fold, key]
 
 
-def _zoned(made: Any, node: GraphNode) -> Any:
-    found = made.replace(fold=node[2])
-    return found if node[3] is None else found.replace(tzinfo=ZoneInfo(node[3]))
+def _zoned(moment: Any, node: GraphNode) -> Any:
+    folded = moment.replace(fold=node[2])
+    return folded if node[3] is None else folded.replace(tzinfo=ZoneInfo(node[3]))
 
 
 _PLAIN: dict[type, Callable[[Any], GraphNode]] = {
