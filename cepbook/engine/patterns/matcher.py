@@ -157,7 +157,8 @@ class Matcher(PatternRun):
         return hits
 
     def fire(self, hits: list[WaitingAtom], event: Any) -> list[CompleteMatch]:
-        """Let `event` satisfy those of the atoms in `hits` that still wait at their turn; return the completed matches."""
+        """Let `event` satisfy those of the atoms in `hits` that still wait at their turn; return the completed matches.
+        """
         for waiter in hits:
             if waiter.alive:
                 waiter.fire(event)
