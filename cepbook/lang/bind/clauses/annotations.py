@@ -1,4 +1,7 @@
-"""Annotations of a statement: its name, priority, and those that have no effect here."""
+"""Annotations of a statement: its name and priority, `@Drop`, and hints.
+
+Esper reference, section "@Hint": ``@Hint('name=value,name')``.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ KNOWN_ANNOTATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class StatementHeading:
-    """What the annotations say. `name` None: the binder makes one."""
+    """The annotations of a statement. `name` is None if the binder is to choose a name."""
 
     name: str | None
     priority: int
@@ -33,11 +36,13 @@ class StatementHeading:
 
 
 def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> StatementHeading:
-    """Unknown annotations are accepted without effect, unless they look like a typing error of a known one."""
+    """Return the heading of a statement. Unknown annotations have no effect, but one that resembles a known name is
+    reported.
+    """
     name: str | None = None
     priority = 0
     drop = False
-    kept: list[tuple[str, object]] = []
+    annotations: list[tuple[str, object]] = []
     for node in nodes:
         word = node.name.lower()
         if word not in KNOWN_ANNOTATIONS:
@@ -52,8 +57,8 @@ def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> St
             priority = _priority(node, module)
         elif word == "drop":
             drop = True
-        kept.append((word, value))
-    return StatementHeading(name, priority, drop, tuple(kept))
+        annotations.append((word, value))
+    return StatementHeading(name, priority, drop, tuple(annotations))
 
 
 def _name(node: ast.Annotation, module: ModuleScope) -> str | None:
@@ -82,22 +87,22 @@ AGED, SWEPT = "reclaim_group_aged", "reclaim_group_freq"
 
 
 def statement_hints(annotations: Iterable[ast.Annotation]) -> Iterator[tuple[str, str, ast.Annotation]]:
-    """(name in small letters, value, annotation) of each hint."""
+    """Yield (name in lower case, value, annotation) for each hint."""
     for node in annotations:
         if node.name.lower() == "hint":
             text = node.value if node.value is not None else dict(node.values).get("value")
-            for part in str(text).split(","):
-                name, _, value = (word.strip() for word in part.partition("="))
+            for hint in str(text).split(","):
+                name, _, value = (word.strip() for word in hint.partition("="))
                 yield name.lower(), value, node
 
 
 def buffers_every_row(annotations: Iterable[ast.Annotation]) -> bool:
-    """Whether the output clause is to keep all rows of its interval, not only what it needs of them."""
+    """Return whether the output clause must keep every row of its interval, not only the rows that it needs."""
     return any(name == _EVERY_ROW for name, _, _ in statement_hints(annotations))
 
 
 def check_hints(node: ast.Select, levels: bool, module: ModuleScope) -> None:
-    """Report hints that do not go with the clauses of the statement; `levels`: it has several grouping sets."""
+    """Report hints that do not go with the clauses of the statement; `levels` is true for several grouping sets."""
     for name, _, annotation in statement_hints(node.annotations):
         if name == _KEPT and levels:
             fact = f"`{name}` does not go with rollup, cube and grouping sets"
@@ -107,29 +112,32 @@ def check_hints(node: ast.Select, levels: bool, module: ModuleScope) -> None:
 
 
 def window_reclaim(annotations: Iterable[ast.Annotation], module: ModuleScope) -> tuple[int, int] | None:
-    """Of ``groupwin``: age and frequency in clock units; the latter is as long as the former if it is not given."""
-    found: dict[str, int] = {}
+    """Return (age, frequency) of reclaiming groups of ``groupwin``, in clock units, or None.
+
+    The frequency defaults to the age.
+    """
+    amounts: dict[str, int] = {}
     for name, value, node in statement_hints(annotations):
         if name in (AGED, SWEPT):
-            found[name] = _clock_units(name, value, node, module)
-    if AGED not in found or 0 in found.values():
+            amounts[name] = _clock_units(name, value, node, module)
+    if AGED not in amounts or 0 in amounts.values():
         return None
-    return found[AGED], found.get(SWEPT, found[AGED])
+    return amounts[AGED], amounts.get(SWEPT, amounts[AGED])
 
 
 def group_reclaim(annotations: Iterable[ast.Annotation], module: ModuleScope) -> tuple[x.BoundExpr, x.BoundExpr] | None:
-    """The same of a group by clause, where variables may stand, too."""
-    found: dict[str, x.BoundExpr] = {}
+    """Return (age, frequency) of reclaiming groups of a group by clause, or None; both may read variables."""
+    amounts: dict[str, x.BoundExpr] = {}
     for name, value, node in statement_hints(annotations):
         if name in (AGED, SWEPT):
             variable = module.catalog.variables.get(value)
             if variable is None:
-                found[name] = x.Const(t.LONG, _clock_units(name, value, node, module), span=node.span)
+                amounts[name] = x.Const(t.LONG, _clock_units(name, value, node, module), span=node.span)
             else:
-                found[name] = _of_variable(name, variable, node, module)
-    if AGED not in found:
+                amounts[name] = _of_variable(name, variable, node, module)
+    if AGED not in amounts:
         return None
-    return found[AGED], found.get(SWEPT, found[AGED])
+    return amounts[AGED], amounts.get(SWEPT, amounts[AGED])
 
 
 def _of_variable(name: str, variable: VariableType, node: ast.Annotation, module: ModuleScope) -> x.BoundExpr:

@@ -1,4 +1,7 @@
-"""Assignments to variables and to properties."""
+"""Assignments to variables and to properties, and the paths in front of the equals sign.
+
+A path names a part of the target: an element of an array, a value of a map, or a nested property.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +28,18 @@ from cepbook.lang.types import BITS, Type
 
 
 def bind_assignments(nodes: Sequence[ast.Assignment], scope: Scope) -> tuple[plan.VariableAssignment, ...]:
-    """The assignments of ``on … set`` and ``then set``, in order; those that are wrong are reported and left out.
+    """Bind the assignments of ``on … set`` and ``then set`` in order; leave out those that are wrong and report them.
 
-    Targets are variables of the catalog, also where a property has the same name; values are bound in `scope`.
+    Targets are variables of the catalog, even if a property has the same name; values are bound in `scope`.
     """
     inner = replace(scope.without_aggregates("an assignment"), aliases=scope.aliases)
-    found: list[plan.VariableAssignment] = []
+    assignments: list[plan.VariableAssignment] = []
     for node in nodes:
         try:
-            found.append(_assignment(node, inner))
+            assignments.append(_assignment(node, inner))
         except AlreadyReported:
             pass  # reported
-    return tuple(found)
+    return tuple(assignments)
 
 
 def _assignment(node: ast.Assignment, scope: Scope) -> plan.VariableAssignment:
@@ -53,12 +56,12 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.VariableAssignment:
         scope.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
     check_variable_context(variable, step, scope)
     scope.module.need("variable", step.name)
-    path, type_, shown = bind_assignment_path(step, rest, variable.type, scope)
-    return plan.VariableAssignment(step.name, fit_value(value, shown, type_, scope), path, span=node.span)
+    path, type_, path_text = bind_assignment_path(step, rest, variable.type, scope)
+    return plan.VariableAssignment(step.name, fit_value(value, path_text, type_, scope), path, span=node.span)
 
 
 def _assigned_variable(node: ast.Assignment, scope: Scope) -> tuple[ast.NameStep, Sequence[ast.NameStep]]:
-    """The name that is assigned, maybe with an index, and the properties behind it."""
+    """Return the step that names the variable, with its index if it has one, and the steps after it."""
     if node.target is None:
         refuse_expression_as_assignment(node, scope)
     if isinstance(node.target, ast.Chain):
@@ -67,19 +70,20 @@ def _assigned_variable(node: ast.Assignment, scope: Scope) -> tuple[ast.NameStep
 
 
 def refuse_expression_as_assignment(node: ast.Assignment, scope: Scope) -> NoReturn:
-    """Report an expression that stands in place of an assignment."""
+    """Report an expression that stands in place of an assignment, and leave the clause."""
     called = isinstance(node.value, ast.Chain) and node.value.steps[-1].args is not None
     if called:
         scope.fail("not-supported-yet", "not supported yet: a call in place of an assignment", node.span)
-    shown = scope.module.text(node.span) if node.span is not None else ""
-    scope.fail("wrong-parameter", "here must be an assignment", node.span, f"write {shown} = and a value")
+    text = scope.module.text(node.span) if node.span is not None else ""
+    scope.fail("wrong-parameter", "here must be an assignment", node.span, f"write {text} = and a value")
 
 
 def fit_value(value: x.BoundExpr, name: str, type_: Type, scope: Scope, what: str = "variable") -> x.BoundExpr:
-    """`value` as a value of the variable (or `what`) `name` of `type_`; raises Refused (reported) when it does not fit.
+    """Return `value` converted to `type_`, the type of the variable (or `what`) called `name`.
 
-    Constants also fit a narrower type that holds them: ``create variable byte b = 4``, ``char c = 'x'``. A long or a
-    double is none for a narrower variable: that takes ``4`` and ``0.5f``.
+    Raises AlreadyReported if the value does not fit. Constants also fit a narrower type that can hold them: ``create
+    variable byte b = 4``, ``char c = 'x'``. A long or double constant does not fit a narrower variable: write ``4`` or
+    ``0.5f``.
     """
     if ERROR in (value.type, type_):
         raise AlreadyReported(name)
@@ -118,7 +122,7 @@ def _refuse(value: x.BoundExpr, name: str, type_: Type, scope: Scope, what: str)
 
 
 def bind_change(node: ast.Assignment, stream: ScopeStream, scope: Scope) -> nodes.PropertyAssignment:
-    """One assignment to a property of `stream`, its value bound in `scope`. Raises Refused (reported)."""
+    """Bind one assignment to a property of `stream`, its value in `scope`. Raises AlreadyReported."""
     value = bind_expr(node.value, scope)
     step, rest = _assigned_property(node, stream, scope)
     if stream.event_type is None:
@@ -128,14 +132,16 @@ def bind_change(node: ast.Assignment, stream: ScopeStream, scope: Scope) -> node
         hint = nearest_or_known_names(step.name, stream.event_type.properties)
         fact = f"no property `{step.name}` in `{stream.event_type.name}`"
         scope.fail("unknown-property", fact, step.span, hint)
-    path, type_, shown = bind_assignment_path(step, rest, type_, scope)
-    return nodes.PropertyAssignment(step.name, fit_value(value, shown, type_, scope, "property"), path, span=node.span)
+    path, type_, path_text = bind_assignment_path(step, rest, type_, scope)
+    return nodes.PropertyAssignment(
+        step.name, fit_value(value, path_text, type_, scope, "property"), path, span=node.span
+    )
 
 
 def _assigned_property(
     node: ast.Assignment, stream: ScopeStream, scope: Scope
 ) -> tuple[ast.NameStep, Sequence[ast.NameStep]]:
-    """The property that is assigned, maybe behind the name of the stream, and what part of it."""
+    """Return the step that names the property, without the name of the stream, and the steps after it."""
     if node.target is None:
         refuse_expression_as_assignment(node, scope)
     if not isinstance(node.target, ast.Chain):
@@ -149,35 +155,35 @@ def _assigned_property(
 def bind_assignment_path(
     step: ast.NameStep, rest: Sequence[ast.NameStep], type_: Type, scope: Scope
 ) -> tuple[tuple[x.BoundExpr, ...], Type, str]:
-    """The keys from a value of `type_`, called as `step` is, to the part that is assigned, its type, its name.
+    """Return the keys from a value of `type_` to the assigned part, the type of the part, and its text.
 
-    A key is an int for an element of an array, else a string. Raises Refused (reported).
+    `step` names the value. A key is an int for an element of an array, else a string. Raises AlreadyReported.
     """
     path: list[x.BoundExpr] = []
-    shown, before = step.name, step
-    for number, each in enumerate((step, *rest)):
+    path_text, before = step.name, step
+    for number, current in enumerate((step, *rest)):
         if type_ == ERROR:
-            raise AlreadyReported(shown)
-        if number and each.name:
-            type_ = _property(each, type_, shown, before, scope)
-            path.append(x.Const(t.STRING, each.name, span=each.span))
-            shown = f"{shown}.{each.name}"
-        if each.args is not None:
-            path.append(_map_key(each, type_, shown, scope))
-            type_, shown = t.OBJECT, f"{shown}(…)"
-        if each.index is not None:
-            path.append(_index(each.index, type_, shown, each, scope))
+            raise AlreadyReported(path_text)
+        if number and current.name:
+            type_ = _property(current, type_, path_text, before, scope)
+            path.append(x.Const(t.STRING, current.name, span=current.span))
+            path_text = f"{path_text}.{current.name}"
+        if current.args is not None:
+            path.append(_map_key(current, type_, path_text, scope))
+            type_, path_text = t.OBJECT, f"{path_text}(…)"
+        if current.index is not None:
+            path.append(_index(current.index, type_, path_text, current, scope))
             assert type_.of is not None
-            type_, shown = type_.of, f"{shown}[…]"
-        before = each
-    return tuple(path), type_, shown
+            type_, path_text = type_.of, f"{path_text}[…]"
+        before = current
+    return tuple(path), type_, path_text
 
 
-def _property(step: ast.NameStep, type_: Type, shown: str, before: ast.NameStep, scope: Scope) -> Type:
+def _property(step: ast.NameStep, type_: Type, path_text: str, before: ast.NameStep, scope: Scope) -> Type:
     event = scope.module.catalog.event_types.get(type_.event or "")
     if event is None and type_.fields is None:
-        fact = f"`{shown}` is {describe_type(type_)}: it has no properties to be assigned"
-        hint = "assign all of it" if type_ != t.MAP else f"write {shown}('{step.name}')"
+        fact = f"`{path_text}` is {describe_type(type_)}: it has no properties to be assigned"
+        hint = "assign all of it" if type_ != t.MAP else f"write {path_text}('{step.name}')"
         scope.fail("type-mismatch", fact, before.span, hint)
     known: Mapping[str, Type] = event.properties if event is not None else dict(type_.fields or ())
     if step.name not in known:
@@ -186,9 +192,9 @@ def _property(step: ast.NameStep, type_: Type, shown: str, before: ast.NameStep,
     return known[step.name]
 
 
-def _map_key(step: ast.NameStep, type_: Type, shown: str, scope: Scope) -> x.BoundExpr:
+def _map_key(step: ast.NameStep, type_: Type, path_text: str, scope: Scope) -> x.BoundExpr:
     if type_ != t.MAP or step.args is None or len(step.args) != 1:
-        scope.fail("type-mismatch", f"`{shown}` is {describe_type(type_)}, not a map", step.span)
+        scope.fail("type-mismatch", f"`{path_text}` is {describe_type(type_)}, not a map", step.span)
     key = bind_expr(step.args[0], scope)
     if key.type not in (t.STRING, ERROR):
         fact = f"the key of a map must be a string, found {describe_type(key.type)}"
@@ -196,9 +202,9 @@ def _map_key(step: ast.NameStep, type_: Type, shown: str, scope: Scope) -> x.Bou
     return key
 
 
-def _index(node: ast.Expr, type_: Type, shown: str, step: ast.NameStep, scope: Scope) -> x.BoundExpr:
+def _index(node: ast.Expr, type_: Type, path_text: str, step: ast.NameStep, scope: Scope) -> x.BoundExpr:
     if type_.of is None:
-        scope.fail("type-mismatch", f"`{shown}` is {describe_type(type_)}, not an array", step.span)
+        scope.fail("type-mismatch", f"`{path_text}` is {describe_type(type_)}, not an array", step.span)
     index = bind_expr(node, scope)
     if index.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
         scope.fail("type-mismatch", f"an array index must be an int, found {describe_type(index.type)}", node.span)

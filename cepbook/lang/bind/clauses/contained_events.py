@@ -1,7 +1,8 @@
 """Contained-event selection: ``Order[items]``, ``Order[select id, sku from items as i where …][parts]``.
 
-Each bracket takes the events that a property (or an expression) of those before it holds. Names in a bracket are
-properties of the contained event first, then of the events around it (Esper reference, "Contained-Event Selection").
+Each bracket takes the events that a property (or an expression) of the events before it contains. Names in a bracket
+are properties of the contained event first, then of the events around it (Esper reference, "Contained-Event
+Selection").
 """
 
 from __future__ import annotations
@@ -29,36 +30,37 @@ _HERE = "contained-event selection"
 def bind_contained_stream(
     nodes: Sequence[ast.ContainedStep], scope: Scope, alias: str | None = None
 ) -> tuple[Scope, tuple[plan.ContainedSelection, ...]]:
-    """The selection from events of the one stream of `scope`, and the scope of the events that it makes.
+    """Return the scope of the selected events and the selection from the one stream of `scope`.
 
-    `alias` is their own; without one they have that of the stream.
+    The events are called `alias`, or like the stream if it is None. The scope is open and the selection empty if the
+    selection was reported.
     """
     (outer,) = scope.streams
-    found = bind_contained_events(nodes, outer, scope)
-    if found is None:
+    selection = bind_contained_events(nodes, outer, scope)
+    if selection is None:
         return replace(scope, streams=(replace(outer, event_type=None),), open_=True), ()
-    contained, event_type = found
+    contained, event_type = selection
     return replace(scope, streams=(replace(outer, event_type=event_type, alias=alias or outer.alias),)), contained
 
 
 def bind_contained_events(
     nodes: Sequence[ast.ContainedStep], outer: ScopeStream, scope: Scope
 ) -> tuple[tuple[plan.ContainedSelection, ...], EventType] | None:
-    """The selection from events of `outer`, and the type of the events that it makes; None: refused."""
+    """Return the selection from events of `outer` and the type of the selected events, or None if it was reported."""
     own = replace(scope.without_aggregates(_HERE), no_row_functions=_HERE, no_subqueries=_HERE)
     around = [replace(outer, behind=True)]
-    found: list[plan.ContainedSelection] = []
+    steps: list[plan.ContainedSelection] = []
     carried: tuple[str, ...] = ()
     for node in nodes:
         try:
             step, event_type = _step(node, around, carried, own)
         except AlreadyReported:
             return None
-        found.append(step)
+        steps.append(step)
         carried = tuple(column.name for column in step.columns)
         around.insert(0, ScopeStream(node.alias, event_type, behind=True))
     last = around[0].event_type
-    return None if last is None else (tuple(found), last)
+    return None if last is None else (tuple(steps), last)
 
 
 def _step(
@@ -73,18 +75,21 @@ def _step(
     columns: tuple[plan.OutputColumn, ...] = ()
     wildcard = True
     if node.select is not None:
-        items = [each for each in node.select if each.expr is not None or each.stream is not None]
+        items = [entry for entry in node.select if entry.expr is not None or entry.stream is not None]
         wildcard = len(items) < len(node.select)
         columns = bind_select_list(items, inner)[0] if items else ()
     before = around[0].event_type
-    kept = [(name, before.properties[name]) for name in carried] if before is not None else []
-    columns = (*(plan.OutputColumn(n, x.Prop(of, 1, n, span=node.span), span=node.span) for n, of in kept), *columns)
+    carried_columns = [(name, before.properties[name]) for name in carried] if before is not None else []
+    columns = (
+        *(plan.OutputColumn(n, x.Prop(of, 1, n, span=node.span), span=node.span) for n, of in carried_columns),
+        *columns,
+    )
     _check_names(columns, item if wildcard else None, scope)
     step = plan.ContainedSelection(path, columns, wildcard, where, scalar, span=node.span)
     if wildcard and not columns:
         return step, item
-    shown = unparse(node.path)
-    return step, EventType(f"<{shown}>", row_type(columns, item if wildcard else None))
+    path_text = unparse(node.path)
+    return step, EventType(f"<{path_text}>", row_type(columns, item if wildcard else None))
 
 
 def _check_names(columns: Sequence[plan.OutputColumn], item: EventType | None, scope: Scope) -> None:
@@ -96,36 +101,40 @@ def _check_names(columns: Sequence[plan.OutputColumn], item: EventType | None, s
 
 
 def _item(node: ast.ContainedStep, path: x.BoundExpr, scope: Scope) -> tuple[EventType, str | None]:
-    """The type of the contained events; of ``@type(T)`` over plain values also the property that holds them."""
+    """Return the type of the contained events.
+
+    With ``@type(T)`` over plain values, also return the property of T that takes them.
+    """
     if path.type == ERROR:
         raise AlreadyReported(_HERE)
     element = path.type.of or path.type
     at = node.path.span
     if node.type_name is not None:
-        found = scope.module.event_type(node.type_name.removesuffix("[]"), node.span)
-        if found is None:
+        event_type = scope.module.event_type(node.type_name.removesuffix("[]"), node.span)
+        if event_type is None:
             raise AlreadyReported(_HERE)
         if element.event is None and element not in (t.MAP, t.OBJECT):
-            return found, _holder(found, element, node, scope)
-        return found, None
+            return event_type, _holder(event_type, element, node, scope)
+        return event_type, None
     if element.event is None:
         hint = "name the type of the events: [tags@type(Tag)]" if path.type.of is not None else None
         fact = f"{_HERE} takes events, `{unparse(node.path)}` is {describe_type(path.type)}"
         scope.fail("type-mismatch", fact, at, hint)
     known = [s.event_type for s in scope.streams if s.event_type is not None and s.event_type.name == element.event]
-    found = scope.module.catalog.event_types.get(element.event) or (known[0] if known else None)
-    if found is None:
+    event_type = scope.module.catalog.event_types.get(element.event) or (known[0] if known else None)
+    if event_type is None:
         raise AlreadyReported(_HERE)
-    return found, None
+    return event_type, None
 
 
-def _holder(found: EventType, element: t.Type, node: ast.ContainedStep, scope: Scope) -> str:
-    """The one property of `found`, which takes values of type `element`."""
-    if len(found.properties) != 1:
-        fact = f"`{found.name}` has {len(found.properties)} properties; plain values go into one"
+def _holder(event_type: EventType, element: t.Type, node: ast.ContainedStep, scope: Scope) -> str:
+    """Return the only property of `event_type`, which takes values of type `element`."""
+    if len(event_type.properties) != 1:
+        fact = f"`{event_type.name}` has {len(event_type.properties)} properties; plain values go into one"
         scope.fail("wrong-parameter", fact, node.span)
-    ((name, type_),) = found.properties.items()
+    ((name, type_),) = event_type.properties.items()
     if not assignable(element, type_):
-        fact = f"property `{name}` of `{found.name}` is {describe_type(type_)}, the values are {describe_type(element)}"
+        kinds = f"is {describe_type(type_)}, the values are {describe_type(element)}"
+        fact = f"property `{name}` of `{event_type.name}` {kinds}"
         scope.fail("type-mismatch", fact, node.span)
     return name

@@ -1,7 +1,7 @@
 """Crontabs: ``(0, 8:17, *, *, 1:5)`` (Esper reference, section "Crontab (timer:at)").
 
-Minutes, hours, days of the month, months, days of the week (0: Sunday), and maybe seconds, a time zone, milliseconds
-and microseconds.
+The fields are minutes, hours, days of the month, months and days of the week (0 is Sunday), then optionally seconds, a
+time zone, milliseconds and microseconds.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _Value = Callable[[ast.Expr], x.BoundExpr]
 def bind_crontab(
     fields: Sequence[ast.Expr], span: Span, scope: Scope, value: _Value | None = None
 ) -> CrontabSpec | None:
-    """The crontab; None when the report says why not. `scope` sees variables; operands cannot depend on events.
+    """Return the crontab, or None if it was reported. Operands may read variables, but no events.
 
-    `value` binds operands where they may, on those of a pattern that came before.
+    `value` binds operands that may depend on earlier events of a pattern.
     """
-    given = value if value is not None else partial(_without_events, scope=scope)
+    bind_operand = value if value is not None else partial(_without_events, scope=scope)
     if not 5 <= len(fields) <= 9:
         scope.report(
             "wrong-parameter",
@@ -57,22 +57,22 @@ def bind_crontab(
         scope.report("wrong-parameter", "microseconds in a crontab need a clock that counts them", fields[8].span)
     try:
         numbers = [*fields[:ZONE], *fields[ZONE + 1 :]]
-        found = [_field(node, position, given, scope) for position, node in enumerate(numbers)]
+        bound_fields = [_field(node, position, bind_operand, scope) for position, node in enumerate(numbers)]
         zone = _zone(fields[ZONE], scope) if len(fields) > ZONE else None
     except AlreadyReported:
         return None
-    if len(found) == SECONDS:
-        found.append(CronField("value", (x.Const(t.INT, 0),)))
-    if found[DAYS].kind != "star" and found[WEEKDAYS].kind != "star":
+    if len(bound_fields) == SECONDS:
+        bound_fields.append(CronField("value", (x.Const(t.INT, 0),)))
+    if bound_fields[DAYS].kind != "star" and bound_fields[WEEKDAYS].kind != "star":
         scope.report(
             "wrong-parameter",
             "a crontab cannot restrict both the days of the month and the days of the week",
-            found[DAYS].span.to(found[WEEKDAYS].span),
+            bound_fields[DAYS].span.to(bound_fields[WEEKDAYS].span),
             "write * for one of them",
         )
         return None
     local = scope.module.options.time_zone
-    return CrontabSpec(tuple(found), zone or (None if zone_of(local) is UTC else local), span=span)
+    return CrontabSpec(tuple(bound_fields), zone or (None if zone_of(local) is UTC else local), span=span)
 
 
 def _field(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronField:
@@ -85,7 +85,7 @@ def _field(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronFi
         message = f"`{_SHOWN[kind]}` cannot be among the {CRON_FIELDS[position][0]}, only among the {where}"
         scope.fail("wrong-parameter", message, node.span)
     if kind == "list":
-        parts = tuple(_part(part, position, value, scope) for part in node.operands)
+        parts = tuple(_part(element, position, value, scope) for element in node.operands)
         return CronField(kind, parts=parts, span=node.span)
     operands = tuple(_number(operand, position, value, scope, step=kind == "step") for operand in node.operands)
     if kind == "range":
@@ -108,9 +108,9 @@ def _part(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronFie
 
 def _without_events(node: ast.Expr, scope: Scope) -> x.BoundExpr:
     bound = fold_expr(bind_expr(node, scope.without_aggregates("a crontab")))
-    for part in x.walk(bound):
-        if isinstance(part, (x.Prop, x.EventOf)):
-            scope.fail("wrong-parameter", "a crontab cannot depend on an event", part.span)
+    for subexpr in x.walk(bound):
+        if isinstance(subexpr, (x.Prop, x.EventOf)):
+            scope.fail("wrong-parameter", "a crontab cannot depend on an event", subexpr.span)
     return bound
 
 
@@ -142,8 +142,10 @@ def _zone(node: ast.Expr, scope: Scope) -> str | None:
     if bound.type == t.NULL:
         return None
     if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
-        shown = describe_type(bound.type) if isinstance(bound, x.Const) else "an expression"
-        scope.fail("wrong-parameter", f"the time zone of a crontab must be a constant string, found {shown}", node.span)
+        zone_text = describe_type(bound.type) if isinstance(bound, x.Const) else "an expression"
+        scope.fail(
+            "wrong-parameter", f"the time zone of a crontab must be a constant string, found {zone_text}", node.span
+        )
     if not _is_zone(bound.value):
         scope.fail("wrong-parameter", f"no time zone `{bound.value}`", node.span, "such as 'Europe/Berlin' or 'GMT+5'")
     return bound.value

@@ -1,7 +1,7 @@
 """Derived-value windows: the type of their events (Esper reference, section "Derived-Value Windows").
 
-A derived event has the keys of ``groupwin``, the statistic's own fields, then the extra expressions of the parameters;
-a name occurs once, where it stands first.
+A derived event has the keys of ``groupwin``, then the fields of the statistic, then the extra expressions of the
+parameters. A name that occurs twice keeps its first position.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cepbook.lang.types import Type
 
 @dataclass(frozen=True, slots=True)
 class BoundDerivedWindow:
-    """A `plan.Derived` before its input is known."""
+    """A bound derived-value window whose input is not known yet."""
 
     name: str
     args: tuple[x.BoundExpr, ...]
@@ -38,32 +38,32 @@ class BoundDerivedWindow:
 
 
 def bind_derived(
-    name: str, given: WindowArguments, keys: Sequence[OutputColumn], scope: Scope, span: Span
+    name: str, arguments: WindowArguments, keys: Sequence[OutputColumn], scope: Scope, span: Span
 ) -> BoundDerivedWindow:
-    """The window called `name` with its parameters, behind a ``groupwin`` with `keys`."""
+    """Bind the derived-value window called `name`, after a ``groupwin`` with `keys`."""
     fields = WINDOWS[name].fields
     properties: dict[str, Type] = {column.name: column.value.type for column in keys}
     properties.update({field: type_ for field, type_ in fields.items() if field not in properties})
     extra: list[OutputColumn] = []
-    for column, chosen in _extra(given.rest, f"a property of `{name}`", scope):
+    for column, chosen in _extra(arguments.rest, f"a property of `{name}`", scope):
         if column.name not in properties:
             properties[column.name] = column.value.type
             extra.append(column)
         elif chosen and column.name in fields:
             scope.report("duplicate-name", f"`{name}` has a field `{column.name}` of its own", column.span)
     return BoundDerivedWindow(
-        name, tuple(given.args), tuple(extra), tuple(keys), EventType(f"<{name}>", properties), span
+        name, tuple(arguments.args), tuple(extra), tuple(keys), EventType(f"<{name}>", properties), span
     )
 
 
 def group_key_columns(nodes: Sequence[ast.Expr], keys: Sequence[x.BoundExpr], scope: Scope) -> tuple[OutputColumn, ...]:
-    """The keys of ``groupwin`` as columns, called by their text."""
+    """Return the keys of ``groupwin`` as columns that are named by their text."""
     names = [_name(node, scope) for node in nodes]
     return tuple(OutputColumn(name, key, span=key.span) for name, key in zip(names, keys, strict=True))
 
 
 def _extra(nodes: Sequence[ast.Expr], what: str, scope: Scope) -> Iterator[tuple[OutputColumn, bool]]:
-    """The extra columns; False beside those of ``*``."""
+    """Yield the extra columns, each with True if it was written and False if it comes from ``*``."""
     own = replace(scope.without_aggregates(what), no_row_functions=what)
     for node in nodes:
         if not isinstance(node, ast.Star):

@@ -1,8 +1,8 @@
-"""Filters: what an event must pass to be for a statement (Esper reference, "Filter Expressions").
+"""Filters: the conditions in front of a statement (Esper reference, "Filter Expressions").
 
-A filter index looks a property up by its own type: a number of a wider one is not narrowed for that, so it is refused
-where it stands against a property as a whole condition (recorded: in_list_of_wider_constants). A where-clause over a
-stream without data window is a filter, too.
+A filter index looks up a property by the property's own type and never narrows a number. A number of a wider type that
+is compared with a property is therefore refused (recorded: in_list_of_wider_constants). A where-clause over a stream
+without a data window is a filter, too.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _WHOLE = (t.BYTE, t.SHORT, t.INT, t.LONG)
 
 
 def bind_filter(node: ast.Expr, scope: Scope) -> x.BoundExpr:
-    """The condition of a filter."""
-    found = bind_condition(node, scope, "the filter")
-    check_index_types(found, scope)
-    return found
+    """Bind the condition of a filter."""
+    condition = bind_condition(node, scope, "the filter")
+    check_index_types(condition, scope)
+    return condition
 
 
 def check_index_types(condition: x.BoundExpr, scope: Scope) -> None:
-    """Report numbers that are wider than the property that an index would look them up for."""
-    for part in x.conjuncts(condition):
-        match part:
+    """Report numbers that are wider than the property that an index would look up."""
+    for conjunct in x.conjuncts(condition):
+        match conjunct:
             case x.ComparisonExpr(_, _, left, right):
                 _check(left, (right,), scope, tags=False)
                 _check(right, (left,), scope, tags=False)
@@ -53,17 +53,17 @@ def _check(looked_up: x.BoundExpr, values: tuple[x.BoundExpr, ...], scope: Scope
             scope.report("type-mismatch", fact, value.span, hint)
 
 
-def _wider(found: Type, expected: Type) -> bool:
-    """Whether a whole number of one type would have to be narrowed to the other; literals are int at least."""
-    if expected not in _WHOLE or not t.is_numeric(found):
+def _wider(source: Type, expected: Type) -> bool:
+    """Return whether an integer of type `source` would have to be narrowed to `expected`; literals are at least int."""
+    if expected not in _WHOLE or not t.is_numeric(source):
         return False
-    if found not in _WHOLE:
+    if source not in _WHOLE:
         return True
-    return _WHOLE.index(found) > max(_WHOLE.index(expected), _WHOLE.index(t.INT))
+    return _WHOLE.index(source) > max(_WHOLE.index(expected), _WHOLE.index(t.INT))
 
 
 def conjunction(conditions: Sequence[x.BoundExpr]) -> x.BoundExpr | None:
-    """All of `conditions`; None for none."""
+    """Join `conditions` with ``and``; return None if there are none."""
     if len(conditions) < 2:
         return conditions[0] if conditions else None
     span = conditions[0].span.to(conditions[-1].span)

@@ -28,7 +28,7 @@ _INSTEAD = {
 
 
 def check_from_clause(node: ast.Select, module: ModuleScope) -> None:
-    """Everything that is parsed and not executed yet."""
+    """Report streams that are parsed but not supported, and clauses that need a from-clause."""
     problems = module.problems
     if not node.sources:
         _check_sourceless(node, module)
@@ -44,9 +44,9 @@ def check_from_clause(node: ast.Select, module: ModuleScope) -> None:
 
 
 def _check_sourceless(node: ast.Select, module: ModuleScope) -> None:
-    """Without a from-clause a statement tells of its context's partitions: there are no events.
+    """Check a statement without a from-clause, which reads the properties of its context partition.
 
-    Without a context it delivers nothing, and shows one row (recorded: select_without_from).
+    Without a context it delivers nothing and shows one row (recorded: select_without_from).
     """
     for item in node.items:
         if item.expr is None:
@@ -62,7 +62,7 @@ def _check_sourceless(node: ast.Select, module: ModuleScope) -> None:
 
 
 def from_scope(node: ast.Select, module: ModuleScope) -> tuple[Scope, tuple[Pattern | None, ...]]:
-    """The scope of the clauses, and the patterns among the streams, by position."""
+    """Return the scope of the clauses, and the pattern of each stream (None for other streams)."""
     context, unknown_context = resolve_context(node.context, node.span, module)
     open_ = False
     streams: list[ScopeStream] = []
@@ -93,10 +93,10 @@ def from_scope(node: ast.Select, module: ModuleScope) -> tuple[Scope, tuple[Patt
 
 
 def bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope) -> nodes.FromNode | None:
-    """The streams with their windows; `scope` then sees their events, too. None: refused."""
+    """Bind the streams with their windows and add their events to `scope`. Return None if a stream was reported."""
     if not node.sources:
         return nodes.SourceNode(nodes.NO_EVENTS, None, None, span=node.span)
-    found: list[nodes.StreamNode] = []
+    bound_streams: list[nodes.StreamNode] = []
     grouped = any(has_groupwin(source.windows) for source in node.sources)
     reclaim = window_reclaim(node.annotations, scope.module) if grouped else None
     for position, source in enumerate(node.sources):
@@ -118,20 +118,20 @@ def bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope
             at = source.stream.span
             name = event_type.name if outer is None else outer.name
             read = nodes.SourceNode(name, conjunction(filters), source.alias, pattern, store, contained, span=at)
-            found.append(windows.over(read))
+            bound_streams.append(windows.over(read))
             scope.data_windows, scope.no_row_functions = windows.holding, None
             if windows.event_type is not None or contained:
-                shown = list(scope.streams)
-                shown[position] = replace(shown[position], event_type=windows.event_type or event_type)
-                scope.streams = tuple(shown)
-                scope.open_ = any(s.event_type is None for s in shown)
-    if len(found) < len(node.sources):
+                scope_streams = list(scope.streams)
+                scope_streams[position] = replace(scope_streams[position], event_type=windows.event_type or event_type)
+                scope.streams = tuple(scope_streams)
+                scope.open_ = any(s.event_type is None for s in scope_streams)
+    if len(bound_streams) < len(node.sources):
         return None
-    return found[0] if len(found) == 1 else bind_join(node, found, scope)
+    return bound_streams[0] if len(bound_streams) == 1 else bind_join(node, bound_streams, scope)
 
 
 def _arriving(source: ast.StreamSource, stream: ScopeStream, pattern: Pattern | None, scope: Scope) -> ScopeStream:
-    """The stream as filters and windows see it: before a derived-value window or contained-event selection."""
+    """Return the stream as filters and windows see it: before a derived-value window or contained-event selection."""
     if pattern is not None:
         return replace(stream, event_type=pattern.match_type)
     if stream.event_type is not None or not isinstance(source.stream, ast.FilterStream):
@@ -140,7 +140,9 @@ def _arriving(source: ast.StreamSource, stream: ScopeStream, pattern: Pattern | 
 
 
 def check_table_contexts(node: ast.Select, module: ModuleScope) -> None:
-    """A statement that reads a table of a context declares the same one (section "Context and Tables")."""
+    """Report tables of another context: a statement that reads a table declares the table's context (section "Context
+    and Tables").
+    """
     for source in node.sources:
         name = source.stream.type_name if isinstance(source.stream, ast.FilterStream) else ""
         store = module.catalog.stores.get(name)
@@ -150,17 +152,17 @@ def check_table_contexts(node: ast.Select, module: ModuleScope) -> None:
 
 
 def resolve_store(source: ast.StreamSource, module: ModuleScope) -> StoreType | None:
-    """The named window or table that a stream of the from-clause is, which takes no data windows; None: it is none."""
+    """Return the named window or table that a stream of the from-clause names, or None. Report data windows on it."""
     if not isinstance(source.stream, ast.FilterStream):
         return None
-    found = module.catalog.stores.get(source.stream.type_name)
-    if found is not None and source.windows:
-        kind = "named window" if found.kind == "window" else "table"
-        fact = f"{kind} `{found.name}` keeps its rows itself and takes no data window"
+    store = module.catalog.stores.get(source.stream.type_name)
+    if store is not None and source.windows:
+        kind = "named window" if store.kind == "window" else "table"
+        fact = f"{kind} `{store.name}` keeps its rows itself and takes no data window"
         hint = "insert what it gets into a stream of its own, and put the data window on that"
         at = source.windows[0].span.to(source.windows[-1].span)
-        module.report("wrong-parameter", fact, at, hint if found.kind == "window" else None)
-    if found is not None and found.kind == "table" and source.stream.contained:
+        module.report("wrong-parameter", fact, at, hint if store.kind == "window" else None)
+    if store is not None and store.kind == "table" and source.stream.contained:
         hint = "select them from the stream that fills it, or keep them in a named window"
         module.report("wrong-parameter", "contained events of a table", source.stream.span, hint)
-    return found
+    return store

@@ -1,10 +1,10 @@
-"""The query kind of a select statement and what its expressions refer to under it.
+"""The group by clause, and the query kind of a select statement.
 
-In rows per group and in single rows there is no event to read from: there, expressions equal to a group key become
-`KeyRef`, and the keys of the partition of a keyed context become `ContextProp` (recorded: a statement that selects
-only the partition key and aggregates is fully aggregated).
+The *query kind* says what a row of the result stands for. Rows per group and single rows have no event to read from.
+There, expressions equal to a group key become `KeyRef`, and the keys of a keyed context become `ContextProp` (recorded:
+a statement that selects only the partition key and aggregates is fully aggregated).
 
-Rollup, cube and grouping sets are lists of sets of keys; several items of a clause multiply, as in SQL.
+Rollup, cube and grouping sets are lists of sets of keys. Several items of a clause multiply, as in SQL.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _Item = ast.Expr | ast.Rollup | ast.GroupingSets
 
 @dataclass(frozen=True, slots=True)
 class BoundGroupBy:
-    """The group by clause: `levels` as in `plan.Aggregation`."""
+    """The group by clause. `levels` are the grouping sets, as in `plan.Aggregation`."""
 
     keys: tuple[x.BoundExpr, ...] = ()
     levels: tuple[tuple[int, ...], ...] = ()
 
 
 def bind_group_by(node: ast.GroupBy | None, scope: Scope) -> BoundGroupBy:
-    """The keys, each once, and the grouping sets; `scope` then knows the keys that grouping() may name."""
+    """Return the keys, each once, and the grouping sets; tell `scope` the keys that ``grouping()`` may name."""
     if node is None:
         return BoundGroupBy()
     place = "the group by clause"
@@ -53,30 +53,30 @@ def bind_group_by(node: ast.GroupBy | None, scope: Scope) -> BoundGroupBy:
 
 
 def _sets(item: _Item, keys: list[x.BoundExpr], scope: Scope) -> _Sets:
-    """The grouping sets of one item; new keys are added to `keys`."""
+    """Return the grouping sets of one item and append new keys to `keys`."""
     if isinstance(item, ast.GroupingSets):
-        sets = [(part, _sets(part, keys, scope)) for part in item.items]
-        plain = [found[0] for part, found in sets if isinstance(part, ast.Expr)]
+        sets = [(item_part, _sets(item_part, keys, scope)) for item_part in item.items]
+        plain = [key_sets[0] for item_part, key_sets in sets if isinstance(item_part, ast.Expr)]
         _refuse_doubles(plain, "grouping sets", item.span, scope)
-        return [each for _, found in sets for each in found]
+        return [key_set for _, key_sets in sets for key_set in key_sets]
     if isinstance(item, ast.Rollup):
-        parts = [_keys(part, keys, scope) for part in item.items]
+        parts = [_keys(item_part, keys, scope) for item_part in item.items]
         _refuse_doubles(parts, item.kind, item.span, scope)
         if item.kind == "rollup":
             return [_joined(parts[:size]) for size in range(len(parts), -1, -1)]
         # counted in binary, the last key being the lowest bit (recorded: cube_of_three_keys_in_a_batch)
-        return [_joined(list(compress(parts, kept))) for kept in product((True, False), repeat=len(parts))]
+        return [_joined(list(compress(parts, flags))) for flags in product((True, False), repeat=len(parts))]
     return [_keys(item, keys, scope)]
 
 
 def _refuse_doubles(parts: Sequence[tuple[int, ...]], where: str, span: Span, scope: Scope) -> None:
-    """The same keys twice, in any order."""
-    if len({frozenset(part) for part in parts}) < len(parts):
+    """Report a set of keys that occurs twice, in any order."""
+    if len({frozenset(keys) for keys in parts}) < len(parts):
         scope.report("invalid-group-by", f"the same key twice in {where}", span)
 
 
 def _keys(item: ast.Expr, keys: list[x.BoundExpr], scope: Scope) -> tuple[int, ...]:
-    """The indexes of a key, or of the keys of ``(a, b)``, which count as one."""
+    """Return the index of a key, or the indexes of the keys of ``(a, b)``, which count as one."""
     if isinstance(item, ast.Tuple_):
         return _joined([_keys(element, keys, scope) for element in item.elements])
     key = bind_expr(item, scope)
@@ -88,7 +88,7 @@ def _keys(item: ast.Expr, keys: list[x.BoundExpr], scope: Scope) -> tuple[int, .
 
 
 def _joined(parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(index for part in parts for index in part))
+    return tuple(dict.fromkeys(index for key_set in parts for index in key_set))
 
 
 def _product(items: Sequence[_Sets]) -> _Sets:
@@ -109,9 +109,10 @@ class QueryShape:
 
 
 def resolve_query_kind(written: QueryShape, scope: Scope, span: Span, *, gathered: bool = False) -> QueryShape:
-    """`written` with its kind decided and its expressions made to fit.
+    """Return `written` with its query kind and with expressions that fit the kind.
 
-    `gathered`: an output clause delivers the rows of several changes together, or a pattern makes several matches one.
+    `gathered` is true if rows of several changes are delivered together: by an output clause, or by a pattern with
+    several matches at once.
     """
     if not scope.calls and not written.keys:
         return written
@@ -142,11 +143,11 @@ def _in_having(lean: QueryShape) -> bool:
 
 
 def _selects_aggregates(lean: QueryShape) -> bool:
-    return any(isinstance(part, x.AggregateRef) for column in lean.columns for part in x.walk(column.value))
+    return any(isinstance(subexpr, x.AggregateRef) for column in lean.columns for subexpr in x.walk(column.value))
 
 
 def _leveled(lean: QueryShape, scope: Scope, span: Span) -> QueryShape:
-    """Rows of grouping sets stand for groups only."""
+    """Return the shape of a statement with grouping sets, whose rows stand for groups only."""
     if lean.wildcard:
         scope.report("invalid-group-by", "`*` selects events, grouping sets make rows per group", span)
     for call in scope.calls:
@@ -159,12 +160,14 @@ def _leveled(lean: QueryShape, scope: Scope, span: Span) -> QueryShape:
 
 
 def _refuse_other_events(scope: Scope) -> None:
-    """Aggregates read the event that enters or leaves, when its place in the window is not known yet."""
+    """Report aggregates of prev, prior and istream: the position of the event in the window is not known when it enters
+    or leaves.
+    """
     for call in scope.calls:
         values = [*call.args, *(e for e, _ in call.criteria), *(e for e in (call.filter, call.index) if e is not None)]
-        for part in (part for value in values for part in x.walk(value)):
-            if isinstance(part, (x.Prev, x.Prior, x.InsertStream)):
-                scope.unsupported("prev, prior and istream in an aggregate", part.span)
+        for subexpr in (subexpr for value in values for subexpr in x.walk(value)):
+            if isinstance(subexpr, (x.Prev, x.Prior, x.InsertStream)):
+                scope.unsupported("prev, prior and istream in an aggregate", subexpr.span)
 
 
 def _group_keys(keys: tuple[x.BoundExpr, ...]) -> dict[x.BoundExpr, x.BoundExpr]:
@@ -172,26 +175,25 @@ def _group_keys(keys: tuple[x.BoundExpr, ...]) -> dict[x.BoundExpr, x.BoundExpr]
 
 
 def _within_keys(lean: QueryShape, scope: Scope) -> dict[x.BoundExpr, x.BoundExpr]:
-    """Properties that rows of grouping sets may read, because they occur in keys: those of the group's latest event.
+    """Return replacements for properties that occur inside group keys: the value of the group's latest event.
 
-    They are null where the grouping set has none of those keys
-    (recorded: rollup_over_an_expression_with_a_plain_column).
+    They are null where the grouping set has none of the keys (recorded: rollup_over_an_expression_with_a_plain_column).
     """
     read = [*(c.value for c in lean.columns), *(e for e, _ in lean.order_by), lean.having]
-    found: dict[x.BoundExpr, x.BoundExpr] = {}
-    for part in (part for e in read if e is not None for part in x.walk(e) if isinstance(part, x.Prop)):
-        within = tuple(i for i, key in enumerate(lean.keys) if part in x.walk(key))
-        if within and part not in found:
-            call = AggregateCall("last", (part,), part.type, ever=True, span=part.span)
-            latest = x.AggregateRef(part.type, scope.calls.setdefault(call, len(scope.calls)), span=part.span)
+    replacements: dict[x.BoundExpr, x.BoundExpr] = {}
+    for prop in (prop for e in read if e is not None for prop in x.walk(e) if isinstance(prop, x.Prop)):
+        within = tuple(i for i, key in enumerate(lean.keys) if prop in x.walk(key))
+        if within and prop not in replacements:
+            call = AggregateCall("last", (prop,), prop.type, ever=True, span=prop.span)
+            latest = x.AggregateRef(prop.type, scope.calls.setdefault(call, len(scope.calls)), span=prop.span)
             none = x.Const(t.INT, (1 << len(within)) - 1)
             there = x.ComparisonExpr(t.BOOLEAN, "!=", x.Grouping(t.INT, within), none)
-            found[part] = x.CaseWhen(part.type, ((there, latest),), None, span=part.span)
-    return found
+            replacements[prop] = x.CaseWhen(prop.type, ((there, latest),), None, span=prop.span)
+    return replacements
 
 
 def _context_keys(scope: Scope) -> dict[x.BoundExpr, x.BoundExpr]:
-    """The key expressions of the statement's event type in its keyed context, as context properties.
+    """Return replacements for the key expressions of the statement's keyed context: context properties.
 
     Keys of a level of a nested context are read from the event (recorded: nested_inner_partition_without_events).
     """
@@ -213,7 +215,7 @@ def _substituted(written: QueryShape, mapping: _Mapping) -> QueryShape:
 
 
 def _reads_event(e: x.BoundExpr) -> bool:
-    return any(isinstance(part, _OF_EVENT) for part in x.walk(e))
+    return any(isinstance(subexpr, _OF_EVENT) for subexpr in x.walk(e))
 
 
 def _check_grouped(lean: QueryShape, scope: Scope) -> None:
@@ -224,11 +226,11 @@ def _check_grouped(lean: QueryShape, scope: Scope) -> None:
 
 
 def _check_clause(clause: str, e: x.BoundExpr, scope: Scope) -> None:
-    """`e` may not read an event."""
+    """Report events that `e` reads outside of aggregates and group keys."""
     if not isinstance(e, _OF_EVENT):
-        for part in x.children(e):
-            _check_clause(clause, part, scope)
+        for child in x.children(e):
+            _check_clause(clause, child, scope)
         return
-    shown = f"`{e.name}`" if isinstance(e, x.Prop) else "the event" if isinstance(e, x.EventOf) else "another event"
-    fact = f"{shown} in {clause} is neither aggregated nor a group by key"
+    text = f"`{e.name}`" if isinstance(e, x.Prop) else "the event" if isinstance(e, x.EventOf) else "another event"
+    fact = f"{text} in {clause} is neither aggregated nor a group by key"
     scope.report("invalid-group-by", fact, e.span, "add it to group by, or take an aggregate of it")

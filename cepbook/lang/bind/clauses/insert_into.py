@@ -1,4 +1,6 @@
-"""``insert into``: the target type, created or checked (Esper reference, section "Merging Streams")."""
+"""``insert into``: create the target type, or check the columns against it (Esper reference, section "Merging
+Streams").
+"""
 
 from __future__ import annotations
 
@@ -24,26 +26,26 @@ SelectedRows = tuple[tuple[OutputColumn, ...], bool]  # columns, wildcard
 def bind_insert(
     node: ast.InsertInto, rows: SelectedRows, source: EventType | None, module: ModuleScope
 ) -> tuple[Insert, SelectedRows, EventType]:
-    """The insert, the rows as the target wants them, and the target type."""
+    """Return the insert, the rows fitted to the target, and the target type."""
     check_distinct_columns(node.columns, node.span, module)
-    found = _inserted(node, rows, source, module)
+    bound = _inserted(node, rows, source, module)
     store = module.catalog.stores.get(node.target)
     if store is not None and store.kind == "table" and store.context is not None:
-        found = (replace(found[0], inside=True), *found[1:])
+        bound = (replace(bound[0], inside=True), *bound[1:])
     if node.event_precedence is not None:
-        _check_precedence(node.event_precedence, found[2], module)
-    return found
+        _check_precedence(node.event_precedence, bound[2], module)
+    return bound
 
 
 def check_distinct_columns(columns: Sequence[str], span: Span, module: ModuleScope) -> None:
-    """Report a name that a list of columns has twice: one of its values would be lost."""
+    """Report a column that a list names twice: one of its values would be lost."""
     twice = next((name for n, name in enumerate(columns) if name in columns[:n]), None)
     if twice is not None:
         module.report("duplicate-name", f"column `{twice}` is set twice", module.word(twice, span))
 
 
 def check_target_context(target: str, context: str | None, span: Span, module: ModuleScope) -> None:
-    """A statement that inserts into a table of a context is in that context: its partition tells which table."""
+    """Report a table of another context: the partition of the statement selects the partition of the table."""
     store = module.catalog.stores.get(target)
     if store is not None and store.kind == "table" and store.context not in (None, context):
         fact, hint = f"table `{target}` is in context `{store.context}`", f"begin with `context {store.context}`"
@@ -51,8 +53,10 @@ def check_target_context(target: str, context: str | None, span: Span, module: M
 
 
 def _check_precedence(node: ast.Expr, target: EventType, module: ModuleScope) -> None:
-    """It must be a whole number; rows are processed in the order of insertion whatever it is (recorded:
-    si_event_precedence), as in the reference without the setting that switches it on.
+    """Check that the precedence is an integer.
+
+    Rows are processed in the order of insertion whatever the precedence is (recorded: si_event_precedence), as in the
+    reference without the setting that enables it.
     """
     scope = Scope(module, (ScopeStream(None, target, target.name),), no_aggregates="event-precedence")
     bound = bind_expr(node, scope)
@@ -83,16 +87,16 @@ def _inserted(
     module.need("event type", node.target)
     if target.variant is not None:
         insert = Insert(node.target, feeding, False, span=node.span)
-        given = insert_variant(columns, source if wildcard else None, target, node.span, module)
-        return insert, (given, False), target
+        variant_columns = insert_variant(columns, source if wildcard else None, target, node.span, module)
+        return insert, (variant_columns, False), target
     fitted = _fit(columns, source if wildcard else None, target, node.span, module)
     return Insert(node.target, feeding, False, span=node.span), fitted, target
 
 
 def row_type(columns: Sequence[OutputColumn], source: EventType | None) -> Mapping[str, Type]:
-    """Names and types of a row: the wildcard's properties, then the columns.
+    """Return names and types of a row: the wildcard's properties, then the columns.
 
-    The whole event of a subquery is a map from there on (recorded: whole_event_into_column).
+    A whole event from a subquery becomes a map (recorded: whole_event_into_column).
     """
     properties = dict(source.properties) if source is not None else {}
     for column in columns:
@@ -102,7 +106,7 @@ def row_type(columns: Sequence[OutputColumn], source: EventType | None) -> Mappi
 
 
 def _selector(node: ast.InsertInto) -> Selector:
-    """Which rows are inserted, whatever the statement itself delivers (recorded)."""
+    """Return which rows are inserted, independent of the rows that the statement delivers (recorded)."""
     match node.selector:
         case "rstream":
             return "rstream"
@@ -131,20 +135,20 @@ def _renamed(
 def _fit(
     columns: Sequence[OutputColumn], source: EventType | None, target: EventType, span: Span, module: ModuleScope
 ) -> SelectedRows:
-    """Columns checked against `target`, widened, and null where nothing is selected."""
+    """Check columns against `target`, widen them, and add null for properties that are not selected."""
     if source is not None and not columns and module.catalog.is_a(source.name, target.name):
         return (), True
-    given = {
+    candidates = {
         name: OutputColumn(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in _properties(source)
     }
-    given.update({column.name: column for column in columns})
-    found: dict[str, OutputColumn] = {}
+    candidates.update({column.name: column for column in columns})
+    fitted_columns: dict[str, OutputColumn] = {}
     store = module.catalog.stores.get(target.name)
     selected = {column.name for column in columns}
-    extra = [f"`{name}`" for name in given if name not in target.properties and name not in selected]
+    extra = [f"`{name}`" for name in candidates if name not in target.properties and name not in selected]
     if extra and not columns:  # beside columns a wildcard gives what the target has
         module.report("unknown-property", f"no {_properties_text(extra)} in `{target.name}`", span)
-    for name, column in given.items():
+    for name, column in candidates.items():
         type_ = target.properties.get(name)
         if type_ is None and name not in selected:
             continue
@@ -158,18 +162,20 @@ def _fit(
         elif column.value.type.fields is not None and _struct_problem(column, type_, module):
             continue
         elif isinstance(column.value, x.StructOf) and type_.of is not None and type_.of.event is not None:
-            found[name] = OutputColumn(name, x.ArrayOf(type_, (column.value,), span=column.span), span=column.span)
+            fitted_columns[name] = OutputColumn(
+                name, x.ArrayOf(type_, (column.value,), span=column.span), span=column.span
+            )
         elif not _fits(column.value.type, type_, target, module):
             has = column.value.type
             fact = f"property `{name}` of `{target.name}` is {describe_type(type_)}, selected is {describe_type(has)}"
             module.report("type-mismatch", fact, column.span, cast_hint(has, type_))
         else:
-            found[name] = OutputColumn(name, coerce(column.value, type_), span=column.span)
+            fitted_columns[name] = OutputColumn(name, coerce(column.value, type_), span=column.span)
     if source is not None and not columns and dict(source.properties) == dict(target.properties):
         return (), True
     rows = tuple(
-        found[name]
-        if name in found
+        fitted_columns[name]
+        if name in fitted_columns
         else OutputColumn(name, x.Const(type_ if type_ != ERROR else t.NULL, None, span=span), span=span)
         for name, type_ in target.properties.items()
     )
@@ -177,7 +183,7 @@ def _fit(
 
 
 def _fits(source: Type, type_: Type, target: EventType, module: ModuleScope) -> bool:
-    """Whether a column fits a property of `target`; columns of named windows and tables take no other type."""
+    """Return whether a column fits a property of `target`. Columns of named windows and tables accept no other type."""
     if is_event_assignable(source, type_, module):
         return True
     if target.name in module.catalog.stores and t.is_numeric(source) and t.is_numeric(type_):
@@ -194,25 +200,28 @@ def _properties(source: EventType | None) -> Sequence[tuple[str, Type]]:
 
 
 def _struct_problem(column: OutputColumn, type_: Type, module: ModuleScope) -> bool:
-    """Whether a struct has columns that the nested event type lacks, or of other types: reported."""
+    """Report a struct whose columns the nested event type lacks or declares with other types; return whether one was
+    found.
+    """
     event = (type_.of or type_).event
-    found = module.catalog.event_types.get(event or "")
-    wanted = {} if found is None else found.properties
-    for name, given in (column.value.type.fields or ()) if found is not None else ():
-        if name not in wanted:
+    event_type = module.catalog.event_types.get(event or "")
+    properties = {} if event_type is None else event_type.properties
+    for name, column_type in (column.value.type.fields or ()) if event_type is not None else ():
+        if name not in properties:
             module.report("unknown-property", f"no property `{name}` in `{event}`", column.span)
             return True
-        if not assignable(given, wanted[name]) and not is_event_assignable(given, wanted[name], module):
-            fact = (
-                f"property `{name}` of `{event}` is {describe_type(wanted[name])}, selected is {describe_type(given)}"
-            )
-            module.report("type-mismatch", fact, column.span, cast_hint(given, wanted[name]))
+        if not assignable(column_type, properties[name]) and not is_event_assignable(
+            column_type, properties[name], module
+        ):
+            kinds = f"is {describe_type(properties[name])}, selected is {describe_type(column_type)}"
+            fact = f"property `{name}` of `{event}` {kinds}"
+            module.report("type-mismatch", fact, column.span, cast_hint(column_type, properties[name]))
             return True
     return False
 
 
 def is_event_assignable(source: Type, target: Type, module: ModuleScope) -> bool:
-    """An event of a subtype fits a property of its supertype, also in arrays; any event fits a map."""
+    """Return whether an event fits a property: of its own type or a supertype, also in arrays, or of type map."""
     if source.of is not None and target.of is not None:
         return is_event_assignable(source.of, target.of, module)
     if source.event is None:

@@ -1,4 +1,6 @@
-"""Joins: which streams, how each is joined to those before it (Esper reference, chapter EPL Clauses, "Joining")."""
+"""Joins: the streams, and how each is joined to the streams before it (Esper reference, chapter EPL Clauses,
+"Joining").
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from cepbook.lang.syntax import ast
 
 
 def bind_join(node: ast.Select, streams: Sequence[nodes.StreamNode], scope: Scope) -> nodes.StreamJoin:
-    """The join of `streams`; `scope` sees all of them."""
+    """Return the join of `streams`; `scope` sees all of them."""
     marked = [source.unidirectional for source in node.sources]
     kinds = [join.kind for join in node.joins]
     if marked.count(True) > 1 and not (all(marked) and set(kinds) == {"full"}):
@@ -57,21 +59,23 @@ def _check_window(source: ast.StreamSource, stream: nodes.StreamNode, directed: 
 
 
 def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
-    """``a.x = b.y and …``: equalities of properties, in each pair of two streams that are joined so far."""
+    """Bind ``a.x = b.y and …``: equalities of properties, all between one pair of streams that are joined so far."""
     on = bind_condition(node, scope.without_aggregates("the on-clause"), "the on-clause")
     pairs: set[frozenset[int]] = set()
-    for part in x.conjuncts(on):
-        if any(e.type == ERROR for e in x.walk(part)):
+    for conjunct in x.conjuncts(on):
+        if any(e.type == ERROR for e in x.walk(conjunct)):
             return None
-        between = _streams_of(part)
+        between = _streams_of(conjunct)
         if between is None:
             fact = "the on-clause takes equalities of properties of two streams, joined by `and`"
-            scope.report("wrong-parameter", fact, part.span, "other conditions belong into the where-clause")
+            scope.report("wrong-parameter", fact, conjunct.span, "other conditions belong into the where-clause")
             return None
         late = max(between)
         if late > position:
-            shown = _name(scope.streams[late])
-            scope.report("wrong-parameter", f"the stream {shown} is joined later than this on-clause", part.span)
+            stream_text = _name(scope.streams[late])
+            scope.report(
+                "wrong-parameter", f"the stream {stream_text} is joined later than this on-clause", conjunct.span
+            )
             return None
         pairs.add(between)
     if len(pairs) > 1:
@@ -81,16 +85,16 @@ def _bind_on(node: ast.Expr, position: int, scope: Scope) -> x.BoundExpr | None:
 
 
 def _streams_of(e: x.BoundExpr) -> frozenset[int] | None:
-    """The two streams of ``a.x = b.y``; None for anything else."""
+    """Return the two streams of ``a.x = b.y``, or None for other expressions."""
     if not isinstance(e, x.ComparisonExpr) or e.op != "=":
         return None
     sides = [_stream_of(e.left), _stream_of(e.right)]
-    found = frozenset(side for side in sides if side is not None)
-    return found if len(found) == 2 else None
+    numbers = frozenset(side for side in sides if side is not None)
+    return numbers if len(numbers) == 2 else None
 
 
 def _stream_of(e: x.BoundExpr) -> int | None:
-    """The stream of a property, also of a nested one and of one that is widened for the comparison."""
+    """Return the stream of a property, also of a nested property and of one that is widened for the comparison."""
     match e:
         case x.Prop():
             return e.stream
@@ -106,13 +110,13 @@ def _stream_of(e: x.BoundExpr) -> int | None:
 
 
 def whole_event_columns(span: Span, scope: Scope) -> list[nodes.OutputColumn]:
-    """The columns of ``select *``: an event of each stream, called by its alias or ``stream_0``, ``stream_1`` …"""
-    found: list[nodes.OutputColumn] = []
+    """Return the columns of ``select *``: an event of each stream, named by alias or ``stream_0``, ``stream_1`` …"""
+    columns: list[nodes.OutputColumn] = []
     for position, stream in enumerate(scope.streams):
         name = stream.alias if stream.alias is not None else f"stream_{position}"
         type_ = t.event_of(stream.event_type.name) if stream.event_type is not None else ERROR
-        found.append(nodes.OutputColumn(name, x.EventOf(type_, position, span=span), span=span))
-    return found
+        columns.append(nodes.OutputColumn(name, x.EventOf(type_, position, span=span), span=span))
+    return columns
 
 
 def _name(stream: ScopeStream) -> str:

@@ -30,7 +30,7 @@ _KINDS: dict[str | None, Any] = {"every-events": "events", "every-time": "time"}
 
 
 def bind_output_rate(node: ast.Output, scope: Scope) -> plan.OutputClause | None:
-    """The clause; None when the report says why not. `scope` is that of the statement's select-clause."""
+    """Return the output clause, or None if it was reported. `scope` is that of the select-clause."""
     own = scope.without_aggregates("the output clause")
     with_counters = replace(
         own, aliases={name: x.OutputCounter(type_, name) for name, type_ in OUTPUT_COUNTERS.items()}
@@ -39,7 +39,7 @@ def bind_output_rate(node: ast.Output, scope: Scope) -> plan.OutputClause | None
     kind = _KINDS.get(node.kind, node.kind)
     terminated = kind == "terminated"
     try:
-        found = plan.OutputClause(
+        clause = plan.OutputClause(
             kind,
             node.which,  # type: ignore[arg-type]
             rate=None if node.rate is None else _amount(node.rate, "the output rate", 1, own),
@@ -56,7 +56,7 @@ def bind_output_rate(node: ast.Output, scope: Scope) -> plan.OutputClause | None
         )
     except AlreadyReported:
         return None
-    return found
+    return clause
 
 
 def _check_form(node: ast.Output, scope: Scope) -> None:
@@ -90,7 +90,7 @@ def _needed(crontab: plan.CrontabSpec | None) -> plan.CrontabSpec:
 
 
 def _amount(node: ast.Expr, what: str, least: int, scope: Scope) -> x.BoundExpr:
-    """A number of events or a time period, constant or read from variables."""
+    """Return a number of events or a time period, at least `least`, that is constant or reads variables."""
     bound = fold_expr(_without_events(bind_expr(node, scope), scope))
     if bound.type == ERROR:
         raise AlreadyReported(what)
@@ -124,25 +124,25 @@ def _ending(node: ast.Output, scope: Scope) -> x.BoundExpr | None:
 
 
 def _assignments(nodes: tuple[ast.Assignment, ...], scope: Scope) -> tuple[plan.VariableAssignment, ...]:
-    found = bind_assignments(nodes, replace(scope, calls={}))
-    if len(found) < len(nodes):
+    assignments = bind_assignments(nodes, replace(scope, calls={}))
+    if len(assignments) < len(nodes):
         raise AlreadyReported("then set")
-    for assignment in found:
+    for assignment in assignments:
         for e in (assignment.value, *assignment.path):
             if e is not None and _without_events(e, scope).type == ERROR:
                 raise AlreadyReported("then set")
-    return found
+    return assignments
 
 
 def _without_events(bound: x.BoundExpr, scope: Scope) -> x.BoundExpr:
-    """`bound`, unless it reads events: the clause looks at what was collected from many of them."""
+    """Return `bound`, or report the event that it reads: the clause covers rows of many events."""
     also = f", and {', '.join(scope.aliases)}" if scope.aliases else ""
-    for part in x.walk(bound):
-        if isinstance(part, (x.Prop, x.EventOf, x.Prev, x.Prior)):
+    for subexpr in x.walk(bound):
+        if isinstance(subexpr, (x.Prop, x.EventOf, x.Prev, x.Prior)):
             scope.fail(
                 "wrong-parameter",
                 "the output clause cannot depend on an event",
-                part.span,
+                subexpr.span,
                 f"it reads variables and constants{also}",
             )
     return bound

@@ -1,8 +1,8 @@
-"""Event patterns: atoms with correlated filters, operators, observers, guards (Esper reference, chapter "EPL Reference:
-Patterns").
+"""Event patterns: atoms with correlated filters, operators, observers and guards.
 
-A filter reads the event that arrives (`patterns.EVENT`) and, behind it, the tags of earlier steps of a followed-by
-(`patterns.MATCH`). What is wrong is reported; the tree that results then is not for use.
+A filter reads the arriving event (`pattern.EVENT_STREAM`) and, if the names are not taken by it, the tags of earlier
+steps of a followed-by (`pattern.MATCH_STREAM`). Problems are reported; the tree that results then is not for use.
+Source: Esper reference, chapter "EPL Reference: Patterns".
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from cepbook.lang.bind.clauses.filter import bind_filter, conjunction
 from cepbook.lang.bind.clauses.timer_schedule import bind_schedule
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
 from cepbook.lang.bind.expressions.time_period import bind_duration
-from cepbook.lang.bind.scope import ERROR, PATTERN_MATCH_TYPE, Scope, ScopeStream, error_expression
+from cepbook.lang.bind.scope import (
+    ERROR,
+    PATTERN_MATCH_TYPE,
+    Scope,
+    ScopeStream,
+    error_expression,
+    parameter_count_text,
+)
 from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
@@ -39,7 +46,7 @@ Tags = Mapping[str, Type]
 
 
 def bind_pattern(node: ast.PatternNode, annotations: Sequence[ast.Annotation], scope: Scope) -> p.Pattern:
-    """The pattern. `scope` tells what its expressions see besides events and tags: the context, correlated names."""
+    """Bind the pattern. `scope` holds the names that its expressions see besides events and tags."""
     known = frozenset(one.tag for one in walk(node) if isinstance(one, ast.PatternFilter) and one.tag is not None)
     binder = _Binder(scope, known)
     root, tags = binder.bind(node, {})
@@ -63,13 +70,17 @@ def _known_annotation(node: ast.Annotation, known: Sequence[str], scope: Scope) 
 
 
 def _number(e: x.BoundExpr | None) -> int | None:
-    """The value of an int constant."""
+    """Return the value of an int constant, else None."""
     return e.value if isinstance(e, x.Const) and isinstance(e.value, int) else None
 
 
 @dataclass(slots=True)
 class _Binder:
-    """`scope` is that of the whole pattern, `known` are all its tags; `tags` those so far, `atoms` their number."""
+    """Binds one pattern.
+
+    `scope` is that of the whole pattern and `known` are all of its tags. `tags` are the tags so far, `atoms` is the
+    number of atoms so far.
+    """
 
     scope: Scope
     known: frozenset[str]
@@ -77,7 +88,7 @@ class _Binder:
     atoms: int = 0
 
     def bind(self, node: ast.PatternNode, prior: Tags) -> tuple[p.PatternExpr, Tags]:
-        """The node and the tags that it fills, in text order; `prior` are the tags of earlier steps."""
+        """Return the node and the tags that it fills, in text order; `prior` are the tags of earlier steps."""
         match node:
             case ast.PatternFilter():
                 return self.atom(node, prior)
@@ -102,7 +113,7 @@ class _Binder:
     def seeing(
         self, node: ast.Expr, tags: Tags, arriving: ScopeStream = NO_EVENT_STREAM, *, hint: str = EARLIER_TAGS_HINT
     ) -> Scope:
-        """The scope of `node`, which sees the event that arrives and behind it `tags`; other tags are reported."""
+        """Return the scope of `node`: the arriving event, then `tags`. Report other tags that `node` reads."""
         own_type = arriving.event_type
         tags = {name: type_ for name, type_ in tags.items() if name != arriving.alias}
         hidden = self.known.difference(tags, (arriving.alias,), own_type.properties if own_type is not None else ())
@@ -116,31 +127,34 @@ class _Binder:
         return replace(own, data_windows=(), no_row_functions="a pattern", open_=False, correlated=correlated)
 
     def unqualified(self, tags: Tags) -> dict[str, x.BoundExpr]:
-        """Properties of tagged events by their own names, as far as no variable is called so; those of the first tag go
-        before others (recorded: timer_interval_with_a_plain_property_name).
+        """Return properties of tagged events that may be written without the tag: those that no variable hides.
+
+        Properties of the first tag win (recorded: timer_interval_with_a_plain_property_name).
         """
         catalog = self.scope.module.catalog
-        found: dict[str, x.BoundExpr] = {}
+        members: dict[str, x.BoundExpr] = {}
         for tag, type_ in tags.items():
             event_type = catalog.event_types.get(type_.event or "")
             for name, own in (event_type.properties if event_type is not None else {}).items():
                 if name not in catalog.variables:
-                    found.setdefault(name, x.MemberAccess(own, x.Prop(type_, p.MATCH_STREAM, tag), name))
-        return found
+                    members.setdefault(name, x.MemberAccess(own, x.Prop(type_, p.MATCH_STREAM, tag), name))
+        return members
 
     def value(self, node: ast.Expr, tags: Tags, hint: str = EARLIER_TAGS_HINT) -> x.BoundExpr:
-        """An expression without an event that arrives."""
+        """Bind an expression that must not read an arriving event."""
         bound = fold_expr(bind_expr(node, self.seeing(node, tags, hint=hint)))
-        for part in x.walk(bound):
-            if isinstance(part, (x.Prop, x.EventOf)) and part.stream == p.EVENT_STREAM:
-                self.scope.report("wrong-parameter", "only filters of a pattern read events", part.span)
+        for subexpr in x.walk(bound):
+            if isinstance(subexpr, (x.Prop, x.EventOf)) and subexpr.stream == p.EVENT_STREAM:
+                self.scope.report("wrong-parameter", "only filters of a pattern read events", subexpr.span)
         return bound
 
     def duration(self, node: ast.Expr, what: str, tags: Tags) -> x.BoundExpr:
         return bind_duration(self.value(node, tags), what, self.scope)
 
     def count(self, node: ast.Expr, what: str, tags: Tags, least: int = 1) -> x.BoundExpr:
-        """A whole number, `least` or above: a constant, or of variables and `tags` that are read at the start."""
+        """Bind an integer of at least `least`: a constant, or an expression over variables and `tags` that is read at
+        the start.
+        """
         bound = self.value(node, tags, EARLIER_TAGS_HINT if tags else "it is read once, from constants and variables")
         if bound.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
             self.wrong(f"{what} must be an int, found {describe_type(bound.type)}", node.span)
@@ -167,8 +181,8 @@ class _Binder:
             tags[node.tag] = t.event_of(event_type.name) if event_type is not None else ERROR
         contained: tuple[nodes.ContainedSelection, ...] = ()
         if stream.contained and event_type is not None:
-            found = bind_contained_events(stream.contained, arriving, self.scope)
-            contained, within = found if found is not None else ((), None)
+            selection = bind_contained_events(stream.contained, arriving, self.scope)
+            contained, within = selection if selection is not None else ((), None)
             if node.tag is not None:
                 tags[node.tag] = ERROR if within is None else t.array_of(self.event(within))
         if node.tag is not None:
@@ -179,13 +193,13 @@ class _Binder:
         return p.Atom(number, node.tag, stream.type_name, condition, level, contained, span=node.span), tags
 
     def event(self, event_type: EventType) -> Type:
-        """Events of a type; of one that a select-clause made, which is in no catalog, by their columns."""
+        """Return the type of events of `event_type`; a type made by a select-clause is described by its columns."""
         if event_type.name in self.scope.module.catalog.event_types:
             return t.event_of(event_type.name)
         return t.struct_of(tuple(event_type.properties.items()))
 
     def use(self, tag: str, type_: Type, span: Span) -> None:
-        """A tag may stand several times, if it is for events of one type and not under a repeat."""
+        """Register a tag. A tag may occur several times for events of one type, but not under a repeat."""
         used = self.tags.setdefault(tag, type_)
         again = used is not type_
         if again and (used != type_ or type_.of is not None) and ERROR not in (used, type_):
@@ -199,19 +213,19 @@ class _Binder:
             if annotation.name.lower() == CONSUME:
                 if annotation.value is None and self.scope.module.text(annotation.span).rstrip().endswith(")"):
                     self.wrong("`@consume()` without a level", annotation.span, "write @consume or @consume(2)")
-                given = 1 if annotation.value is None else annotation.value
-                if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+                consume_level = 1 if annotation.value is None else annotation.value
+                if not isinstance(consume_level, int) or isinstance(consume_level, bool) or consume_level < 0:
                     self.wrong("the level of `@consume` must be a whole number, 0 or above", annotation.span)
                 else:
-                    level = given
+                    level = consume_level
         return level
 
     def observer(self, node: ast.PatternObserver, prior: Tags) -> p.PatternExpr:
         name = node.name.lower()
         if node.namespace.lower() != "timer" or name not in PATTERN_OBSERVERS:
-            shown = f"{node.namespace}:{node.name}"
-            hint = nearest_or_known_names(shown, [f"timer:{known}" for known in PATTERN_OBSERVERS])
-            self.scope.report("unknown-function", f"no observer `{shown}`", node.span, hint)
+            observer_name = f"{node.namespace}:{node.name}"
+            hint = nearest_or_known_names(observer_name, [f"timer:{known}" for known in PATTERN_OBSERVERS])
+            self.scope.report("unknown-function", f"no observer `{observer_name}`", node.span, hint)
         elif name == "schedule":
             return bind_schedule(node, lambda value: self.value(value, prior), self.scope)
         elif node.named:
@@ -238,7 +252,7 @@ class _Binder:
         return p.FollowedByPattern(tuple(operands), maxima, span=node.span), tags
 
     def logical(self, node: ast.PatternLogical, prior: Tags) -> tuple[p.PatternExpr, Tags]:
-        """The branches of an ``or`` may share tags: only one of them is in a match."""
+        """Bind ``and`` or ``or``. The branches of an ``or`` may share tags: only one branch is in a match."""
         operands: list[p.PatternExpr] = []
         tags: dict[str, Type] = {}
         before = self.tags
@@ -252,7 +266,7 @@ class _Binder:
         return p.LogicalPattern(node.op, tuple(operands), span=node.span), tags
 
     def joint(self, one: Type, other: Type) -> Type:
-        """The type of a tag that is of both types: the more general one, or a map when they are not related."""
+        """Return the type of a tag that has both types: the more general one, or a map if they are not related."""
         if one == other or ERROR in (one, other):
             return one
         if one.of is not None and other.of is not None:
@@ -273,7 +287,7 @@ class _Binder:
             last = position == len(node.distinct) - 1
             if last and (isinstance(bound, x.Period) or (keys and isinstance(bound, x.Const))):
                 expiry = bind_duration(bound, "the expiry of `every-distinct`", self.scope)
-            elif bound.type != ERROR and not any(isinstance(part, x.Prop) for part in x.walk(bound)):
+            elif bound.type != ERROR and not any(isinstance(subexpr, x.Prop) for subexpr in x.walk(bound)):
                 self.wrong("a key of `every-distinct` must read a tag of its own sub-expression", key.span)
             else:
                 keys.append(bound)
@@ -314,13 +328,14 @@ class _Binder:
             condition = bind_condition(node.args[0], seen, "the condition of `while`")
             return p.WhileGuard(operand, condition, span=node.span), tags
         if node.namespace.lower() != "timer" or name not in PATTERN_GUARDS:
-            shown = f"{node.namespace}:{node.name}"
-            hint = nearest_or_known_names(shown, [f"timer:{known}" for known in PATTERN_GUARDS])
-            self.scope.report("unknown-function", f"no guard `{shown}`", node.span, hint)
+            guard_name = f"{node.namespace}:{node.name}"
+            hint = nearest_or_known_names(guard_name, [f"timer:{known}" for known in PATTERN_GUARDS])
+            self.scope.report("unknown-function", f"no guard `{guard_name}`", node.span, hint)
             return operand, tags
-        wanted = 1 if name == "within" else 2
-        if len(node.args) != wanted:
-            fact = f"`timer:{name}` takes {wanted} parameter{'s' if wanted > 1 else ''}, found {len(node.args)}"
+        parameter_count = 1 if name == "within" else 2
+        if len(node.args) != parameter_count:
+            takes = parameter_count_text(parameter_count, parameter_count)
+            fact = f"`timer:{name}` takes {takes}, found {len(node.args)}"
             self.wrong(fact, node.span, "such as timer:within(10 sec), timer:withinmax(10 sec, 3)")
             return operand, tags
         period = self.duration(node.args[0], f"the period of `timer:{name}`", prior)

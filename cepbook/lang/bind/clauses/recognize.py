@@ -1,9 +1,8 @@
-"""``match_recognize``: the regular expression, conditions of variables, measures (Esper reference, chapter "EPL
-Reference: Match Recognize").
+"""``match_recognize``: the row pattern, the conditions of its variables, and measures.
 
-A condition reads the row that is tested (by the name of its own variable, or without any), rows before it in the
-partition (``prev``) and the rows of variables that stand earlier in the pattern. A variable that may have several rows
-is the array of them. What is wrong is reported.
+A condition reads the tested row (by the name of its own variable, or without a name), rows before it in the partition
+(``prev``) and the rows of variables that stand earlier in the pattern. A variable that may match several rows is the
+array of them. Source: Esper reference, chapter "EPL Reference: Match Recognize".
 """
 
 from __future__ import annotations
@@ -46,23 +45,23 @@ Bind = Callable[..., x.BoundExpr]
 def bind_match_recognize(
     node: ast.MatchRecognize, select: ast.Select, rows: nodes.FromNode | None, where: x.BoundExpr | None, scope: Scope
 ) -> nodes.Recognition | None:
-    """The matches in `rows`; `scope` then sees these. None: refused."""
+    """Bind the matches in `rows` and make `scope` see them. Return None if the clause was reported."""
     source = _source(node, select, rows, scope)
     event_type = scope.streams[0].event_type if scope.streams else None
-    found: nodes.Recognition | None = None
+    recognition: nodes.Recognition | None = None
     if source is not None and event_type is not None and not scope.open_:
         own = replace(scope, data_windows=(), unwindowed=False)
-        found = _Binder(own, event_type).bind(node, source, where)
-    shown = None if found is None else found.event_type
-    scope.streams = (ScopeStream(None, shown),)
-    scope.open_, scope.unwindowed, scope.data_windows = shown is None, True, ()
-    return found
+        recognition = _Binder(own, event_type).bind(node, source, where)
+    match_type = None if recognition is None else recognition.event_type
+    scope.streams = (ScopeStream(None, match_type),)
+    scope.open_, scope.unwindowed, scope.data_windows = match_type is None, True, ()
+    return recognition
 
 
 def _source(
     node: ast.MatchRecognize, select: ast.Select, rows: nodes.FromNode | None, scope: Scope
 ) -> nodes.Windowed | nodes.Derivation | nodes.SourceNode | None:
-    """What the rows come from, one stream of events; None: something else, which is reported."""
+    """Return the one stream of events that the rows come from, or None if it was reported."""
     problems = scope.problems
     if len(select.sources) != 1:
         problems.add("wrong-parameter", "match_recognize reads one stream", node.span, "insert the join into a stream")
@@ -74,7 +73,7 @@ def _source(
         return None
     if rows is None:
         return None
-    read = next((each for each in nodes.chain(rows) if isinstance(each, nodes.SourceNode)), None)
+    read = next((node_below for node_below in nodes.chain(rows) if isinstance(node_below, nodes.SourceNode)), None)
     if read is None or read.nothing:
         return None
     if read.store is not None and read.store.kind == "table":
@@ -87,9 +86,10 @@ def _source(
 
 @dataclass(slots=True)
 class _Binder:
-    """`scope` is that of the statement, `row` the type of the rows.
+    """Binds one ``match_recognize``.
 
-    `names` are the variables in the order in which they first stand in the pattern, `many` those of several rows.
+    `scope` is that of the statement and `row` the type of the rows. `names` are the variables in the order of the
+    pattern, `many` those that may match several rows.
     """
 
     scope: Scope
@@ -133,32 +133,32 @@ class _Binder:
         self.scope.report("wrong-parameter", fact, span, hint)
 
     def outside(self, what: str) -> Scope:
-        """The scope of what reads no rows."""
+        """Return a scope that reads no rows."""
         return replace(self.scope.without_aggregates(what), streams=(), no_row_functions=what)
 
     def check_constant(self, e: x.BoundExpr) -> None:
-        for part in x.walk(e):
-            if isinstance(part, (x.Prop, x.EventOf)):
-                self.wrong("the interval does not depend on rows", part.span)
+        for subexpr in x.walk(e):
+            if isinstance(subexpr, (x.Prop, x.EventOf)):
+                self.wrong("the interval does not depend on rows", subexpr.span)
 
     # ------------------------------------------------------------ the regular expression
     def pattern(self, node: ast.RowPattern, *, several: bool) -> r.RowRegex | None:
-        """The tree; `several`: there may be several rows of the variables in it. None: reported."""
+        """Return the tree, or None if it was reported; with `several` each variable may match several rows."""
         bounds = self.bounds(node)
         if bounds is None:
             return None
         low, high = bounds
-        found = self.plain(node, several=several or high is None or high > 1)
-        if found is None or node.quantifier is None:
-            return found
+        tree = self.plain(node, several=several or high is None or high > 1)
+        if tree is None or node.quantifier is None:
+            return tree
         reluctant = node.quantifier != "?" and node.quantifier.endswith("?")
         if reluctant and high is None and low and node.low is not None:  # `+?` goes on, too; `{1,}?` does not
-            least = r.RowRepeat(found, low, low, span=node.span)
-            return r.RowSequence((least, r.RowRepeat(found, 0, None, True, span=node.span)), span=node.span)
-        return r.RowRepeat(found, low, high, reluctant, span=node.span)
+            least = r.RowRepeat(tree, low, low, span=node.span)
+            return r.RowSequence((least, r.RowRepeat(tree, 0, None, True, span=node.span)), span=node.span)
+        return r.RowRepeat(tree, low, high, reluctant, span=node.span)
 
     def plain(self, node: ast.RowPattern, *, several: bool) -> r.RowRegex | None:
-        """The tree without the quantifier."""
+        """Return the tree without its quantifier."""
         if node.kind == "atom":
             assert node.name is not None
             return r.RowVariable(self.variable(node.name, several), span=node.span)
@@ -167,7 +167,7 @@ class _Binder:
             if node.kind == "permute":  # recorded: mrq_permute_with_quantified_member
                 operand = _unquantified(operand)
             below.append(self.pattern(operand, several=several))
-        parts = tuple(part for part in below if part is not None)
+        parts = tuple(tree for tree in below if tree is not None)
         if len(parts) < len(below):
             return None
         if node.kind == "group":
@@ -185,7 +185,7 @@ class _Binder:
         return self.names.index(name)
 
     def bounds(self, node: ast.RowPattern) -> tuple[int, int | None] | None:
-        """How often; None: reported."""
+        """Return the fewest and the most repetitions, or None if they were reported."""
         if node.quantifier is None:
             return 1, 1
         if not node.quantifier.startswith("{"):
@@ -205,13 +205,13 @@ class _Binder:
         return low or 0, high
 
     def count(self, node: ast.Expr) -> int | None:
-        """A number of rows above 0."""
+        """Return a constant number of rows above 0, or None if it was reported."""
         bound = fold_expr(bind_expr(node, self.outside("a quantifier")))
         if bound.type == ERROR:
             return None
         if not isinstance(bound, x.Const) or not isinstance(bound.value, int) or isinstance(bound.value, bool):
-            shown = describe_type(bound.type) if isinstance(bound, x.Const) else "an expression"
-            self.wrong(f"the bounds of a quantifier are whole numbers, found {shown}", node.span)
+            text = describe_type(bound.type) if isinstance(bound, x.Const) else "an expression"
+            self.wrong(f"the bounds of a quantifier are whole numbers, found {text}", node.span)
             return None
         if bound.value < 1:
             hint = "write {,m} for none to m rows" if bound.value == 0 else None
@@ -220,14 +220,14 @@ class _Binder:
         return bound.value
 
     def fits(self, pattern: r.RowRegex, span: Span) -> bool:
-        """Whether the automaton is of a size that can be run."""
+        """Return whether the automaton is small enough to run; report it if not."""
         try:
-            found = r.compile_automaton(pattern)
+            automaton = r.compile_automaton(pattern)
         except r.RowPatternTooLarge:
             fact = f"the pattern is too large: it has more than {r.MAX_POSITIONS:,} places, or steps between them"
             self.scope.report("pattern-too-large", fact, span, "make repetitions and permutations smaller")
             return False
-        if not found.start:
+        if not automaton.start:
             self.wrong("the pattern takes no row", span)
             return False
         return True
@@ -238,28 +238,28 @@ class _Binder:
         return fold_expr(bind_expr(node, inside))
 
     def event(self) -> Type:
-        """What a row is, as a value."""
+        """Return the type of a row as a value."""
         if self.row.name in self.scope.module.catalog.event_types:
             return t.event_of(self.row.name)
         return t.struct_of(tuple(self.row.properties.items()))
 
     def matched(self, names: Sequence[str]) -> dict[str, Type]:
-        """The types of variables."""
+        """Return the types of variables."""
         event = self.event()
         return {name: t.array_of(event) if name in self.many else event for name in names}
 
     def conditions(self, node: Sequence[tuple[str, ast.Expr]]) -> dict[str, x.BoundExpr]:
-        found: dict[str, x.BoundExpr] = {}
+        conditions: dict[str, x.BoundExpr] = {}
         for name, condition in node:
             at = condition.span
             if name not in self.names:
                 hint = nearest_or_known_names(name, self.names)
                 self.scope.report("unknown-property", f"no variable `{name}` in the pattern", at, hint)
-            elif name in found:
+            elif name in conditions:
                 self.scope.report("duplicate-name", f"variable `{name}` is defined twice", at)
             else:
-                found[name] = self.condition(name, condition)
-        return found
+                conditions[name] = self.condition(name, condition)
+        return conditions
 
     def condition(self, name: str, node: ast.Expr) -> x.BoundExpr:
         place = self.names.index(name)
@@ -281,15 +281,15 @@ class _Binder:
         return bind_condition(node, replace(inside, rows=_Defining(name)), what)
 
     def measures(self, node: Sequence[ast.SelectItem]) -> dict[str, nodes.OutputColumn]:
-        """By name; the later one of a name counts (recorded: mrm_duplicate_measure_name)."""
+        """Return the measures by name; the last one of a name counts (recorded: mrm_duplicate_measure_name)."""
         streams = (_NO_ROW, ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, self.matched(self.names)), behind=True))
         inside = replace(self.scope.without_aggregates("measures"), streams=streams)
         inside.rows = _Measuring(self.row, frozenset(self.names), frozenset(self.many))
-        found: dict[str, nodes.OutputColumn] = {}
+        columns: dict[str, nodes.OutputColumn] = {}
         for item in node:
             assert item.expr is not None and item.alias is not None
-            found[item.alias] = nodes.OutputColumn(item.alias, bind_expr(item.expr, inside), span=item.span)
-        return found
+            columns[item.alias] = nodes.OutputColumn(item.alias, bind_expr(item.expr, inside), span=item.span)
+        return columns
 
 
 def _unquantified(node: ast.RowPattern) -> ast.RowPattern:
@@ -299,12 +299,12 @@ def _unquantified(node: ast.RowPattern) -> ast.RowPattern:
 
 
 def _own(name: str) -> str:
-    """What the rows of the variable whose condition it is are called: its name means the row that is tested."""
+    """Return the name of all rows of the variable whose condition is bound; its plain name means the tested row."""
     return f"{name}[]"
 
 
 def _with_own(node: ast.Expr, name: str) -> ast.Expr:
-    """`node` with the rows so far in place of the tested row, where an index or a method follows the variable."""
+    """Replace the variable by all of its rows so far wherever an index or a method follows it."""
 
     def changed(value: object) -> object:
         if isinstance(value, tuple):
@@ -315,15 +315,22 @@ def _with_own(node: ast.Expr, name: str) -> ast.Expr:
             if first.name == name and first.args is None and of_rows:
                 value = replace(value, steps=(replace(first, name=_own(name)), *rest))
         if isinstance(value, ast.SyntaxNode):
-            fields = {each: getattr(value, each) for each in value.__dataclass_fields__ if each != "span"}
-            after = {each: changed(inner) for each, inner in fields.items()}
-            if any(after[each] is not fields[each] and after[each] != fields[each] for each in fields):
+            fields = {
+                field_name: getattr(value, field_name)
+                for field_name in value.__dataclass_fields__
+                if field_name != "span"
+            }
+            after = {field_name: changed(inner) for field_name, inner in fields.items()}
+            if any(
+                after[field_name] is not fields[field_name] and after[field_name] != fields[field_name]
+                for field_name in fields
+            ):
                 return type(value)(**after, span=value.span)
         return value
 
-    found = changed(node)
-    assert isinstance(found, ast.Expr)
-    return found
+    replaced = changed(node)
+    assert isinstance(replaced, ast.Expr)
+    return replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,25 +340,25 @@ class _Defining:
     name: str
 
     def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
-        """``prev(A.price)``, ``prev(A.price, 2)``: a row of the partition that came before the tested one."""
+        """Bind ``prev(A.price)`` or ``prev(A.price, 2)``: a row of the partition before the tested row."""
         if name != "prev":
             scope.fail("wrong-parameter", f"`{name}` is not allowed in define", step.span, "use prev")
-        given = step.args or ()
-        if not 1 <= len(given) <= 2 or step.wildcard:
-            fact = f"`prev` takes a property and a number of rows, found {len(given)}"
+        args = step.args or ()
+        if not 1 <= len(args) <= 2 or step.wildcard:
+            fact = f"`prev` takes a property and a number of rows, found {len(args)}"
             scope.fail("wrong-parameter", fact, step.span, f"such as prev({self.name}.price, 2)")
-        value = bind(given[0], replace(scope, rows=_Within("prev")))
+        value = bind(args[0], replace(scope, rows=_Within("prev")))
         index: x.BoundExpr = x.Const(t.INT, 1, span=step.span)
-        if len(given) == 2:
-            index = fold_expr(bind(given[1], replace(scope, streams=(), rows=None, no_row_functions="`prev`")))
+        if len(args) == 2:
+            index = fold_expr(bind(args[1], replace(scope, streams=(), rows=None, no_row_functions="`prev`")))
         if ERROR in (value.type, index.type):
             return error_expression(step.span)
         back = index.value if isinstance(index, x.Const) and t.is_integral(index.type) else None
         if not isinstance(back, int) or back < 0:
             fact = "the second parameter of `prev` must be a constant whole number, 0 or above"
-            scope.fail("wrong-parameter", fact, given[1].span)
-        read = [part for part in x.walk(value) if isinstance(part, (x.Prop, x.EventOf))]
-        if not read or any(part.stream != CURRENT_ROW for part in read):
+            scope.fail("wrong-parameter", fact, args[1].span)
+        read = [subexpr for subexpr in x.walk(value) if isinstance(subexpr, (x.Prop, x.EventOf))]
+        if not read or any(subexpr.stream != CURRENT_ROW for subexpr in read):
             hint = f"name the variable that is defined: prev({self.name}.…)"
             scope.fail("wrong-parameter", "`prev` looks back from the row that is tested", step.span, hint)
         return x.Prior(value.type, back, value, span=step.span)
@@ -363,7 +370,7 @@ class _Defining:
 
 @dataclass(frozen=True, slots=True)
 class _Within:
-    """Calls where none has a meaning: inside of `what`."""
+    """Calls where no call is allowed: inside of `what`."""
 
     what: str
 
@@ -391,11 +398,11 @@ class _Measuring:
         beyond = row.ever or row.remembers or row.second == "index"  # it is not of the rows alone
         if row.sorts or beyond or not row.supported:
             problems.fail("wrong-parameter", f"aggregate `{name}` is not for the rows of a match", step.span)
-        given = step.args or ()
-        if step.wildcard or not given or any(isinstance(arg, (ast.Star, ast.SortKey)) for arg in given):
+        args = step.args or ()
+        if step.wildcard or not args or any(isinstance(arg, (ast.Star, ast.SortKey)) for arg in args):
             hint = "count a property of its rows, such as count(A.id)"
             problems.fail("wrong-parameter", f"`{name}` names the variable whose rows it is over", step.span, hint)
-        variable = self._variable(name, given, step, scope)
+        variable = self._variable(name, args, step, scope)
         tags = scope.streams[MATCHED_ROWS].event_type
         assert tags is not None
         others = {tag: type_ for tag, type_ in tags.properties.items() if tag != variable}
@@ -404,7 +411,7 @@ class _Measuring:
             ScopeStream(None, EventType(RECOGNIZE_MATCH_TYPE, others), behind=True),
         )
         inside = replace(scope, streams=streams, rows=_Within(name))
-        value, *rest = (bind(arg, inside) for arg in given)
+        value, *rest = (bind(arg, inside) for arg in args)
         filters = [e for e in rest if e.type == t.BOOLEAN]
         for key, values in step.named:
             if key == "filter" and len(values) == 1:
@@ -427,21 +434,25 @@ class _Measuring:
         chosen = filters[0] if filters else None
         return x.MeasureAggregate(type_, row.plain or name, rows, value, chosen, step.distinct, span=step.span)
 
-    def _variable(self, name: str, given: Sequence[ast.Expr], step: ast.NameStep, scope: Scope) -> str:
-        """The one variable of several rows that the parameters name."""
-        read = [each.steps[0].name for each in walk(tuple(given)) if isinstance(each, ast.Chain) and each.steps]
-        found = dict.fromkeys(each for each in read if each in self.many)
-        if len(found) == 1:
-            return next(iter(found))
-        if found:
-            shown = " and ".join(f"`{each}`" for each in found)
-            scope.fail("wrong-parameter", f"`{name}` over the rows of several variables: {shown}", step.span)
-        single = next((each for each in read if each in self.names), None)
+    def _variable(self, name: str, args: Sequence[ast.Expr], step: ast.NameStep, scope: Scope) -> str:
+        """Return the one variable of several rows that the arguments name."""
+        read = [
+            name_read.steps[0].name
+            for name_read in walk(tuple(args))
+            if isinstance(name_read, ast.Chain) and name_read.steps
+        ]
+        variables = dict.fromkeys(name_read for name_read in read if name_read in self.many)
+        if len(variables) == 1:
+            return next(iter(variables))
+        if variables:
+            names = " and ".join(f"`{name_read}`" for name_read in variables)
+            scope.fail("wrong-parameter", f"`{name}` over the rows of several variables: {names}", step.span)
+        single = next((name_read for name_read in read if name_read in self.names), None)
         if single is not None:
             fact = f"`{single}` is one row: there is nothing for `{name}` to be over"
             scope.fail("wrong-parameter", fact, step.span, "write its property alone")
         known = len(scope.problems.found)
-        for arg in given:
+        for arg in args:
             bind_expr(arg, replace(scope, rows=_Within(name)))  # which reports unknown names
         if len(scope.problems.found) == known:
             scope.report("wrong-parameter", f"`{name}` names no variable whose rows it is over", step.span)

@@ -1,4 +1,4 @@
-"""The select-clause: its columns in output order, wildcards, whole events and the parts of tags."""
+"""The select-clause: columns in output order, wildcards, whole events and the properties of tags."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from cepbook.lang.syntax.unparser import unparse
 def bind_select_list(
     items: Sequence[ast.SelectItem], scope: Scope, target: str | None = None
 ) -> tuple[tuple[nodes.OutputColumn, ...], bool]:
-    """Columns in output order: the wildcard's first, ``alias.* as name`` last (recorded: select_stream_wildcard).
+    """Return the columns and whether the wildcard is selected.
 
-    `target` is the type that they are inserted into.
+    The wildcard's columns come first, ``alias.* as name`` last (recorded: select_stream_wildcard). `target` is the type
+    that the rows are inserted into.
     """
     plain: list[nodes.OutputColumn] = []
     whole: list[nodes.OutputColumn] = []
@@ -74,14 +75,15 @@ def bind_select_list(
 
 
 def _of_events(type_: t.Type) -> bool:
-    """Whether a column has events, or rows; that is what it shows, with ``@eventbean`` and without."""
+    """Return whether a column holds events or rows, which it shows with and without ``@eventbean``."""
     of = type_.of or type_
     return of in (ERROR, t.MAP) or of.event is not None or of.fields is not None
 
 
 def _unnamed(node: ast.Expr, value: x.BoundExpr, functions: Collection[str]) -> str:
-    """The name of a column that was given none; that of a subquery is the one of its column (recorded:
-    scalar_default_column_name), where it has one.
+    """Return the name of a column without an alias.
+
+    A subquery takes the name of its own column (recorded: scalar_default_column_name), if it has one.
     """
     if isinstance(node, ast.Subquery) and isinstance(value, x.SubqueryRef):
         item = node.select.items[0]
@@ -92,7 +94,7 @@ def _unnamed(node: ast.Expr, value: x.BoundExpr, functions: Collection[str]) -> 
 
 
 def _tag(name: str, scope: Scope) -> x.Prop | None:
-    """The tag `name` of a pattern's matches, or the nested event that is property `name` of the stream."""
+    """Return the tag `name` of a pattern's matches, or the nested event in property `name` of the stream, or None."""
     for position, stream in enumerate(scope.streams):
         nested = stream.event_type.properties.get(name) if stream.event_type is not None else None
         if nested is not None and nested.event is not None and not any(s.is_called(name) for s in scope.streams):
@@ -109,7 +111,7 @@ def _tag(name: str, scope: Scope) -> x.Prop | None:
 
 
 def _properties_of(tag: x.Prop, span: Span, scope: Scope) -> list[nodes.OutputColumn]:
-    """The columns of ``tag.*``, which are null when the tag is (recorded: pattern_select_star_or_null)."""
+    """Return the columns of ``tag.*``, which are null if the tag is (recorded: pattern_select_star_or_null)."""
     event_type = scope.module.catalog.event_types.get(tag.type.event or "")
     if event_type is None:
         if tag.type != ERROR:
@@ -124,7 +126,7 @@ def _properties_of(tag: x.Prop, span: Span, scope: Scope) -> list[nodes.OutputCo
 
 
 def _of_stream(name: str, span: Span, scope: Scope) -> list[nodes.OutputColumn]:
-    """The columns of ``alias.*`` in a join."""
+    """Return the columns of ``alias.*`` in a join."""
     position = _stream_position(name, span, scope)
     event_type = scope.streams[position].event_type if position is not None else None
     if event_type is None or position is None:

@@ -1,7 +1,7 @@
-"""Subqueries: a select of one stream where an expression stands (Esper reference, section "Subqueries").
+"""Subqueries: a select of one stream in place of an expression (Esper reference, section "Subqueries").
 
-What a subquery reads of the streams around it becomes a `Parameter` of its plan and an argument of the reference to it,
-so its plan stands alone, with its own events as stream 0.
+A value that a subquery reads from the streams around it becomes a `SubqueryParameter` of its plan and an argument of
+the reference. The plan is therefore independent of the statement, with its own events as stream 0.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ _FORM = "a subquery reads one event type, named window or table and has only whe
 def bind_subquery(
     node: ast.Select, form: nodes.SubqueryForm, left: x.BoundExpr | None, op: str, span: Span, scope: Scope
 ) -> x.BoundExpr:
-    """A reference to the subquery, which the statement has from now on; `left` is compared by `op` with its rows.
+    """Add the subquery to the statement and return a reference to it.
 
-    `form` is what is asked for; a single value may turn out to be a struct or an event. Raises Refused (reported).
+    `left` is compared by `op` with the rows. `form` is the requested form; a single value may turn out to be a struct
+    or an event. Raises AlreadyReported.
     """
     module = scope.module
     if scope.no_subqueries is not None:
@@ -51,31 +52,31 @@ def bind_subquery(
     columns, wildcard = bind_select_list(node.items, own)
     having = bind_condition(node.having, own, "the having-clause") if node.having is not None else None
     written = QueryShape("unaggregated", group_by.keys, columns, wildcard, having, (), group_by.levels)
-    found = resolve_query_kind(written, own, span)
-    _check_shape(found, own, form, span)
-    if stream is None or any(column.value.type == ERROR for column in found.columns):
+    query_shape = resolve_query_kind(written, own, span)
+    _check_shape(query_shape, own, form, span)
+    if stream is None or any(column.value.type == ERROR for column in query_shape.columns):
         raise AlreadyReported("subquery")
-    _check_window(node, found, where, own)
-    value, form = _result(found, stream, form, left, op, scope, span)
+    _check_window(node, query_shape, where, own)
+    value, form = _result(query_shape, stream, form, left, op, scope, span)
     rows: nodes.SelectionNode = stream if where is None else nodes.Selection(stream, where, span=where.span)
     counted: nodes.AggregationNode = rows
-    if found.kind != "unaggregated":
-        counted = nodes.Aggregation(rows, found.keys, tuple(own.calls), found.kind, span=node.span)
-    shown: nodes.HavingNode = counted
-    if found.having is not None:
-        shown = nodes.Having(counted, found.having, span=found.having.span)
-    columns = found.columns
+    if query_shape.kind != "unaggregated":
+        counted = nodes.Aggregation(rows, query_shape.keys, tuple(own.calls), query_shape.kind, span=node.span)
+    with_having: nodes.HavingNode = counted
+    if query_shape.having is not None:
+        with_having = nodes.Having(counted, query_shape.having, span=query_shape.having.span)
+    columns = query_shape.columns
     if left is not None:
         sides = comparable_operands(outside.parameter(left), columns[0].value)
         columns = (replace(columns[0], value=x.ComparisonExpr(t.BOOLEAN, op, *sides, span=span)),)
-    root = nodes.Projection(shown, columns, found.wildcard, node.distinct, span=node.span)
-    module.subqueries.append(nodes.SubqueryPlan(root, found.kind, form, len(outside.values), op, span=span))
+    root = nodes.Projection(with_having, columns, query_shape.wildcard, node.distinct, span=node.span)
+    module.subqueries.append(nodes.SubqueryPlan(root, query_shape.kind, form, len(outside.values), op, span=span))
     return x.SubqueryRef(value, len(module.subqueries) - 1, tuple(outside.values), span=span)
 
 
 # ---------------------------------------------------------------- from-clause
 def _from(node: ast.Select, around: Scope, outside: OuterScope) -> tuple[nodes.StreamNode | None, Scope]:
-    """The stream with its windows, None when it was refused, and the scope of the other clauses."""
+    """Return the stream with its windows (None if it was reported) and the scope of the other clauses."""
     module = around.module
     source = node.sources[0]
     if len(node.sources) > 1 or not isinstance(source.stream, ast.FilterStream):
@@ -120,11 +121,11 @@ def _from(node: ast.Select, around: Scope, outside: OuterScope) -> tuple[nodes.S
 
 
 # ---------------------------------------------------------------- checks
-def _check_shape(found: QueryShape, scope: Scope, form: nodes.SubqueryForm, span: Span) -> None:
+def _check_shape(query_shape: QueryShape, scope: Scope, form: nodes.SubqueryForm, span: Span) -> None:
     problems = scope.problems
-    if found.levels:
+    if query_shape.levels:
         problems.fail("invalid-group-by", "rollup, cube and grouping sets do not go with a subquery", span)
-    for key in found.keys:
+    for key in query_shape.keys:
         _refuse_parameters(key, "a group by key of a subquery", scope)
     for call in scope.calls:
         values = [*call.args, *(e for e, _ in call.criteria), *(e for e in (call.filter, call.index) if e is not None)]
@@ -132,36 +133,38 @@ def _check_shape(found: QueryShape, scope: Scope, form: nodes.SubqueryForm, span
             _refuse_parameters(e, "an aggregate of a subquery", scope)
         if call.group_by is not None:
             problems.unsupported("group_by in an aggregate of a subquery", call.span)
-    if found.kind == "aggregated":
+    if query_shape.kind == "aggregated":
         problems.fail(
             "invalid-group-by",
             "a subquery that aggregates cannot select columns of events, too",
             span,
             "add group by, or take an aggregate of the column, such as last(…)",
         )
-    if found.kind == "aggregated_grouped":
+    if query_shape.kind == "aggregated_grouped":
         problems.fail(
             "invalid-group-by", "a grouped subquery selects its group by keys and aggregates, nothing else", span
         )
-    if form == "exists" and found.keys and len(found.columns) > 1:
+    if form == "exists" and query_shape.keys and len(query_shape.columns) > 1:
         problems.fail("wrong-parameter", "a grouped subquery within `exists` selects one column", span)
 
 
 def _refuse_parameters(e: x.BoundExpr, where: str, scope: Scope) -> None:
-    for part in x.walk(e):
-        if isinstance(part, x.SubqueryParameter):
+    for subexpr in x.walk(e):
+        if isinstance(subexpr, x.SubqueryParameter):
             fact = f"{where} cannot read the streams around it"
             hint = "it can stand beside the aggregate" if "aggregate" in where else None
-            scope.fail("wrong-parameter", fact, part.span, hint)
+            scope.fail("wrong-parameter", fact, subexpr.span, hint)
 
 
-def _check_window(node: ast.Select, found: QueryShape, where: x.BoundExpr | None, scope: Scope) -> None:
-    """Only what needs no events to be kept, or asks for no column, does without (recorded: window_required)."""
+def _check_window(node: ast.Select, query_shape: QueryShape, where: x.BoundExpr | None, scope: Scope) -> None:
+    """Report a missing data window. A subquery without one must filter by correlation or select columns without
+    aggregates (recorded: window_required).
+    """
     if not scope.unwindowed:
         return
-    whole = found.wildcard and not found.columns
-    correlated = where is not None and any(isinstance(part, x.SubqueryParameter) for part in x.walk(where))
-    if (whole or found.kind != "unaggregated") and not correlated:
+    whole = query_shape.wildcard and not query_shape.columns
+    correlated = where is not None and any(isinstance(subexpr, x.SubqueryParameter) for subexpr in x.walk(where))
+    if (whole or query_shape.kind != "unaggregated") and not correlated:
         return
     name = scope.streams[0].name
     scope.fail(
@@ -174,7 +177,7 @@ def _check_window(node: ast.Select, found: QueryShape, where: x.BoundExpr | None
 
 # ---------------------------------------------------------------- what it gives
 def _result(
-    found: QueryShape,
+    query_shape: QueryShape,
     stream: nodes.StreamNode,
     form: nodes.SubqueryForm,
     left: x.BoundExpr | None,
@@ -182,12 +185,12 @@ def _result(
     scope: Scope,
     span: Span,
 ) -> tuple[Type, nodes.SubqueryForm]:
-    problems, columns = scope.problems, found.columns
+    problems, columns = scope.problems, query_shape.columns
     one: nodes.SubqueryForm
     if form == "exists":
         return t.BOOLEAN, form
     if form not in ("value", "list"):
-        if found.wildcard or len(columns) != 1:
+        if query_shape.wildcard or len(columns) != 1:
             problems.fail("wrong-parameter", "a comparison with a subquery takes one column", span)
         assert left is not None
         of = columns[0].value.type
@@ -196,7 +199,7 @@ def _result(
             fact = f"{describe_type(left.type)} does not compare with {describe_type(of)}, which the subquery gives"
             problems.fail("type-mismatch", fact, span)
         return t.BOOLEAN, form
-    if found.wildcard:
+    if query_shape.wildcard:
         if columns:
             problems.fail("wrong-parameter", "a subquery selects `*` or columns, not both", span)
         of, one = _event_type(stream), "event"

@@ -19,7 +19,7 @@ ABSENT_ROW = ScopeStream("", EventType("", {}))  # in place of a row or an event
 
 @dataclass(frozen=True, slots=True)
 class TargetStore:
-    """The named window or table that is changed, and what it is called in the statement."""
+    """The named window or table that a statement changes, and its alias in the statement."""
 
     store: StoreType
     event_type: EventType
@@ -27,19 +27,22 @@ class TargetStore:
 
     @property
     def stream(self) -> ScopeStream:
-        """Its rows, as input 0."""
+        """The rows of the store, as input 0."""
         return ScopeStream(self.alias, self.event_type, self.store.name)
 
     @property
     def initial(self) -> ScopeStream:
-        """Its rows as they were, as input 2."""
+        """The rows before the change, as input 2."""
         return ScopeStream("initial", self.event_type, behind=True)
 
 
 def bind_target(
     name: str, alias: str | None, at: Span, node: ast.Statement, module: ModuleScope, *, anywhere: bool = False
 ) -> TargetStore | None:
-    """The store that a statement changes; None: reported. It must be of the statement's context, unless `anywhere`."""
+    """Return the store that a statement changes, or None if it was reported.
+
+    The store must be in the statement's context, unless `anywhere`.
+    """
     at = module.word(name, at)
     store = module.catalog.stores.get(name)
     if store is None:
@@ -58,7 +61,7 @@ def bind_target(
 
 
 def check_same_context(store: StoreType, node: ast.Statement, at: Span, module: ModuleScope) -> None:
-    """A statement that changes a store, or reads a table, is in the context of the store."""
+    """Report a statement that changes a store, or reads a table, outside of the store's context."""
     if store.context == node.context:
         return
     if store.context is not None:
@@ -71,7 +74,7 @@ def check_same_context(store: StoreType, node: ast.Statement, at: Span, module: 
 def bind_changes(
     nodes: Sequence[ast.Assignment], target: TargetStore, scope: Scope
 ) -> tuple[plan.PropertyAssignment, ...]:
-    """The assignments to columns of the target; those that are wrong are reported and left out."""
+    """Bind the assignments to columns of the target; leave out those that are wrong and report them."""
     own = replace(scope, streams=(scope.streams[0], scope.streams[1], target.initial))
     changes: list[plan.PropertyAssignment] = []
     for node in nodes:
@@ -84,7 +87,7 @@ def bind_changes(
 
 
 def _reset(node: ast.Assignment, target: TargetStore, scope: Scope) -> tuple[plan.PropertyAssignment, ...]:
-    """What ``T.column.reset()`` and ``T.reset()`` do to the aggregation columns of a table; nothing for other nodes."""
+    """Return the changes of ``T.column.reset()`` and ``T.reset()`` to aggregation columns; none for other nodes."""
     steps = node.value.steps if node.target is None and isinstance(node.value, ast.Chain) else ()
     if not steps or steps[-1].name != "reset" or steps[-1].args is None:
         return ()
@@ -103,8 +106,10 @@ def _reset(node: ast.Assignment, target: TargetStore, scope: Scope) -> tuple[pla
         fact = f"no aggregation column `{names[0]}` in `{target.store.name}`"
         scope.fail("unknown-property", fact, at, nearest_or_known_names(names[0], calls))
     types = target.event_type.properties
-    wanted = names or calls
-    return tuple(plan.PropertyAssignment(n, x.Const(types[n], None, span=at), reset=True, span=at) for n in wanted)
+    column_names = names or calls
+    return tuple(
+        plan.PropertyAssignment(n, x.Const(types[n], None, span=at), reset=True, span=at) for n in column_names
+    )
 
 
 def _check_plain(change: plan.PropertyAssignment, target: TargetStore, scope: Scope) -> None:

@@ -1,4 +1,4 @@
-"""``timer:schedule`` of patterns: ISO 8601 texts, or named parameters (Esper reference, section "Schedule")."""
+"""``timer:schedule`` of patterns: ISO 8601 text, or named parameters (Esper reference, section "Schedule")."""
 
 from __future__ import annotations
 
@@ -31,45 +31,46 @@ _Value = Callable[[ast.Expr], x.BoundExpr]
 
 
 def bind_schedule(node: ast.PatternObserver, value: _Value, scope: Scope) -> p.ScheduleTimer:
-    """The schedule; `value` binds an expression without event. Without repetitions there is one point in time, a period
-    behind the date where both are given.
+    """Return the schedule; `value` binds an expression that reads no event.
+
+    Without repetitions the schedule is one point in time, one period after the date if both are written.
     """
     nothing = p.ScheduleTimer(None, None, None, span=node.span)
     try:
-        given = _given(node, scope)
-        if "iso" in given:
-            return _iso(given["iso"], value, scope)
-        date = _date(given["date"], value, scope) if "date" in given else None
+        parameters = _given(node, scope)
+        if "iso" in parameters:
+            return _iso(parameters["iso"], value, scope)
+        date = _date(parameters["date"], value, scope) if "date" in parameters else None
         period: x.BoundExpr | None = None
-        if "period" in given:
-            bound = value(given["period"])
+        if "period" in parameters:
+            bound = value(parameters["period"])
             if bound.type != ERROR and not isinstance(bound, x.Period):
                 fact = "the period of `timer:schedule` must be a time period, found a number"
                 scope.fail("wrong-parameter", fact, node.span, "such as 10 seconds")
             period = bind_duration(bound, "the period of `timer:schedule`", scope)
         once: x.BoundExpr = x.Const(t.INT, 1, span=node.span)
-        count = _repetitions(given["repetitions"], value, scope) if "repetitions" in given else once
+        count = _repetitions(parameters["repetitions"], value, scope) if "repetitions" in parameters else once
     except AlreadyReported:
         return nothing
-    delayed = date is not None and period is not None and "repetitions" not in given
+    delayed = date is not None and period is not None and "repetitions" not in parameters
     return p.ScheduleTimer(date, period, count, delayed, span=node.span)
 
 
 def _given(node: ast.PatternObserver, scope: Scope) -> dict[str, ast.Expr]:
-    """The named parameters, which must be a combination that makes sense."""
-    found: dict[str, ast.Expr] = {}
+    """Return the named parameters, after a check that the combination makes sense."""
+    parameters: dict[str, ast.Expr] = {}
     for name, values in node.named:
         if name.lower() not in _PARAMETERS or len(values) != 1:
             fact = f"`timer:schedule` has no parameter `{name}:`" if values else f"`{name}:` needs a value"
             scope.fail("wrong-parameter", fact, node.span, f"there is {', '.join(_PARAMETERS)}")
-        found[name.lower()] = values[0]
+        parameters[name.lower()] = values[0]
     if node.args:
         scope.fail("wrong-parameter", "the parameters of `timer:schedule` have names", node.span, "iso: '…'")
-    if "iso" in found and len(found) > 1:
+    if "iso" in parameters and len(parameters) > 1:
         scope.fail("wrong-parameter", "`iso:` stands alone", node.span)
-    if not {"iso", "date", "period"} & set(found):
+    if not {"iso", "date", "period"} & set(parameters):
         scope.fail("wrong-parameter", "`timer:schedule` needs `iso:`, `date:` or `period:`", node.span)
-    return found
+    return parameters
 
 
 def _text(bound: x.BoundExpr) -> str | None:
@@ -77,7 +78,7 @@ def _text(bound: x.BoundExpr) -> str | None:
 
 
 def _date(node: ast.Expr, value: _Value, scope: Scope) -> x.BoundExpr:
-    """A text in ISO 8601, or clock units."""
+    """Return a date: text in ISO 8601, or a number of clock units."""
     bound = value(node)
     text = _text(bound)
     if text is not None:
@@ -112,9 +113,9 @@ def _iso(node: ast.Expr, value: _Value, scope: Scope) -> p.ScheduleTimer:
     count: x.BoundExpr | None = x.Const(t.INT, 1, span=node.span)
     date = period = None
     order = 0  # of the kinds of parts: each at most once, in this order
-    for part in text.split("/"):
-        repeat = _REPEAT.fullmatch(part)
-        kind = 1 if repeat else 3 if part.startswith("P") else 2
+    for section in text.split("/"):
+        repeat = _REPEAT.fullmatch(section)
+        kind = 1 if repeat else 3 if section.startswith("P") else 2
         if kind <= order:
             _malformed(text, node.span, scope)
         order = kind
@@ -122,9 +123,9 @@ def _iso(node: ast.Expr, value: _Value, scope: Scope) -> p.ScheduleTimer:
             forever = repeat[1] == "" or int(repeat[1]) < 0
             count = None if forever else x.Const(t.INT, int(repeat[1]), span=node.span)
         elif kind == 2:
-            date = _instant(part, node.span, scope)
+            date = _instant(section, node.span, scope)
         else:
-            period = _length(part, text, node.span, scope)
+            period = _length(section, text, node.span, scope)
     if date is None and period is None:
         _malformed(text, node.span, scope)
     delayed = date is not None and period is not None and not text.startswith("R")
@@ -136,27 +137,27 @@ def _malformed(text: str, span: Span, scope: Scope) -> NoReturn:
 
 
 def _instant(text: str, span: Span, scope: Scope) -> x.BoundExpr:
-    """Clock units since the epoch; a date without a zone is in that of the configuration."""
+    """Return clock units since 1970 UTC; a date without a zone is in the configured time zone."""
     try:
-        found = datetime.fromisoformat(text)
+        parsed = datetime.fromisoformat(text)
     except ValueError:
         scope.fail("wrong-parameter", f"`{text}` is no date of ISO 8601", span, "such as 2024-03-04T09:00:00Z")
-    zoned = found if found.tzinfo is not None else found.replace(tzinfo=zone_of(scope.module.options.time_zone))
+    zoned = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=zone_of(scope.module.options.time_zone))
     since = zoned - datetime(1970, 1, 1, tzinfo=UTC)
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     return x.Const(t.LONG, micros if scope.module.options.microseconds else micros // 1000, span=span)
 
 
-def _length(part: str, text: str, span: Span, scope: Scope) -> x.BoundExpr:
-    found = _PERIOD.fullmatch(part)
-    if found is None:
+def _length(section: str, text: str, span: Span, scope: Scope) -> x.BoundExpr:
+    match = _PERIOD.fullmatch(section)
+    if match is None:
         _malformed(text, span, scope)
-    years, months, *rest = found.groups()
+    years, months, *rest = match.groups()
     micros = round(sum(float(n) * MICROSECONDS[unit] for n, unit in zip(rest, _UNITS, strict=True) if n is not None))
     calendar = 12 * int(years or 0) + int(months or 0)
     units = micros if scope.module.options.microseconds else micros // 1000
     if calendar == 0 and units == 0:
-        scope.fail("wrong-parameter", f"the period `{part}` must be above 0", span)
+        scope.fail("wrong-parameter", f"the period `{section}` must be above 0", span)
     return x.Period(
         t.LONG,
         x.Const(t.INT, calendar, span=span) if calendar else None,

@@ -1,8 +1,8 @@
-"""``insert into T select transpose(value)``: the properties of a value as those of the event (Esper reference, section
-"Transposing an Expression Result").
+"""``insert into T select transpose(value)``: the properties of a value become those of the event.
 
-The value is an event, a row (``new {…}``, a subquery of several columns) or a map; of a map, those properties are read
-that the target type has. A column beside it wins over a property of its name.
+The value is an event, a row (``new {…}``, a subquery with several columns) or a map. Of a map, the properties of the
+target type are read. A column next to ``transpose`` replaces a property of the same name (Esper reference, section
+"Transposing an Expression Result").
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Bind = Callable[[ast.Expr, Scope], x.BoundExpr]
 
 
 def is_transpose_call(node: ast.Expr) -> bool:
-    """Whether `node` is a call of ``transpose``."""
+    """Return whether `node` is a call of ``transpose``."""
     if not isinstance(node, ast.Chain) or len(node.steps) != 1:
         return False
     step = node.steps[0]
@@ -29,7 +29,7 @@ def is_transpose_call(node: ast.Expr) -> bool:
 
 
 def bind_transpose(item: ast.SelectItem, target: str | None, scope: Scope, bind: Bind) -> list[nodes.OutputColumn]:
-    """The columns of a transposed value; `target` is the type that is inserted into. Raises Refused (reported)."""
+    """Return the columns of a transposed value; `target` is the type that is inserted into. Raises AlreadyReported."""
     node = item.expr
     assert isinstance(node, ast.Chain)
     step, span, problems = node.steps[0], item.span, scope.problems
@@ -40,8 +40,8 @@ def bind_transpose(item: ast.SelectItem, target: str | None, scope: Scope, bind:
         problems.fail("wrong-parameter", "`transpose` gives all properties, and takes no name", span)
     if step.args is None or len(step.args) != 1 or step.wildcard or step.named or step.distinct:
         problems.fail("wrong-parameter", "`transpose` takes one value", span)
-    (given,) = step.args
-    value = bind(given, scope)
+    (argument,) = step.args
+    value = bind(argument, scope)
     known = _properties(value, target, scope)
     shared = x.SharedExpr(value.type, value, span=span)
     return [
@@ -55,15 +55,17 @@ def _properties(value: x.BoundExpr, target: str, scope: Scope) -> Mapping[str, T
         return {}
     if type_.fields is not None:
         return dict(type_.fields)
-    found = catalog.event_types.get(type_.event or "")
-    if found is None and type_.event is not None:
-        found = next((s.event_type for s in scope.streams if s.event_type and s.event_type.name == type_.event), None)
-    if found is None and type_ in (t.MAP, t.OBJECT):
-        found = catalog.event_types.get(target)
-        if found is None:
+    event_type = catalog.event_types.get(type_.event or "")
+    if event_type is None and type_.event is not None:
+        event_type = next(
+            (s.event_type for s in scope.streams if s.event_type and s.event_type.name == type_.event), None
+        )
+    if event_type is None and type_ in (t.MAP, t.OBJECT):
+        event_type = catalog.event_types.get(target)
+        if event_type is None:
             hint = f"declare its properties: create schema {target}(…)"
             scope.fail("wrong-parameter", f"what `{target}` has is not known", value.span, hint)
-    if found is None:
+    if event_type is None:
         fact = f"`transpose` takes an event, a row or a map, found {describe_type(type_)}"
         scope.fail("type-mismatch", fact, value.span)
-    return found.properties
+    return event_type.properties

@@ -1,5 +1,6 @@
-"""The stream of an on-trigger (Esper reference, "On-Trigger"): events that pass a filter, rows that enter a named
-window, or matches of a pattern.
+"""The stream of an on-trigger: filtered events, rows that enter a named window, or matches of a pattern.
+
+Source: Esper reference, "On-Trigger".
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from cepbook.lang.syntax import ast
 
 @dataclass(frozen=True, slots=True)
 class TriggerStream:
-    """What sets an on-trigger off: the `source`, the type of its events, and the scope of what it does with them."""
+    """The `source` of an on-trigger, the type of its events, and the scope of the action."""
 
     scope: Scope
     event_type: EventType
@@ -28,7 +29,7 @@ class TriggerStream:
 
 
 def bind_trigger(node: ast.OnTrigger, what: str, module: ModuleScope) -> TriggerStream | Scope:
-    """The trigger of `what` (``on … set``); where its type is unknown, or that of a table, a scope alone."""
+    """Bind the trigger of `what` (``on … set``). Return a scope alone if its type is unknown or a table."""
     context, unknown_context = resolve_context(node.context, node.span, module)
     pattern: Pattern | None = None
     if isinstance(node.trigger.stream, ast.PatternStream):

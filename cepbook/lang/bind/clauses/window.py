@@ -21,10 +21,10 @@ from cepbook.lang.syntax import ast
 
 @dataclass(slots=True)
 class BoundWindows:
-    """Data windows, then maybe a derived-value window, then data windows over its events.
+    """Data windows, then optionally a derived-value window, then data windows over its events.
 
-    `groups` are the columns of the ``groupwin`` that still applies behind the last window so far; `holding` names the
-    data windows that hold the events of the statement's rows, also those that were refused.
+    `groups` are the columns of the ``groupwin`` that still applies after the last window so far. `holding` names the
+    data windows that hold the events of the statement's rows, including reported ones.
     """
 
     below: tuple[WindowSpec, ...] = ()
@@ -36,7 +36,7 @@ class BoundWindows:
 
     @property
     def event_type(self) -> EventType | None:
-        """That of derived events."""
+        """The type of the derived events, or None."""
         return None if self.derived is None else self.derived.event_type
 
     def add(self, spec: WindowSpec) -> None:
@@ -46,7 +46,7 @@ class BoundWindows:
             self.above = (*self.above, spec)
 
     def over(self, source: SourceNode) -> StreamNode:
-        """The chain of plan nodes from `source` up."""
+        """Return the chain of plan nodes from `source` up."""
         rows: Windowed | SourceNode = source
         if self.below:
             rows = Windowed(source, self.below, self._is_union(self.below), span=_span(self.below))
@@ -66,34 +66,37 @@ def _span(stage: Sequence[WindowSpec]) -> Span:
 
 
 def bind_windows(source: ast.StreamSource, reclaim: tuple[int, int] | None, scope: Scope) -> BoundWindows:
-    """The windows of `source` in text order. `scope` sees the events that arrive, `reclaim` is for ``groupwin``."""
+    """Bind the windows of `source` in text order.
+
+    `scope` sees the arriving events. `reclaim` applies to ``groupwin``.
+    """
     _check_order(source, scope)
-    found = BoundWindows(union=source.retain == "union")
+    windows = BoundWindows(union=source.retain == "union")
     own = scope = replace(scope, no_subqueries=DATA_WINDOW)
     for node in source.windows:
         row = _row(node, scope)
         if row is not None and row.derived:
-            found.holding = ()
+            windows.holding = ()
         elif row is None or row.holds:
-            found.holding = (*found.holding, node.name)
+            windows.holding = (*windows.holding, node.name)
         try:
             if row is not None:
-                _bind_window(row, node, found, reclaim, own)
+                _bind_window(row, node, windows, reclaim, own)
         except AlreadyReported:
             if row is not None and row.derived:  # nothing is known of its events
                 own = _behind(None, own)
-        if row is not None and row.derived and found.derived is not None:
-            own = _behind(found.event_type, own)
-    return found
+        if row is not None and row.derived and windows.derived is not None:
+            own = _behind(windows.event_type, own)
+    return windows
 
 
 def has_derived_window(windows: Sequence[ast.Window]) -> bool:
-    """Whether the stream's events become those of a derived-value window."""
+    """Return whether a window replaces the stream's events by derived events."""
     return _any_says((node.name for node in windows), "derived")
 
 
 def has_groupwin(windows: Sequence[ast.Window]) -> bool:
-    """Whether windows are kept for each key."""
+    """Return whether there is a window for each key."""
     return _any_says((node.name for node in windows), "grouping")
 
 
@@ -163,20 +166,20 @@ def _any_says(names: Iterable[str], fact: str) -> bool:
 
 
 def _beside(before: Sequence[str], behind: Sequence[str]) -> bool:
-    """Whether other windows hold the same events."""
+    """Return whether other windows hold the same events."""
     others = [name for name in (*_together(before), *behind) if name in WINDOWS]
     return any(WINDOWS[name].leaves is not None and not WINDOWS[name].hides for name in others)
 
 
 def _in_order(before: Sequence[str], behind: Sequence[str], retain: str | None) -> bool:
-    """Whether windows drop what they hold in the order of arrival, so that what is hidden never comes back."""
+    """Return whether the windows evict in the order of arrival, so that a hidden event never comes back."""
     rows = [WINDOWS[name] for name in before if name in WINDOWS and not WINDOWS[name].grouping]
     plain = all(row.kind == "window" and row.leaves in ("in order", "never") for row in rows)
     return bool(rows) and plain and not behind and retain != "union"
 
 
 def _together(names: Sequence[str]) -> Sequence[str]:
-    """Of the windows before one, those that hold the same events: not those before ``merge`` or derived values."""
+    """Return the windows that hold the same events: those after the last ``merge`` or derived-value window."""
     ends = [i for i, name in enumerate(names) if _row_says(name, "merging") or _row_says(name, "derived")]
     return names[ends[-1] + 1 :] if ends else names
 
@@ -187,12 +190,12 @@ def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
         return replace(USER_WINDOW, name=node.name)
     if row is not None and node.namespace in (None, row.namespace):
         return row
-    shown = node.name if node.namespace is None else f"{node.namespace}:{node.name}"
+    window_text = node.name if node.namespace is None else f"{node.namespace}:{node.name}"
     known = WINDOWS if node.namespace is None else [f"{r.namespace}:{r.name}" for r in WINDOWS.values()]
-    meant = f"{row.namespace}:{row.name}" if row is not None else shown
+    meant = f"{row.namespace}:{row.name}" if row is not None else window_text
     scope.report(
         "unknown-window",
-        f"no data window `{shown}`",
+        f"no data window `{window_text}`",
         scope.module.word(node.name, node.span),
         nearest_or_known_names(meant, known) if meant not in known else f"did you mean `{meant}`?",
     )
@@ -200,55 +203,60 @@ def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
 
 
 def _from_python(name: str, scope: Scope) -> FunctionType | None:
-    """The data window from Python of this name."""
-    found = scope.module.catalog.functions.get(name)
-    return found if found is not None and found.kind == "window" else None
+    """Return the data window from Python that is registered as `name`, or None."""
+    function = scope.module.catalog.functions.get(name)
+    return function if function is not None and function.kind == "window" else None
 
 
 def _bind_window(
-    row: WindowRow, node: ast.Window, found: BoundWindows, reclaim: tuple[int, int] | None, scope: Scope
+    row: WindowRow, node: ast.Window, windows: BoundWindows, reclaim: tuple[int, int] | None, scope: Scope
 ) -> None:
-    """Adds one window to `found`."""
-    given = bind_window_parameters(row, node, scope)
+    """Bind one window and add it to `windows`."""
+    arguments = bind_window_parameters(row, node, scope)
     supplied = _from_python(row.name, scope) if row.name not in WINDOWS else None
     if supplied is not None:
-        found.add(bind_user_window(node, supplied, given.args, scope))
+        windows.add(bind_user_window(node, supplied, arguments.args, scope))
         return
     if not row.supported:
         scope.unsupported(f"the data window {row.name}", node.span)
         raise AlreadyReported(row.name)
     if row.derived:
-        _add_derived(bind_derived(row.name, given, found.groups, scope, node.span), found, reclaim, scope)
+        _add_derived(bind_derived(row.name, arguments, windows.groups, scope, node.span), windows, reclaim, scope)
     elif row.merging:
-        groups = next((spec for spec in found.below if spec.row.grouping), None)
-        if groups is not None and set(groups.args) != set(given.args):
+        groups = next((spec for spec in windows.below if spec.row.grouping), None)
+        if groups is not None and set(groups.args) != set(arguments.args):
             fact = f"`{row.name}` names other keys than its `{groups.name}`"
             hint = "merge joins the groups of all keys: repeat these, or leave it out"
             scope.fail("wrong-parameter", fact, node.span, hint)
-        found.groups = ()
-        if found.derived is None:
-            found.add(WindowSpec(row.name, (), span=node.span))
+        windows.groups = ()
+        if windows.derived is None:
+            windows.add(WindowSpec(row.name, (), span=node.span))
     elif row.grouping:
-        found.groups = group_key_columns(node.args, given.args, scope)
-        found.add(WindowSpec(row.name, tuple(given.args), reclaim=reclaim, span=node.span))
+        windows.groups = group_key_columns(node.args, arguments.args, scope)
+        windows.add(WindowSpec(row.name, tuple(arguments.args), reclaim=reclaim, span=node.span))
     else:
-        if found.groups and found.derived is not None and not found.above:
-            keys = tuple(x.Prop(c.value.type, 0, c.name, span=c.span) for c in found.groups)
-            found.add(WindowSpec("groupwin", keys, reclaim=reclaim, span=node.span))
+        if windows.groups and windows.derived is not None and not windows.above:
+            keys = tuple(x.Prop(c.value.type, 0, c.name, span=c.span) for c in windows.groups)
+            windows.add(WindowSpec("groupwin", keys, reclaim=reclaim, span=node.span))
         spec = WindowSpec(
-            row.name, tuple(given.args), given.options, tuple(given.criteria), given.calls, span=node.span
+            row.name,
+            tuple(arguments.args),
+            arguments.options,
+            tuple(arguments.criteria),
+            arguments.calls,
+            span=node.span,
         )
-        found.add(spec)
+        windows.add(spec)
 
 
 def _add_derived(
-    derived: BoundDerivedWindow, found: BoundWindows, reclaim: tuple[int, int] | None, scope: Scope
+    derived: BoundDerivedWindow, windows: BoundWindows, reclaim: tuple[int, int] | None, scope: Scope
 ) -> None:
-    if found.derived is not None:
+    if windows.derived is not None:
         scope.unsupported("a derived-value window behind another one", derived.span)
         return
-    if [spec.row.grouping for spec in found.below] == [True]:  # its keys are those of the derived values
-        found.below = ()
+    if [spec.row.grouping for spec in windows.below] == [True]:  # its keys are those of the derived values
+        windows.below = ()
         if reclaim is not None:
             scope.unsupported("reclaim_group hints with a derived-value window alone", derived.span)
-    found.derived = derived
+    windows.derived = derived

@@ -1,8 +1,9 @@
-"""Parameters of data windows: their number, kinds and values (registry: `lang.windows`).
+"""Parameters of data windows: their number, kinds and values (registry: `lang.registry.windows`).
 
-Sizes, periods and reference points are read once, when the statement or its partition starts, so they cannot depend on
-events; keys, timestamps and sort criteria are read per event; conditions of ``expr`` and ``expr_batch`` look at the
-whole window and have names of their own.
+* Sizes, periods and reference points are read once, when the statement or its partition starts, so they cannot depend
+  on events.
+* Keys, timestamps and sort criteria are read per event.
+* Conditions of ``expr`` and ``expr_batch`` cover the whole window and have built-in names.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from cepbook.lang.types import Type
 
 @dataclass(slots=True)
 class WindowArguments:
-    """The bound parameters, by what they are for; `rest` are the extra properties of a derived-value window."""
+    """The bound parameters by purpose; `rest` are the extra properties of a derived-value window."""
 
     args: list[x.BoundExpr] = field(default_factory=list)
     options: tuple[str, ...] = ()
@@ -38,7 +39,7 @@ class WindowArguments:
 
 
 def bind_window_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
-    """The parameters of one window; raises Refused (reported) when one is wrong."""
+    """Bind the parameters of one window. Raises AlreadyReported if one is wrong."""
     before = len(scope.problems.found)
     try:
         return _bound(row, node, scope)
@@ -51,29 +52,31 @@ def _bound(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
         scope.fail("wrong-parameter", f"`{row.name}` has no parameter `{node.named[0][0]}:`", node.span)
     if any(parameter.repeated for parameter in row.parameters[:-1]):
         return _ranked(row, node, scope)
-    found = WindowArguments()
-    given = list(node.args)
+    arguments = WindowArguments()
+    remaining = list(node.args)
     for parameter in row.parameters:
         if row.derived and parameter.optional:
-            found.rest, given = tuple(given), []
-        elif not given:
+            arguments.rest, remaining = tuple(remaining), []
+        elif not remaining:
             if not parameter.optional:
                 _wrong_count(row, node, scope)
-        elif parameter.kind == "reference" and (_is_text(given[0]) or _bare_keyword(given[0]) is not None):
+        elif parameter.kind == "reference" and (_is_text(remaining[0]) or _bare_keyword(remaining[0]) is not None):
             continue
         elif parameter.repeated:
-            for arg in given:
-                _bind_parameter(row, parameter, arg, found, scope)
-            given = []
+            for arg in remaining:
+                _bind_parameter(row, parameter, arg, arguments, scope)
+            remaining = []
         else:
-            _bind_parameter(row, parameter, given.pop(0), found, scope)
-    if given:
-        if found.options and all(map(_is_text, given)):
-            fact = f"the flow control of `{row.name}` is one string, found {len(given) + 1}"
-            both = ", ".join([*found.options, *(str(text.value) for text in given if isinstance(text, ast.Literal))])
-            scope.fail("wrong-parameter", fact, given[0].span, f"write '{both}'")
+            _bind_parameter(row, parameter, remaining.pop(0), arguments, scope)
+    if remaining:
+        if arguments.options and all(map(_is_text, remaining)):
+            fact = f"the flow control of `{row.name}` is one string, found {len(remaining) + 1}"
+            both = ", ".join(
+                [*arguments.options, *(str(text.value) for text in remaining if isinstance(text, ast.Literal))]
+            )
+            scope.fail("wrong-parameter", fact, remaining[0].span, f"write '{both}'")
         _wrong_count(row, node, scope)
-    return found
+    return arguments
 
 
 def _is_text(node: ast.Expr) -> bool:
@@ -81,7 +84,7 @@ def _is_text(node: ast.Expr) -> bool:
 
 
 def _bare_keyword(node: ast.Expr) -> str | None:
-    """A keyword of flow control that was written without quotes."""
+    """Return a keyword of flow control that was written without quotes, else None."""
     name = node.steps[0].name.upper() if isinstance(node, ast.Chain) and len(node.steps) == 1 else None
     return name if name in FLOW_CONTROL else None
 
@@ -89,12 +92,12 @@ def _bare_keyword(node: ast.Expr) -> str | None:
 def _wrong_count(row: WindowRow, node: ast.Window, scope: Scope) -> None:
     names = ", ".join(f"[{p.name}]" if p.optional else p.name for p in row.parameters)
     expected = f"({names})" if names else "no parameters"
-    found = f"found {len(node.args)} parameter{'' if len(node.args) == 1 else 's'}"
-    scope.fail("wrong-parameter", f"`{row.name}` takes {expected}, {found}", node.span, f"such as {row.example}")
+    count_text = f"found {len(node.args)} parameter{'' if len(node.args) == 1 else 's'}"
+    scope.fail("wrong-parameter", f"`{row.name}` takes {expected}, {count_text}", node.span, f"such as {row.example}")
 
 
 def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
-    """Keys, size, criteria: the size is the first int constant behind the first key."""
+    """Bind keys, size and criteria: the size is the first int constant after the first key."""
     keys, size, criteria = row.parameters
     bound = [
         None if isinstance(arg, ast.SortKey) else _value(arg, f"parameter {i} of `{row.name}`", scope)
@@ -104,15 +107,15 @@ def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
     if at is None or at == len(bound) - 1:
         missing = "a constant int size behind the keys" if at is None else "sort criteria behind the size"
         scope.fail("wrong-parameter", f"`{row.name}` needs {missing}", node.span, f"such as {row.example}")
-    found = WindowArguments()
-    _bind_parameter(row, size, node.args[at], found, scope)
+    arguments = WindowArguments()
+    _bind_parameter(row, size, node.args[at], arguments, scope)
     for arg in node.args[:at]:
-        _bind_parameter(row, keys, arg, found, scope)
+        _bind_parameter(row, keys, arg, arguments, scope)
     for arg in node.args[at + 1 :]:
-        _bind_parameter(row, criteria, arg, found, scope)
-        if isinstance(fold_expr(found.criteria[-1][0]), x.Const):
+        _bind_parameter(row, criteria, arg, arguments, scope)
+        if isinstance(fold_expr(arguments.criteria[-1][0]), x.Const):
             scope.fail("wrong-parameter", "a constant orders nothing", arg.span, f"such as {row.example}")
-    return found
+    return arguments
 
 
 def _is_int(e: x.BoundExpr) -> bool:
@@ -120,28 +123,30 @@ def _is_int(e: x.BoundExpr) -> bool:
 
 
 def _bind_parameter(
-    row: WindowRow, parameter: WindowParameter, node: ast.Expr, found: WindowArguments, scope: Scope
+    row: WindowRow, parameter: WindowParameter, node: ast.Expr, arguments: WindowArguments, scope: Scope
 ) -> None:
     what = f"the {parameter.name} of `{row.name}`"
     if parameter.kind == "flow":
-        found.options = _flow_control(node, row, scope)
+        arguments.options = _flow_control(node, row, scope)
     elif parameter.kind == "sort":
-        found.criteria.append(_criterion(node, what, scope))
+        arguments.criteria.append(_criterion(node, what, scope))
     elif parameter.kind == "condition":
-        condition, found.calls = _condition(node, what, scope)
-        found.args.append(condition)
+        condition, arguments.calls = _condition(node, what, scope)
+        arguments.args.append(condition)
     else:
         bound = _value(node, what, scope)
         if parameter.kind == "duration":
-            found.args.append(_duration(bound, what, row.batch, scope))  # points of a grid of batches must lie apart
+            arguments.args.append(
+                _duration(bound, what, row.batch, scope)
+            )  # points of a grid of batches must lie apart
         elif parameter.kind == "timestamp":
-            found.args.append(_timestamp(bound, what, row.timed, scope))  # timed ones compare it with the clock
+            arguments.args.append(_timestamp(bound, what, row.timed, scope))  # timed ones compare it with the clock
         else:
-            found.args.append(_checked(parameter.kind, bound, what, scope))
+            arguments.args.append(_checked(parameter.kind, bound, what, scope))
 
 
 def refuse_order_and_star(node: ast.Expr, what: str, scope: Scope) -> None:
-    """Refuses what is a parameter of other windows only."""
+    """Report a sort order or ``*`` where a plain value is needed."""
     if isinstance(node, ast.SortKey):
         hint = f"leave {'desc' if node.descending else 'asc'} out"
         scope.fail("wrong-parameter", f"{what} cannot have a sort order", node.span, hint)
@@ -172,18 +177,18 @@ def _checked(kind: ParameterKind, bound: x.BoundExpr, what: str, scope: Scope) -
     return bound
 
 
-def _need(met: bool, wanted: str, bound: x.BoundExpr, what: str, scope: Scope, hint: str | None = None) -> None:
+def _need(met: bool, expected: str, bound: x.BoundExpr, what: str, scope: Scope, hint: str | None = None) -> None:
     if not met:
-        scope.fail("wrong-parameter", f"{what} must be {wanted}, found {describe_type(bound.type)}", bound.span, hint)
+        scope.fail("wrong-parameter", f"{what} must be {expected}, found {describe_type(bound.type)}", bound.span, hint)
 
 
 # ---------------------------------------------------------------- read once
 def _constant(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
-    """Folded, without event properties: parameters are read once, when the statement or its partition starts."""
-    for part in x.walk(bound):
-        if isinstance(part, (x.Prop, x.EventOf)):
+    """Return `bound` folded; report event properties, because parameters are read once."""
+    for subexpr in x.walk(bound):
+        if isinstance(subexpr, (x.Prop, x.EventOf)):
             hint = "it is read once, when the statement or its partition starts: write a constant or a variable"
-            scope.fail("wrong-parameter", f"{what} cannot depend on an event", part.span, hint)
+            scope.fail("wrong-parameter", f"{what} cannot depend on an event", subexpr.span, hint)
     return fold_expr(bound)
 
 
@@ -196,7 +201,7 @@ def _size(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
 
 
 def _int_hint(bound: x.BoundExpr) -> str | None:
-    """How a size becomes an int; for a time period there is no way."""
+    """Return how to write a size as an int; None for a time period."""
     value = fold_expr(bound)
     if isinstance(value, x.Const) and isinstance(value.value, int | float) and value.value == int(value.value):
         return f"write {int(value.value)}"
@@ -224,13 +229,13 @@ def _duration(bound: x.BoundExpr, what: str, batch: bool, scope: Scope) -> x.Bou
 
 
 def _amounts(period: x.BoundExpr) -> list[int | float]:
-    """The parts of a period that are known before it runs."""
+    """Return the amounts of a period that are constant."""
     parts = (period.months, period.millis) if isinstance(period, x.Period) else ()
     return [p.value for p in parts if isinstance(p, x.Const) and isinstance(p.value, int | float)]
 
 
 def _is_constant(period: x.BoundExpr) -> bool:
-    return all(isinstance(part, x.Const) for part in x.children(period))
+    return all(isinstance(amount, x.Const) for amount in x.children(period))
 
 
 def _reference(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
@@ -260,7 +265,10 @@ def _keyword(word: str, window: str, span: Span, scope: Scope) -> str:
 
 # ---------------------------------------------------------------- read per event
 def _timestamp(bound: x.BoundExpr, what: str, clocked: bool, scope: Scope) -> x.BoundExpr:
-    """A long: any number for a window that only compares timestamps, a whole one beside the engine's clock."""
+    """Return a timestamp as a long.
+
+    A window that only compares timestamps accepts any number; one that uses the engine's clock accepts integers only.
+    """
     if clocked:
         _need(t.is_integral(bound.type), "a whole number", bound, what, scope, _cast_hint(bound, "long"))
     _need(t.is_numeric(bound.type), "a number", bound, what, scope, _cast_hint(bound, "long"))
@@ -283,7 +291,7 @@ def _is_ordered(type_: Type) -> bool:
 
 
 def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.BoundExpr, tuple[AggregateCall, ...]]:
-    """A condition over the window: the event under evaluation, built-in names, aggregates of its own."""
+    """Bind a condition over the window: the evaluated event, built-in names, and aggregates of the window."""
     own = replace(
         scope, no_aggregates=None, no_row_functions=what, calls={}, aliases=_window_values(scope), unwindowed=False
     )
@@ -292,7 +300,7 @@ def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.BoundExpr, tu
     if bound.type == ERROR:
         raise AlreadyReported(what)
     folded = fold_expr(bound)
-    wrong = any(part.type == ERROR for part in x.walk(bound))  # which is reported, and no null
+    wrong = any(subexpr.type == ERROR for subexpr in x.walk(bound))  # which is reported, and no null
     if isinstance(folded, x.Const) and folded.value is None and not wrong:
         scope.fail("wrong-parameter", f"{what} is always null", node.span)
     untyped = isinstance(bound, x.UserCall) and bound.type == t.OBJECT
