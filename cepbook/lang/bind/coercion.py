@@ -16,7 +16,7 @@ UNTYPED = (ERROR, t.NULL, t.OBJECT)
 
 
 def comparable(left: Type, right: Type) -> bool:
-    """Whether ``left = right`` is defined."""
+    """Return whether ``left = right`` is defined."""
     if left in UNTYPED or right in UNTYPED or left == right:
         return True
     if t.is_numeric(left) and t.is_numeric(right):
@@ -27,42 +27,42 @@ def comparable(left: Type, right: Type) -> bool:
 
 
 def orderable(left: Type, right: Type) -> bool:
-    """Whether ``left < right`` is defined."""
+    """Return whether ``left < right`` is defined."""
     both = [type_ for type_ in (left, right) if type_ not in UNTYPED]
     return all(t.is_numeric(b) for b in both) or all(b in TEXT_TYPES for b in both)
 
 
 def common_type(types: Sequence[Type]) -> Type | None:
-    """The type that holds values of all of `types`; None when there is none."""
-    found: Type = t.NULL
+    """Return the type that holds values of all of `types`, or None if there is none."""
+    joined_type: Type = t.NULL
     for type_ in types:
-        if ERROR in (type_, found):
-            found = ERROR
-        elif type_ == t.NULL or type_ == found:
+        if ERROR in (type_, joined_type):
+            joined_type = ERROR
+        elif type_ == t.NULL or type_ == joined_type:
             continue
-        elif found == t.NULL:
-            found = type_
-        elif t.is_numeric(found) and t.is_numeric(type_):
-            found = t.promote(found, type_)
-        elif found in TEXT_TYPES and type_ in TEXT_TYPES:
-            found = t.STRING
-        elif t.OBJECT in (found, type_):
-            found = t.OBJECT
-        elif found.fields is not None and type_.fields is not None:
-            joined = _common_struct(found.fields, type_.fields)
+        elif joined_type == t.NULL:
+            joined_type = type_
+        elif t.is_numeric(joined_type) and t.is_numeric(type_):
+            joined_type = t.promote(joined_type, type_)
+        elif joined_type in TEXT_TYPES and type_ in TEXT_TYPES:
+            joined_type = t.STRING
+        elif t.OBJECT in (joined_type, type_):
+            joined_type = t.OBJECT
+        elif joined_type.fields is not None and type_.fields is not None:
+            joined = _common_struct(joined_type.fields, type_.fields)
             if joined is None:
                 return None
-            found = joined
+            joined_type = joined
         else:
             return None
-    return found
+    return joined_type
 
 
 _Fields = tuple[tuple[str, Type], ...]
 
 
 def _common_struct(some: _Fields, others: _Fields) -> Type | None:
-    """The type of structs with the same columns, in any order."""
+    """Return the type of structs with the same columns in any order, or None."""
     columns = dict(others)
     if [name for name, _ in some if name not in columns] or len(some) != len(others):
         return None
@@ -72,7 +72,7 @@ def _common_struct(some: _Fields, others: _Fields) -> Type | None:
 
 
 def python_kind(type_: Type) -> str:
-    """Types of one kind have the same Python values."""
+    """Return a name for the Python type of the values; types with the same name need no conversion."""
     if t.is_integral(type_):
         return "int"
     if type_ in (t.FLOAT, t.DOUBLE):
@@ -81,7 +81,7 @@ def python_kind(type_: Type) -> str:
 
 
 def coerce(e: x.BoundExpr, target: Type) -> x.BoundExpr:
-    """`e` as a value of numeric type `target`: converted where the Python value differs."""
+    """Return `e` as a value of the numeric type `target`, converted if its Python value differs."""
     if e.type == target or not t.is_numeric(target) or not t.is_numeric(e.type):
         return e
     if python_kind(e.type) == python_kind(target):
@@ -89,14 +89,14 @@ def coerce(e: x.BoundExpr, target: Type) -> x.BoundExpr:
     return fold_expr_node(x.Convert(target, e, span=e.span))
 
 
-def cast_hint(given: Type, wanted: Type) -> str | None:
-    """How a value becomes one of `wanted`: numbers and texts are cast into each other."""
-    castable = all(t.is_numeric(each) or each == t.STRING for each in (given, wanted))
-    return f"cast it: cast(…, {wanted})" if castable else None
+def cast_hint(source: Type, target: Type) -> str | None:
+    """Return the hint to cast a number or text to `target`, or None."""
+    castable = all(t.is_numeric(type_) or type_ == t.STRING for type_ in (source, target))
+    return f"cast it: cast(…, {target})" if castable else None
 
 
 def assignable(source: Type, target: Type) -> bool:
-    """Whether a column of `source` fits a property of `target`: equal, or a number that widens."""
+    """Return whether a column of `source` fits a property of `target`: the types are equal, or a number widens."""
     if source == target or source in (ERROR, t.NULL) or target in (ERROR, t.OBJECT):
         return True
     if t.is_numeric(source) and t.is_numeric(target):
@@ -111,11 +111,11 @@ def assignable(source: Type, target: Type) -> bool:
 
 
 def comparable_operands(left: x.BoundExpr, right: x.BoundExpr) -> tuple[x.BoundExpr, x.BoundExpr]:
-    """Both sides of a comparison as values that Python compares as Java does.
+    """Return both sides of a comparison as values that Python compares as Java does.
 
-    Both are bigdecimal when one is and the other is a floating number. A float beside a double is rounded to single
-    precision first (recorded: 1.1 as float is not 1.1 as double); events that go to the runtime past the workbench
-    hold what their sender put there.
+    If one side is bigdecimal and the other a floating-point number, both become bigdecimal. A float next to a double is
+    rounded to single precision first (recorded: 1.1 as float is not 1.1 as double), because events that bypass the
+    workbench hold any Python number.
     """
     floating = (t.FLOAT, t.DOUBLE)
     if left.type == t.BIGDECIMAL and right.type in floating:

@@ -1,4 +1,4 @@
-"""The context of a statement, and the event types that it must list."""
+"""The context of a statement, and the event types that the context must list."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cepbook.lang.syntax.ast.syntax_node import walk
 
 
 def resolve_context(name: str | None, span: Span, module: ModuleScope) -> tuple[ContextType | None, bool]:
-    """The context of ``context NAME …``, and whether it is unknown (then reported)."""
+    """Return the context of ``context NAME …``, and whether it is unknown (then it was reported)."""
     if name is None:
         return None, False
-    found = module.catalog.contexts.get(name)
-    if found is not None:
+    context = module.catalog.contexts.get(name)
+    if context is not None:
         module.need("context", name)
     elif name not in module.dropped:
         nested = (c.name for c in module.catalog.contexts.values() if name in (level.name for level in c.levels))
@@ -26,13 +26,13 @@ def resolve_context(name: str | None, span: Span, module: ModuleScope) -> tuple[
         hint = whole or nearest_or_known_names(name, module.catalog.contexts) or f"declare it: create context {name} …"
         at = module.word(name, span)
         module.report("unknown-context", f"no context `{name}`", at, hint)
-    return found, found is None
+    return context, context is None
 
 
 def check_context_lists_stream(
     context: ContextType | None, node: ast.SyntaxNode, span: Span, module: ModuleScope
 ) -> None:
-    """A keyed, hash or category context must list an event type that the statement reads anywhere."""
+    """Report a keyed, hash or category context that lists no event type that the statement reads."""
     if context is not None:
         names = [stream.type_name for stream in walk(node) if isinstance(stream, ast.FilterStream)]
         stores = module.catalog.stores
@@ -43,12 +43,12 @@ def check_context_lists_stream(
 
 
 def check_context_lists_types(context: ContextType, names: Sequence[str], span: Span, module: ModuleScope) -> None:
-    """A keyed, hash or category context, or level of a context, must list one of the event types `names`."""
+    """Report a keyed, hash or category context, or such a level of a context, that lists none of `names`."""
     listed = context.event_types
     known = any(module.catalog.is_a(name, of) for name in names for of in listed)
     if context.kind in ("keyed", "hash", "category") and not known:
-        shown, only = (", ".join(f"`{name}`" for name in dict.fromkeys(some)) for some in (names, listed))
-        fact = f"context `{context.name}` does not partition {shown}, only {only}"
+        stream_text, only = (", ".join(f"`{name}`" for name in dict.fromkeys(some)) for some in (names, listed))
+        fact = f"context `{context.name}` does not partition {stream_text}, only {only}"
         hint = f"list {'it' if len(set(names)) == 1 else 'one of them'} in `create context`, or leave the context out"
         module.report("wrong-context", fact, span, hint)
     for level in context.levels:

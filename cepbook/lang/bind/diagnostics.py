@@ -1,4 +1,4 @@
-"""Diagnostics of a module while it is bound."""
+"""Collect the diagnostics of a module, so that one report names all problems."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cepbook.errors import nearest_or_known_names as nearest_or_known_names
 
 
 class AlreadyReported(Exception):
-    """Leaves the binding of one expression or clause; its problem is in the report already."""
+    """Leaves the binding of one expression or clause whose problem is already reported."""
 
 
 @dataclass(slots=True)
 class DiagnosticCollector:
-    """Collects the diagnostics of a module, so that one report names them all."""
+    """The diagnostics of a module, each once."""
 
     found: list[Diagnostic] = field(default_factory=list)
 
@@ -26,12 +26,12 @@ class DiagnosticCollector:
             self.found.append(problem)
 
     def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
-        """Reports and leaves the present expression."""
+        """Report a problem and leave the current expression."""
         self.add(code, message, span, hint)
         raise AlreadyReported(message)
 
     def suggest(self, since: int, code: str, hint: str) -> None:
-        """Give a hint to those of this code from position `since` on that have none."""
+        """Give `hint` to the diagnostics with `code` that were added since position `since` and have no hint."""
         later = self.found[since:]
         self.found[since:] = [replace(d, hint=hint) if d.hint is None and d.code == code else d for d in later]
 

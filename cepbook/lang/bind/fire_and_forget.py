@@ -1,4 +1,4 @@
-"""Fire-and-forget queries: which statements are one (Esper reference, section "Fire-and-Forget Queries")."""
+"""Fire-and-forget queries: the statements that may run once (Esper reference, section "Fire-and-Forget Queries")."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from cepbook.lang.syntax import ast
 
 
 def bind_query(module: ast.Module, catalog: Catalog, source: str, options: Options = Options()) -> nodes.ModulePlan:
-    """The plan of the one query of `module`. Raises BindError with all diagnostics."""
-    found = list(_problems(module, catalog))
-    if found:
-        raise BindError(tuple(found), source)
+    """Return the plan of the one query in `module`. Raises BindError with all diagnostics."""
+    diagnostics = list(_problems(module, catalog))
+    if diagnostics:
+        raise BindError(tuple(diagnostics), source)
     return bind(ast.Module(module.statements, span=module.span), catalog, source, (), options, _RULES)
 
 
@@ -36,20 +36,20 @@ def _problems(module: ast.Module, catalog: Catalog) -> list[Diagnostic]:
         return []
     if not isinstance(query, ast.Select):
         return [_problem("a query is a select, an update, a delete, or an insert", query.span)]
-    found = []
-    for given, what in (
+    diagnostics = []
+    for clause, what in (
         (query.output, "an output clause"),
         (query.into_table, "into table"),
         (query.match_recognize, "match_recognize"),
         (query.selector not in (None, "istream"), "a stream selector"),
     ):
-        if given:
-            found.append(_problem(f"a query runs once and cannot have {what}", query.span))
+        if clause:
+            diagnostics.append(_problem(f"a query runs once and cannot have {what}", query.span))
     if not query.sources and query.insert_into is None:
-        found.append(_problem("a query needs a from-clause that names a named window or table", query.span))
-    for each in query.sources:
-        found += _of_source(each, catalog)
-    return found
+        diagnostics.append(_problem("a query needs a from-clause that names a named window or table", query.span))
+    for source in query.sources:
+        diagnostics += _of_source(source, catalog)
+    return diagnostics
 
 
 def _of_source(source: ast.StreamSource, catalog: Catalog) -> list[Diagnostic]:
@@ -78,7 +78,7 @@ def _select(node: ast.Select, name: str, heading: StatementHeading, module: Modu
 
 
 def _check_contexts(node: ast.Select, module: ModuleScope) -> bool:
-    """Whether what a query with a context reads is of that context, or of none: else the problem is reported."""
+    """Return whether the stores that a query reads are in its context or in none; report the first that is not."""
     for source in node.sources if node.context is not None else ():
         name = source.stream.type_name if isinstance(source.stream, ast.FilterStream) else ""
         store = module.catalog.stores.get(name)
@@ -92,7 +92,7 @@ def _check_contexts(node: ast.Select, module: ModuleScope) -> bool:
 def _values(
     node: ast.FafInsert, name: str, heading: StatementHeading, module: ModuleScope
 ) -> nodes.StatementPlan | None:
-    """``values`` are those of the listed columns, of the first ones without a list."""
+    """Bind ``values``: of the listed columns, or of the first columns without a list."""
     if _target(node.target, None, node, module) is None:
         return None
     check_distinct_columns(node.columns, node.span, module)
@@ -106,8 +106,8 @@ def _values(
             fact = f"number of columns: {len(names)} to be set, {len(values)} values"
             module.report("wrong-parameter", fact, values[0].span.to(values[-1].span))
             return None
-        found = [bind_expr(value, scope) for value in values]
-        rows.append(tuple(nodes.OutputColumn(n, e, span=e.span) for n, e in zip(names, found, strict=False)))
+        row_values = [bind_expr(value, scope) for value in values]
+        rows.append(tuple(nodes.OutputColumn(n, e, span=e.span) for n, e in zip(names, row_values, strict=False)))
     return _insert_rows(replace(into, columns=()), rows, node, name, heading, module)
 
 
@@ -132,7 +132,7 @@ def _insert_rows(
 def _change(
     node: ast.FafUpdate | ast.FafDelete, name: str, heading: StatementHeading, module: ModuleScope
 ) -> nodes.StatementPlan | None:
-    """``update`` and ``delete`` act on the rows as an on-trigger does that nothing but the query sets off."""
+    """Bind ``update`` and ``delete`` as an on-trigger that no event triggers."""
     target = _target(node.target, node.alias, node, module)
     if target is None:
         return None

@@ -1,8 +1,8 @@
-"""Text to meaning: a syntax tree and a catalog become a typed plan, or a report of everything that is wrong.
+"""Bind a module: a syntax tree and a catalog become a typed plan, or a report of all problems.
 
-The binder is the only place that says no to a name or a type. What is parsed but not executed yet is refused with the
-code ``not-supported-yet``; nothing is ignored silently. Module headers (``module``, ``uses``, ``import``) are accepted:
-all names of a catalog are visible to all modules.
+The binder is the only place that rejects a name or a type. Syntax that is parsed but not executed yet is reported as
+``not-supported-yet``; nothing is ignored silently. Module headers (``module``, ``uses``, ``import``) are accepted
+without effect: all modules see all names of a catalog.
 """
 
 from __future__ import annotations
@@ -50,17 +50,18 @@ def bind(
     options: Options = Options(),
     rules: Mapping[type[ast.Statement], StatementRule] | None = None,
 ) -> nodes.ModulePlan:
-    """The plan of `module`; `catalog` is read, never changed.
+    """Return the plan of `module`; read `catalog`, but do not change it.
 
-    `names` are statement names in use: a statement that is given one of them is an error, made-up names (``stmt_1``)
-    avoid them. `rules` are those of other statements than modules have. Raises BindError with all diagnostics.
+    `names` are statement names in use: a statement with one of these names is an error, and generated names
+    (``stmt_1``) avoid them. `rules` replace the rules for statements of EPL modules. Raises BindError with all
+    diagnostics.
     """
     state = ModuleScope(catalog.copy(), source, options, taken=set(names), subquery=bind_subquery)
-    given = {id(s): bind_annotations(s.annotations, state) for s in module.statements}
-    _reserve(module, given, state)
+    headings = {id(s): bind_annotations(s.annotations, state) for s in module.statements}
+    _reserve(module, headings, state)
     statements: list[nodes.StatementPlan] = []
     for node in module.statements:
-        heading = given[id(node)]
+        heading = headings[id(node)]
         name = heading.name if heading.name is not None else _fresh_name(state, node)
         state.statement = name
         bound = _bind_statement(node, name, heading, state, _STATEMENTS if rules is None else rules)
@@ -72,10 +73,10 @@ def bind(
     return nodes.ModulePlan(tuple(statements), source, tuple(state.requires), tuple(state.provides), span=module.span)
 
 
-def _reserve(module: ast.Module, given: dict[int, StatementHeading], state: ModuleScope) -> None:
-    """Takes the names that are written, so that made-up ones avoid them."""
+def _reserve(module: ast.Module, headings: dict[int, StatementHeading], state: ModuleScope) -> None:
+    """Reserve the written statement names, so that generated names avoid them."""
     for node in module.statements:
-        name = given[id(node)].name
+        name = headings[id(node)].name
         if name is None:
             continue
         if name in state.taken:
@@ -85,7 +86,7 @@ def _reserve(module: ast.Module, given: dict[int, StatementHeading], state: Modu
 
 
 def _fresh_name(state: ModuleScope, node: ast.Statement) -> str:
-    """A name for a statement that is given none: that of the named window or table that it creates, or a number."""
+    """Return the name of a statement without one: its named window or table, or ``stmt_`` and a number."""
     if isinstance(node, (ast.CreateWindow, ast.CreateTable)) and node.name not in state.taken:
         name = node.name
     else:
@@ -118,13 +119,13 @@ def _with_subqueries(bound: nodes.StatementPlan, state: ModuleScope) -> nodes.St
     if not state.subqueries:
         return bound
     if not isinstance(bound, nodes.StreamStatement):
-        for each in state.subqueries:
-            state.unsupported("subqueries in this statement", each.span)
+        for subquery in state.subqueries:
+            state.unsupported("subqueries in this statement", subquery.span)
     return replace(bound, subqueries=tuple(state.subqueries))
 
 
 def _refuse(node: ast.Statement, what: str, hint: str | None, state: ModuleScope) -> None:
-    """What is parsed and not executed yet; the names that it would declare are not reported again."""
+    """Report a statement that is parsed but not supported; do not report the names that it would declare."""
     state.unsupported(what, node.span, hint)
     for attribute in ("name", "declaration"):
         declared = getattr(node, attribute, None)
@@ -135,7 +136,7 @@ def _refuse(node: ast.Statement, what: str, hint: str | None, state: ModuleScope
 
 
 def _inserted(action: ast.OnAction) -> list[str]:
-    """Event types that an on-trigger would create."""
+    """Return the event types that an on-trigger would create."""
     if isinstance(action, ast.OnMerge):
         return [a.into for branch in action.branches for a in branch.actions if a.into is not None]
     if isinstance(action, ast.OnSelect) and action.select.insert_into is not None:
@@ -167,15 +168,15 @@ def _context(
     node: ast.CreateContext, name: str, heading: StatementHeading, state: ModuleScope
 ) -> nodes.StatementPlan | None:
     _refuse_prefix(node, "create context", state)
-    found = bind_context(node, state)
-    if found is None:
+    bound = bind_context(node, state)
+    if bound is None:
         return None
     text = state.text(node.span)
-    context, spec = found
-    given, annotations, priority = heading.name is not None, heading.annotations, heading.priority
+    context, spec = bound
+    is_named, annotations, priority = heading.name is not None, heading.annotations, heading.priority
     if isinstance(spec, nodes.KeyedStreams):
-        return nodes.CreateContextStatement(name, given, text, annotations, context, spec, priority, span=node.span)
-    return nodes.CreateContextTreeStatement(name, given, text, annotations, context, spec, priority, span=node.span)
+        return nodes.CreateContextStatement(name, is_named, text, annotations, context, spec, priority, span=node.span)
+    return nodes.CreateContextTreeStatement(name, is_named, text, annotations, context, spec, priority, span=node.span)
 
 
 def _on_trigger(

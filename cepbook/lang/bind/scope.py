@@ -1,4 +1,9 @@
-"""What names mean while a module is bound: the collected problems, the streams in scope, type names, hints."""
+"""Scopes: the names that an expression may refer to.
+
+A `ModuleScope` is the state of binding one module: catalog, options, diagnostics, and the names that are declared so
+far. A `Scope` belongs to one expression: its streams, its context, and the clauses that are not allowed there. Rules
+derive a scope for a clause with `dataclasses.replace`.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +33,10 @@ ERROR = Type("error")  # of expressions that were reported already: whatever use
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Configuration that decides what statements mean, see `engine.runtime.Config`.
+    """Configuration that changes the meaning of statements, see `engine.config.Config`.
 
-    `microseconds`: the engine's clock counts microseconds, so periods are bound in them. `time_zone` is that in which
-    date-time methods read moments.
+    `microseconds`: the engine's clock counts microseconds, so periods are bound in microseconds instead of
+    milliseconds. `time_zone` is the zone in which date-time methods read moments.
     """
 
     default_selector: Selector = "istream"
@@ -45,11 +50,12 @@ DATA_WINDOW = "a data window"  # where subqueries, prev, prior and, but for some
 
 @dataclass(slots=True)
 class ModuleScope:
-    """State of one module's binding. `dropped` holds names that refused statements would have declared.
+    """The state of binding one module.
 
-    `subqueries` are those of the statement in hand so far, which `subquery` adds to: it binds one, where it stands.
-    `declared` are the expressions of that statement's own, `expanding` those in whose bodies a name stands. In a
-    language of `only_functions` there are no methods, casts and ``||`` that a hint could propose.
+    `dropped` holds names that rejected statements would have declared, so they are not reported again. `subqueries` are
+    those of the current statement so far; `subquery` binds one and appends it. `declared` are the expressions that the
+    current statement declares, `expanding` those whose bodies are being bound. A language with `only_functions` has no
+    methods, casts and ``||`` that a hint could propose.
     """
 
     catalog: Catalog
@@ -77,25 +83,28 @@ class ModuleScope:
         self.problems.unsupported(what, span, hint)
 
     def need(self, kind: str, name: str) -> None:
+        """Record that the module requires an object of another module."""
         if (kind, name) not in self.provides:
             self.requires[kind, name] = None
 
     def text(self, span: Span) -> str:
-        """The source text of a statement; all of it for a tree that was made without positions."""
+        """Return the source text of a statement, or all text for a tree that was made without positions."""
         return (self.source[span.start : span.end] if span.end else self.source).strip()
 
     def word(self, name: str, span: Span) -> Span:
-        """Where `name` stands in the text of `span`, for nodes that keep no span of their names."""
-        for found in re.finditer(rf"(?<![\w]){re.escape(name)}(?![\w])", self.source[span.start : span.end]):
-            return Span(span.start + found.start(), span.start + found.end())
+        """Return the span of `name` within `span`, for nodes that store no span of their names."""
+        for match in re.finditer(rf"(?<![\w]){re.escape(name)}(?![\w])", self.source[span.start : span.end]):
+            return Span(span.start + match.start(), span.start + match.end())
         return span
 
     def event_type(self, name: str, span: Span) -> EventType | None:
-        """The event type; None (reported, unless its own statement was refused) when there is none."""
-        found = self.catalog.event_types.get(name)
-        if found is not None:
+        """Return the event type. If there is none, report it (unless its own statement was rejected) and return
+        None.
+        """
+        event_type = self.catalog.event_types.get(name)
+        if event_type is not None:
             self.need("event type", name)
-            return found
+            return event_type
         if name not in self.dropped:
             stream, _, window = name.rpartition(".")
             hint = did_you_mean(name, self.catalog.event_types)
@@ -112,10 +121,10 @@ class ModuleScope:
 
 @dataclass(frozen=True, slots=True)
 class ScopeStream:
-    """One stream of the from-clause. `event_type` None: unknown, its properties are not checked.
+    """One stream of the from-clause. `event_type` is None if it is unknown: its properties are not checked then.
 
-    `also` is another name of it, next to its alias. A stream that is `behind` has only those properties that no other
-    stream has.
+    `also` is a second name besides the alias. A stream that is `behind` supplies only properties that no other stream
+    has.
     """
 
     alias: str | None
@@ -125,47 +134,51 @@ class ScopeStream:
     behind: bool = False
 
     def is_called(self, name: str) -> bool:
+        """Return whether `name` is the alias (or the name without an alias) or the second name of the stream."""
         own = self.alias if self.alias is not None else self.name
         return bool(name) and name in (own, self.also)
 
 
 @dataclass(slots=True)
 class OuterScope:
-    """What a subquery sees around it: names of `scope`; `values` are those that it reads, with their numbers."""
+    """The scope around a subquery, and the values that the subquery reads from it, with their numbers."""
 
     scope: Scope
     values: dict[x.BoundExpr, int] = field(default_factory=dict)
 
     def parameter(self, value: x.BoundExpr) -> x.BoundExpr:
-        """What stands in the subquery for a `value` from around it."""
+        """Return the parameter of the subquery that stands for `value` of the outer scope."""
         if value.type == ERROR:
             return value
         return x.SubqueryParameter(value.type, self.values.setdefault(value, len(self.values)), span=value.span)
 
 
 class RowPatternCalls(Protocol):
-    """What calls mean in match_recognize; both get the call, its scope, and what binds expressions."""
+    """The meaning of calls in match_recognize, where they refer to rows of the match."""
 
     def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Callable[..., x.BoundExpr]) -> x.BoundExpr:
-        """A function of a row's place, such as ``prev``."""
+        """Bind a function of a row's position, such as ``prev``."""
 
     def folded(
         self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Callable[..., x.BoundExpr]
     ) -> x.BoundExpr:
-        """An aggregate."""
+        """Bind an aggregate."""
 
 
 @dataclass(slots=True)
 class Scope:
-    """Where an expression stands: its streams, its context; `no_aggregates` names a clause that allows none.
+    """The names that an expression may refer to, and what is not allowed in it.
 
-    `data_windows` are those that prev looks at, `no_row_functions` names a place that allows neither prev nor prior
-    nor istream.
-    `grouping_keys` are the group by keys of a clause with grouping sets. `correlated` are names of what began the
-    context partition, for the conditions that end it; properties and streams come first. `no_subqueries` names a place
-    that allows no subquery; in one, `outside` is what stands around it. In the body of a declared expression there are
-    only `params`, not the names of streams. `locals` are the parameters of the lambdas around, `depth` in number.
-    Where `rows` of match_recognize are spoken of, they bind ``prev`` and aggregates.
+    * `no_aggregates`, `no_row_functions` and `no_subqueries` name the clause that does not allow aggregates,
+      prev/prior/istream, or subqueries.
+    * `data_windows` are the windows that prev reads.
+    * `grouping_keys` are the keys of a group by clause with grouping sets.
+    * `correlated` are names of the events that began the context partition, for the conditions that end it; properties
+      and streams come first.
+    * `outside` is the scope around a subquery.
+    * `params` are the parameters of a declared expression, whose body sees no streams.
+    * `locals` are the parameters of the `depth` lambdas around the expression.
+    * `rows` binds ``prev`` and aggregates in match_recognize.
     """
 
     module: ModuleScope
@@ -205,10 +218,12 @@ class Scope:
         return replace(self, no_aggregates=where, calls={}, aliases={})
 
     def event_names(self) -> list[str]:
-        """What events are called here: streams, tags, properties that are events, what began the partition."""
+        """Return the names of events: streams, tags, properties that are events, and events that began the
+        partition.
+        """
         types = [stream.event_type.properties for stream in self.streams if stream.event_type is not None]
         named = [name for stream in self.streams if (name := stream.alias or stream.name)]
-        named += [name for each in types for name, type_ in each.items() if type_.event is not None]
+        named += [name for properties in types for name, type_ in properties.items() if type_.event is not None]
         return [*named, *(name for name, value in self.correlated.items() if value.type.event is not None)]
 
     def property_names(self) -> list[str]:
@@ -216,7 +231,7 @@ class Scope:
 
 
 def error_expression(span: Span = NO_SPAN) -> x.BoundExpr:
-    """The stand-in for an expression that was reported."""
+    """Return the stand-in for an expression that was reported."""
     return x.Const(ERROR, None, span=span)
 
 
@@ -224,7 +239,7 @@ ExpressionBinder = Callable[[ast.Expr, Scope], x.BoundExpr]
 
 
 def bind_whole_event(scope: Scope, name: str | None, span: Span) -> x.BoundExpr:
-    """The whole event of the stream called `name`, of the only stream for None."""
+    """Return the whole event of the stream called `name`, or of the only stream if it is None."""
     for position, stream in enumerate(scope.streams):
         if name is None or stream.is_called(name):
             if stream.event_type is None:
@@ -234,7 +249,7 @@ def bind_whole_event(scope: Scope, name: str | None, span: Span) -> x.BoundExpr:
 
 
 def parameter_count_text(least: int, most: int | None) -> str:
-    """``2 parameters``, ``1 to 2 parameters``, ``at least 1 parameter``."""
+    """Return ``2 parameters``, ``1 to 2 parameters`` or ``at least 1 parameter``."""
     if most is None:
         return f"at least {least} parameter{'' if least == 1 else 's'}"
     if least == most:

@@ -1,10 +1,10 @@
-"""Parameters of EPL modules: ``?``, ``?:name``, ``?:name:type`` and ``:name`` stand for values given beside the text.
+"""Substitution parameters: ``?``, ``?:name``, ``?:name:type`` and ``:name`` stand for values given at deployment.
 
-The values are plain data, which is saved with the module: true, false, null, numbers, texts, arrays of these, and
-``{"bigdecimal": "1.50"}``, ``{"double": "inf"}``, ``{"long": 5}`` where the type of a number does not show. In the tree
-they become the literals that one could have written (a whole number is int if it fits, else long, else biginteger), so
-a statement with parameters means exactly what it means with these literals. Esper reference, chapter "Compiler",
-section "Substitution Parameters".
+The values are plain data that is saved with the module: booleans, null, numbers, texts, arrays of these, and
+``{"bigdecimal": "1.50"}``, ``{"double": "inf"}``, ``{"long": 5}`` where the Python value does not show the type. In the
+tree they become literals (an integer is int if it fits, else long, else biginteger), so a statement with parameters
+means exactly what it means with these literals. Source: Esper reference, chapter "Compiler", section "Substitution
+Parameters".
 """
 
 from __future__ import annotations
@@ -25,60 +25,60 @@ _MARKED: dict[str, Callable[[Any], Any]] = {"bigdecimal": Decimal, "double": flo
 
 
 class UnfitValue(Exception):
-    """A value that no literal has."""
+    """A value that has no literal."""
 
 
 def parameter_uses(module: ast.Module) -> list[tuple[ast.Parameter, str]]:
-    """The parameters of a module in the order of its text, with their keys: their names, or their numbers from 1."""
-    found = {node.span: node for node in walk(module) if isinstance(node, ast.Parameter)}
+    """Return the parameters of a module in text order, each with its key: its name, or its number from 1."""
+    parameters = {node.span: node for node in walk(module) if isinstance(node, ast.Parameter)}
     keys: list[tuple[ast.Parameter, str]] = []
     unnamed = 0
-    for node in sorted(found.values(), key=lambda each: each.span.start):
+    for node in sorted(parameters.values(), key=lambda parameter: parameter.span.start):
         unnamed += not isinstance(node.name, str)
         keys.append((node, node.name if isinstance(node.name, str) else str(unnamed)))
     return keys
 
 
 def missing_value(node: ast.Parameter, key: str, known: Collection[str]) -> Diagnostic:
-    """What is said of a parameter that has no value."""
+    """Return the diagnostic of a parameter without a value."""
     named = isinstance(node.name, str)
     near = did_you_mean(key, [name for name in known if not name.startswith("_")]) if named else None
-    shown = f"`:{key}`" if named else f"parameter {key}"
+    text = f"`:{key}`" if named else f"parameter {key}"
     give = f"a Python variable `{key}`, or parameters={{'{key}': …}}" if named else "parameters=[…], or write `:name`"
-    return Diagnostic("unknown-parameter", f"{shown} has no value", node.span, near or f"give it one: {give}")
+    return Diagnostic("unknown-parameter", f"{text} has no value", node.span, near or f"give it one: {give}")
 
 
 def substitute(module: ast.Module, values: Mapping[str, Any] | None, text: str) -> ast.Module:
-    """The module with literals for its parameters. Errors: BindError for those without a value, or with a wrong one."""
-    found = parameter_uses(module) if "?" in text or ":" in text else []
-    if not found:
+    """Return the module with literals in place of parameters. Raises BindError for missing and wrong values."""
+    uses = parameter_uses(module) if "?" in text or ":" in text else []
+    if not uses:
         return module
-    literals = literals_for(found, values, text)
-    made: ast.Module = map_nodes(module, lambda n: literals[n.span] if isinstance(n, ast.Parameter) else n)
-    return made
+    literals = literals_for(uses, values, text)
+    substituted: ast.Module = map_nodes(module, lambda n: literals[n.span] if isinstance(n, ast.Parameter) else n)
+    return substituted
 
 
 def literals_for(
-    found: Sequence[tuple[ast.Parameter, str]], values: Mapping[str, Any] | None, text: str
+    uses: Sequence[tuple[ast.Parameter, str]], values: Mapping[str, Any] | None, text: str
 ) -> dict[Span, ast.Expr]:
-    """The literals for parameters (`uses`), by where these stand. Errors: as `substitute`."""
+    """Return the literals for `uses` by the span of the parameter. Raises BindError as `substitute` does."""
     literals: dict[Span, ast.Expr] = {}
     problems: list[Diagnostic] = []
-    for node, key in found:
+    for node, key in uses:
         if key not in (values or {}):
             problems.append(missing_value(node, key, values or ()))
             continue
-        shown = f"`:{key}`" if isinstance(node.name, str) else f"parameter {key}"
-        wanted = None if node.type_name is None else _type_called(node.type_name)
-        if node.type_name is not None and wanted is None:
+        text_ = f"`:{key}`" if isinstance(node.name, str) else f"parameter {key}"
+        declared_type = None if node.type_name is None else _type_called(node.type_name)
+        if node.type_name is not None and declared_type is None:
             near = did_you_mean(node.type_name, t.BY_NAME)
-            problems.append(Diagnostic("unknown-type", f"{shown}: no type `{node.type_name}`", node.span, near))
+            problems.append(Diagnostic("unknown-type", f"{text_}: no type `{node.type_name}`", node.span, near))
             continue
         try:
             literal = _literal((values or {})[key], node)
-            literals[node.span] = literal if wanted is None else _typed(literal, wanted)
+            literals[node.span] = literal if declared_type is None else _typed(literal, declared_type)
         except UnfitValue as unfit:
-            problems.append(Diagnostic("type-mismatch", f"{shown} {unfit}", node.span))
+            problems.append(Diagnostic("type-mismatch", f"{text_} {unfit}", node.span))
     if problems:
         raise BindError(tuple(problems), text)
     return literals
@@ -87,13 +87,13 @@ def literals_for(
 def _literal(value: Any, node: ast.Parameter) -> ast.Expr:
     written = f":{node.name}" if isinstance(node.name, str) else "?"
     if isinstance(value, list):
-        elements = tuple(_literal(each, node) for each in value)
-        if any(isinstance(each, ast.ArrayLiteral) for each in elements):
+        elements = tuple(_literal(element, node) for element in value)
+        if any(isinstance(element, ast.ArrayLiteral) for element in elements):
             raise UnfitValue("is an array of arrays")
         return ast.ArrayLiteral(elements, written, span=node.span)
     if isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in _MARKED:
-        ((type_name, shown),) = value.items()
-        return ast.Literal(_MARKED[type_name](shown), type_name, written, span=node.span)
+        ((type_name, text),) = value.items()
+        return ast.Literal(_MARKED[type_name](text), type_name, written, span=node.span)
     return ast.Literal(value, _type_name(value), written, span=node.span)
 
 
@@ -111,34 +111,39 @@ def _type_name(value: Any) -> str:
 
 
 def _type_called(name: str) -> t.Type | None:
-    """The type that a parameter is declared to have, ``int[]`` and ``int[primitive]`` among them."""
+    """Return the declared type of a parameter, also ``int[]`` and ``int[primitive]``, or None if it is unknown."""
     element, bracket, _ = name.partition("[")
-    found = builtin_type(element)
-    return t.array_of(found) if found is not None and bracket else found
+    type_ = builtin_type(element)
+    return t.array_of(type_) if type_ is not None and bracket else type_
 
 
-def _typed(literal: ast.Expr, wanted: t.Type) -> ast.Expr:
-    """The literal of the type that the parameter is declared to have: its own, or a wider one of numbers."""
+def _typed(literal: ast.Expr, declared_type: t.Type) -> ast.Expr:
+    """Return the literal with the declared type of its parameter: its own type, or a wider number."""
     if isinstance(literal, ast.ArrayLiteral):
-        if wanted == t.OBJECT:
+        if declared_type == t.OBJECT:
             return literal
-        if wanted.of is None:
-            raise UnfitValue(f"is declared as {wanted}, found an array")
-        of = wanted.of
-        return replace(literal, elements=tuple(_typed(each, of) for each in literal.elements))
+        if declared_type.of is None:
+            raise UnfitValue(f"is declared as {declared_type}, found an array")
+        of = declared_type.of
+        return replace(literal, elements=tuple(_typed(element, of) for element in literal.elements))
     assert isinstance(literal, ast.Literal)
-    found = t.NULL if literal.type == "null" else t.BY_NAME[literal.type]
-    fits = assignable(found, wanted)
-    if not fits and t.is_integral(wanted) and isinstance(literal.value, int) and not isinstance(literal.value, bool):
-        half = 1 << (t.BITS.get(wanted.name, 64) - 1)
+    literal_type = t.NULL if literal.type == "null" else t.BY_NAME[literal.type]
+    fits = assignable(literal_type, declared_type)
+    if (
+        not fits
+        and t.is_integral(declared_type)
+        and isinstance(literal.value, int)
+        and not isinstance(literal.value, bool)
+    ):
+        half = 1 << (t.BITS.get(declared_type.name, 64) - 1)
         fits = -half <= literal.value < half
     if not fits:
-        raise UnfitValue(f"is declared as {wanted}, found {found}")
-    if found == wanted or found == t.NULL or wanted in (t.OBJECT, t.MAP):
+        raise UnfitValue(f"is declared as {declared_type}, found {literal_type}")
+    if literal_type == declared_type or literal_type == t.NULL or declared_type in (t.OBJECT, t.MAP):
         return literal
     value: Any = literal.value
-    if wanted in (t.FLOAT, t.DOUBLE):
+    if declared_type in (t.FLOAT, t.DOUBLE):
         value = float(value)
-    elif wanted == t.BIGDECIMAL:
+    elif declared_type == t.BIGDECIMAL:
         value = Decimal(str(value))
-    return ast.Literal(value, wanted.name, literal.written, span=literal.span)
+    return ast.Literal(value, declared_type.name, literal.written, span=literal.span)

@@ -15,11 +15,11 @@ _JAVA_PREFIXES = ("java.lang.", "java.math.", "java.util.", "java.time.")
 
 
 def builtin_type(name: str) -> Type | None:
-    """A built-in type by its EPL or Java name, in any case."""
+    """Return a built-in type by its EPL or Java name, in any case, or None."""
     lower = name.lower()
-    found = t.BY_NAME.get(lower)
-    if found is not None:
-        return found
+    type_ = t.BY_NAME.get(lower)
+    if type_ is not None:
+        return type_
     for prefix in _JAVA_PREFIXES:
         if lower.startswith(prefix):
             return t.BY_NAME.get(lower.removeprefix(prefix))
@@ -27,9 +27,9 @@ def builtin_type(name: str) -> Type | None:
 
 
 def resolve_type(name: str, module: ModuleScope, span: Span, *, events: bool = True, of: str = "") -> Type:
-    """The type called `name` (``int``, ``int[]``, an event type); reported and ERROR when unknown.
+    """Return the type called `name` (``int``, ``int[]``, an event type), or ERROR after a report.
 
-    `of` is the name of what is of this type, for who wrote them the wrong way round.
+    `of` is the name of the declared object: the hint tells if name and type are interchanged.
     """
     if name.endswith("[]"):
         element = resolve_type(name[:-2], module, span, events=events, of=of)
@@ -37,9 +37,9 @@ def resolve_type(name: str, module: ModuleScope, span: Span, *, events: bool = T
     if events and name in module.catalog.event_types:
         module.need("event type", name)
         return t.event_of(name)
-    found = builtin_type(name)
-    if found is not None:
-        return found
+    type_ = builtin_type(name)
+    if type_ is not None:
+        return type_
     if name == "null":  # a column that is always null
         return t.NULL
     if name in module.dropped:
@@ -53,7 +53,7 @@ def resolve_type(name: str, module: ModuleScope, span: Span, *, events: bool = T
 
 
 def describe_type(type_: Type) -> str:
-    """A type as diagnostics name it."""
+    """Return a type as diagnostics name it."""
     if type_ == t.NULL:
         return "null"
     if type_.name == "event":

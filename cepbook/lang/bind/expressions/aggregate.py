@@ -36,7 +36,7 @@ NAMED_PARAMETERS = ("filter", "group_by")
 
 @dataclass(slots=True)
 class _Parts:
-    """The arguments of one aggregate call, sorted by what they are for."""
+    """The arguments of one aggregate call by purpose."""
 
     args: list[x.BoundExpr]
     filter: x.BoundExpr | None = None
@@ -51,18 +51,18 @@ class _Parts:
 
 
 def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
-    """Registers the call with the scope (equal calls share one) and gives a reference to it."""
+    """Register the call with the scope and return a reference to it; equal calls share one accumulator."""
     if scope.rows is not None:
         return scope.rows.folded(row, step, scope, bind)
-    found = aggregate_call(row, step, scope, bind)
-    if found is None:
+    call = aggregate_call(row, step, scope, bind)
+    if call is None:
         return error_expression(step.span)
-    index = scope.calls.setdefault(found, len(scope.calls))
-    return x.AggregateRef(found.type, index, span=step.span)
+    index = scope.calls.setdefault(call, len(scope.calls))
+    return x.AggregateRef(call.type, index, span=step.span)
 
 
 def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> AggregateCall | None:
-    """The call of an aggregate; None when something in it was reported. Raises Refused (reported)."""
+    """Return the call of an aggregate, or None if an argument was reported. Raises AlreadyReported."""
     if scope.no_aggregates is not None:
         hint = None
         if scope.no_aggregates == "the where-clause":
@@ -76,7 +76,7 @@ def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Ex
     if not row.supported:
         scope.unsupported(f"the aggregate {row.name}", step.span)
         raise AlreadyReported(row.name)
-    if any(part.type == ERROR for part in parts.all()):
+    if any(expr.type == ERROR for expr in parts.all()):
         return None
     name = row.plain or row.name
     type_ = row.result(parts.args[0].type if parts.args else None)
@@ -99,27 +99,27 @@ def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Ex
 
 
 def _not_too_small(value: x.BoundExpr, row: AggregateRow) -> x.BoundExpr:
-    """A whole number as one of the type that sums and means of longs have: Java's int overflows at 2 to the 31."""
+    """Widen an integer to the type of sums of longs: Java's int overflows at 2 to the power of 31."""
     wide = row.result(t.LONG)
     return value if value.type == wide or not is_integral(value.type) else x.Convert(wide, value, span=value.span)
 
 
 def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> _Parts:
     parts = _Parts([])
-    given = _without_star(row, step, parts, scope)
+    nodes = _without_star(row, step, parts, scope)
     if step.distinct and not (row.distinct or parts.star):
         scope.fail("wrong-parameter", f"`{row.name}` takes no `distinct`", step.span)
     _named(row, step, parts, scope, bind)
     if row.sorts:
-        _criteria(row, given, step, parts, scope, bind)
+        _criteria(row, nodes, step, parts, scope, bind)
         return parts
-    for arg in given:
+    for arg in nodes:
         if isinstance(arg, ast.SortKey):
             scope.fail("wrong-parameter", f"`{row.name}` takes no sort order", arg.span)
-    values = [bind(arg, scope) for arg in given]
-    wanted = 0 if parts.star else row.arity
+    values = [bind(arg, scope) for arg in nodes]
+    value_count = 0 if parts.star else row.arity
     named = parts.filter is not None
-    required = wanted + (row.second == "index" or (row.second == "filter" and not named))
+    required = value_count + (row.second == "index" or (row.second == "filter" and not named))
     if len(values) < required:
         scope.fail(
             "wrong-parameter",
@@ -127,8 +127,8 @@ def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Expres
             step.span,
             f"write {row.name}(*) for whole events" if row.wildcard else None,
         )
-    parts.args.extend(values[:wanted])
-    _extras(row, values[wanted:], parts, step, scope)
+    parts.args.extend(values[:value_count])
+    _extras(row, values[value_count:], parts, step, scope)
     if row.second == "amount?":
         _rate(parts, scope, named=named)
     else:
@@ -137,19 +137,19 @@ def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Expres
 
 
 def _without_star(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope) -> Sequence[ast.Expr]:
-    """The parameters behind ``*`` or ``alias.*``, which is a whole event."""
-    given = step.args or ()
+    """Return the arguments after ``*`` or ``alias.*``, which stands for the whole event."""
+    nodes = step.args or ()
     stream: str | None = None
     star = step.wildcard
-    if given and isinstance(given[0], ast.Star):
-        star, stream, given = True, given[0].stream, given[1:]
+    if nodes and isinstance(nodes[0], ast.Star):
+        star, stream, nodes = True, nodes[0].stream, nodes[1:]
     if star:
         if not row.wildcard or step.distinct:
             word = "distinct *" if step.distinct else "*"
             scope.fail("wrong-parameter", f"`{row.name}({word})` has no meaning", step.span)
         parts.star = True
         parts.args.append(bind_whole_event(scope, stream, step.span) if scope.streams else error_expression(step.span))
-    return given
+    return nodes
 
 
 def _named(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope, bind: ExpressionBinder) -> None:
@@ -177,21 +177,21 @@ def _filter(bound: x.BoundExpr, scope: Scope) -> x.BoundExpr:
 
 def _criteria(
     row: AggregateRow,
-    given: Sequence[ast.Expr],
+    sort_nodes: Sequence[ast.Expr],
     step: ast.NameStep,
     parts: _Parts,
     scope: Scope,
     bind: ExpressionBinder,
 ) -> None:
-    if not given:
+    if not sort_nodes:
         scope.fail("wrong-parameter", f"`{row.name}` takes {parameter_count_text(1, None)}, found 0", step.span)
     criteria: list[tuple[x.BoundExpr, bool]] = []
-    for node in given:
+    for node in sort_nodes:
         operand, descending = (node.operand, node.descending) if isinstance(node, ast.SortKey) else (node, False)
         criteria.append((bind(operand, scope), descending))
     parts.criteria = tuple(criteria)
     _check_value(row, [e for e, _ in criteria], scope)
-    read = [part.stream for e, _ in criteria for part in x.walk(e) if isinstance(part, (x.Prop, x.EventOf))]
+    read = [subexpr.stream for e, _ in criteria for subexpr in x.walk(e) if isinstance(subexpr, (x.Prop, x.EventOf))]
     position = read[0] if read else 0
     stream = scope.streams[position] if position < len(scope.streams) else None
     if stream is None or stream.event_type is None:
@@ -201,7 +201,7 @@ def _criteria(
 
 
 def _extras(row: AggregateRow, values: list[x.BoundExpr], parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
-    """What follows the value: an index, an amount, a filter."""
+    """Sort the arguments after the value: an index, an amount, a filter."""
     for position, value in enumerate(values):
         if position == 0 and row.second in ("index", "index?") and value.type in (*_INDEXES, ERROR):
             parts.index = _index(row, value, scope)
@@ -223,13 +223,13 @@ _INDEXES = (t.BYTE, t.SHORT, t.INT)
 
 
 def _index(row: AggregateRow, value: x.BoundExpr, scope: Scope) -> x.BoundExpr:
-    """The index of first, last and nth, which belongs to no event; that of nth is a constant and not negative."""
+    """Return the index of first, last and nth, which must not read events; for nth it is a constant of at least 0."""
     value = fold_expr(value)
     if row.second == "index" and not (isinstance(value, x.Const) and isinstance(value.value, int)):
         scope.fail("wrong-parameter", f"the index of `{row.name}` must be a constant", value.span)
     if row.second == "index" and isinstance(value, x.Const) and isinstance(value.value, int) and value.value < 0:
         scope.fail("wrong-parameter", f"the index of `{row.name}` is negative", value.span)
-    if any(isinstance(part, (x.Prop, x.EventOf, x.AggregateRef)) for part in x.walk(value)):
+    if any(isinstance(subexpr, (x.Prop, x.EventOf, x.AggregateRef)) for subexpr in x.walk(value)):
         scope.fail(
             "wrong-parameter", f"the index of `{row.name}` must not depend on events", value.span, "use a variable"
         )
@@ -237,9 +237,10 @@ def _index(row: AggregateRow, value: x.BoundExpr, scope: Scope) -> x.BoundExpr:
 
 
 def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
-    """``rate(seconds)`` counts arrivals by engine time; ``rate(timestamp, amount)`` goes by those of the window.
+    """Check the arguments of ``rate``.
 
-    A filter of the former counts only where it is `named` as such (recorded: ag_rate).
+    ``rate(seconds)`` counts arrivals by engine time; ``rate(timestamp, amount)`` uses the timestamps in the window. The
+    filter of the former counts only if it is written as ``filter:`` (recorded: ag_rate).
     """
     first, *rest = parts.args
     if first.type == ERROR or any(amount.type == ERROR for amount in rest):
@@ -247,19 +248,19 @@ def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
     period = first if isinstance(first, x.Period) else None
     if period is None and isinstance(fold_expr(first), x.Const):
         if not t.is_numeric(first.type):
-            found = describe_type(first.type)
-            scope.fail("type-mismatch", f"`rate` needs a number of seconds, found {found}", first.span)
+            type_text = describe_type(first.type)
+            scope.fail("type-mismatch", f"`rate` needs a number of seconds, found {type_text}", first.span)
         period = seconds_period(fold_expr(first), scope)
     if period is not None:
         _check_interval(period, rest, scope)
         parts.args = [x.CurrentTimestamp(t.LONG, span=first.span), period]
         parts.filter = parts.filter if named else None
         return
-    if not any(isinstance(part, (x.Prop, x.EventOf)) for part in x.walk(first)):
+    if not any(isinstance(subexpr, (x.Prop, x.EventOf)) for subexpr in x.walk(first)):
         scope.fail("wrong-parameter", "the interval of `rate` must be a constant", first.span)
     if not t.is_integral(first.type):
-        found = describe_type(first.type)
-        scope.fail("type-mismatch", f"`rate` needs a timestamp in milliseconds, found {found}", first.span)
+        type_text = describe_type(first.type)
+        scope.fail("type-mismatch", f"`rate` needs a timestamp in milliseconds, found {type_text}", first.span)
     for amount in rest:
         if not t.is_numeric(amount.type):
             scope.fail(
@@ -286,8 +287,8 @@ def _check_interval(period: x.Period, rest: Sequence[x.BoundExpr], scope: Scope)
         scope.fail("wrong-parameter", "the interval of `rate` must be above 0", period.span)
 
 
-def _check_value(row: AggregateRow, found: Sequence[x.BoundExpr], scope: Scope) -> None:
-    for value in found:
+def _check_value(row: AggregateRow, values: Sequence[x.BoundExpr], scope: Scope) -> None:
+    for value in values:
         if row.values == "numbers" and value.type != ERROR and not t.is_numeric(value.type):
             fact = f"`{row.name}` needs numbers, found {describe_type(value.type)}"
             hint = None if scope.module.only_functions else cast_hint(value.type, t.DOUBLE)
@@ -301,5 +302,5 @@ def _check_value(row: AggregateRow, found: Sequence[x.BoundExpr], scope: Scope) 
 def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
     indexed = parts.index is not None
     if scope.unwindowed and (row.needs_window == "always" or (row.needs_window == "index" and indexed)):
-        shown = f"{row.name}(*)" if parts.star else f"{row.name} with an index" if indexed else row.name
-        scope.fail("wrong-parameter", f"`{shown}` needs a data window", step.span, "add one, such as #keepall")
+        aggregate_text = f"{row.name}(*)" if parts.star else f"{row.name} with an index" if indexed else row.name
+        scope.fail("wrong-parameter", f"`{aggregate_text}` needs a data window", step.span, "add one, such as #keepall")

@@ -1,6 +1,6 @@
 """Methods of aggregates that hold events: ``window(*).first()``, ``sorted(price).floorEvent(10)``.
 
-Esper reference, section "Access Aggregation Functions".
+Source: Esper reference, section "Access Aggregation Functions".
 """
 
 from __future__ import annotations
@@ -28,39 +28,41 @@ EQUIVALENT_AGGREGATES = {
 
 
 def bind_aggregate_method(
-    found: x.AggregateRef, steps: Sequence[ast.NameStep], scope: Scope, bind: ExpressionBinder, known: int
+    aggregate: x.AggregateRef, steps: Sequence[ast.NameStep], scope: Scope, bind: ExpressionBinder, known: int
 ) -> tuple[x.BoundExpr, Sequence[ast.NameStep]]:
-    """The value of the aggregate `found`, just bound, and the steps that are still to be applied to it.
+    """Apply the first of `steps` to the aggregate `reference`; return the value and the steps that are left.
 
-    `known` calls were there before.
+    `known` is the number of calls before the aggregate was bound.
     """
-    call = list(scope.calls)[found.index]
+    call = list(scope.calls)[aggregate.index]
     step, rest = steps[0], steps[1:]
     if step.args is None:
         _check_property(call, step, scope)
-        return found, steps
+        return aggregate, steps
     method = f"{call.name}.{step.name}"
     row, other = FUNCTIONS.get(method), EQUIVALENT_AGGREGATES.get(method)
-    if (row is not None or other is not None) and found.index >= known:
+    if (row is not None or other is not None) and aggregate.index >= known:
         scope.calls.pop(call)  # nobody else reads it
     if other is not None:
         _check_count(step, 0, scope)
-        return _registered(found, _over_the_same(call, AGGREGATES[other]), scope), rest
+        return _registered(aggregate, _over_the_same(call, AGGREGATES[other]), scope), rest
     if row is None:
-        return found, steps
+        return aggregate, steps
     args = [bind(arg, scope) for arg in step.args]
     if any(arg.type == ERROR for arg in args):
         return error_expression(step.span), ()
     _check_arguments(row, call, args, step, scope)
-    reference = _registered(found, replace(call, reference=True), scope)
+    reference = _registered(aggregate, replace(call, reference=True), scope)
     type_ = row.result((call.type, _key_type(call)))
-    return x.FunctionCall(type_, row.name, (reference, *args), span=found.span.to(step.span)), rest
+    return x.FunctionCall(type_, row.name, (reference, *args), span=aggregate.span.to(step.span)), rest
 
 
 def bind_column_method(
     read: x.TableRead, call: AggregateCall, step: ast.NameStep, scope: Scope, bind: ExpressionBinder
 ) -> x.BoundExpr | None:
-    """A method of a table's column that holds events, such as ``T.s.firstEvent()``; None where `step` is none."""
+    """Bind a method of a table's column that holds events, such as ``T.s.firstEvent()``, or return None for other
+    steps.
+    """
     row = FUNCTIONS.get(f"{call.name}.{step.name}")
     if row is None or step.args is None:
         return None
@@ -84,14 +86,14 @@ def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> No
 
 
 def _over_the_same(call: AggregateCall, row: AggregateRow) -> AggregateCall:
-    """The aggregate of `row` over the events of `call`."""
+    """Return the aggregate of `row` over the events of `call`."""
     args = () if row.counts else call.args
     return replace(call, name=row.name, args=args, type=row.result(args[0].type if args else None))
 
 
-def _registered(found: x.AggregateRef, call: AggregateCall, scope: Scope) -> x.AggregateRef:
+def _registered(aggregate: x.AggregateRef, call: AggregateCall, scope: Scope) -> x.AggregateRef:
     index = scope.calls.setdefault(call, len(scope.calls))
-    return x.AggregateRef(call.type, index, span=found.span)
+    return x.AggregateRef(call.type, index, span=aggregate.span)
 
 
 def _key_type(call: AggregateCall) -> t.Type:
@@ -100,10 +102,10 @@ def _key_type(call: AggregateCall) -> t.Type:
     return call.criteria[0][0].type if len(call.criteria) == 1 else t.array_of(t.OBJECT)
 
 
-def _check_count(step: ast.NameStep, wanted: int, scope: Scope) -> None:
-    given = len(step.args or ())
-    if given != wanted or step.wildcard or step.named or step.distinct:
-        fact = f"`{step.name}` takes {parameter_count_text(wanted, wanted)}, found {given}"
+def _check_count(step: ast.NameStep, count: int, scope: Scope) -> None:
+    arg_count = len(step.args or ())
+    if arg_count != count or step.wildcard or step.named or step.distinct:
+        fact = f"`{step.name}` takes {parameter_count_text(count, count)}, found {arg_count}"
         scope.fail("wrong-parameter", fact, step.span)
 
 
@@ -113,11 +115,12 @@ def _check_arguments(
     kinds = row.parameters[1:]
     _check_count(step, len(kinds), scope)
     for number, (kind, arg) in enumerate(zip(kinds, args, strict=True), 1):
-        wanted = t.BOOLEAN if kind == "boolean" else _key_type(call)
-        fits = arg.type.of is not None if wanted.of is not None else comparable(wanted, arg.type)
-        if not fits or (kind == "boolean" and arg.type != wanted):
+        expected_type = t.BOOLEAN if kind == "boolean" else _key_type(call)
+        fits = arg.type.of is not None if expected_type.of is not None else comparable(expected_type, arg.type)
+        if not fits or (kind == "boolean" and arg.type != expected_type):
             scope.fail(
                 "type-mismatch",
-                f"parameter {number} of `{step.name}` must be {describe_type(wanted)}, found {describe_type(arg.type)}",
+                f"parameter {number} of `{step.name}` must be {describe_type(expected_type)},"
+                f" found {describe_type(arg.type)}",
                 arg.span,
             )

@@ -1,4 +1,4 @@
-"""Function and aggregate calls."""
+"""Calls of functions and aggregates by simple name, and the hints for functions that EPL calls differently."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ FUNCTION_SYNONYMS = {
 
 
 def bind_call(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
-    """A call by simple name; raises Refused (reported) if there is no such function."""
+    """Bind a call by simple name. Raises AlreadyReported if there is no such function."""
     lower = step.name.lower()
     args = step.args or ()
     row = AGGREGATES.get(lower)
@@ -90,7 +90,9 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.Bou
 
 
 def _hint(name: str, module: ModuleScope) -> str | None:
-    """What an unknown function called `name` was probably meant to be: also ``Math.abs``, ``text.length()``."""
+    """Return the probable meaning of an unknown function, also of a method such as ``Math.abs`` or
+    ``text.length()``.
+    """
     registered = module.catalog.functions
     for known in () if module.only_functions else (*FUNCTIONS, *METHODS):
         owner, _, short = known.rpartition(".")
@@ -109,22 +111,22 @@ def _hint(name: str, module: ModuleScope) -> str | None:
 def bind_function(
     row: FunctionRow, step: ast.NameStep, scope: Scope, bind: ExpressionBinder, *, receiver: x.BoundExpr | None = None
 ) -> x.BoundExpr:
-    """A call of a registered function; methods get their `receiver` as first argument."""
-    given = ([] if receiver is None else [receiver]) + [bind(arg, scope) for arg in step.args or ()]
+    """Bind a call of a registered function; a method gets its `receiver` as first argument."""
+    args = ([] if receiver is None else [receiver]) + [bind(arg, scope) for arg in step.args or ()]
     if step.wildcard or step.distinct or step.named:
         scope.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
     extra = 0 if receiver is None else 1
     most = None if row.repeats else len(row.parameters)
-    if len(given) < row.minimum or (most is not None and len(given) > most):
+    if len(args) < row.minimum or (most is not None and len(args) > most):
         scope.fail(
             "wrong-parameter",
             f"`{step.name}` takes {parameter_count_text(row.minimum - extra, None if most is None else most - extra)},"
-            f" found {len(given) - extra}",
+            f" found {len(args) - extra}",
             step.span,
         )
-    if any(arg.type == ERROR for arg in given):
+    if any(arg.type == ERROR for arg in args):
         return error_expression(step.span)
-    for position, arg in enumerate(given):
+    for position, arg in enumerate(args):
         kind = row.parameters[min(position, len(row.parameters) - 1)]
         if not _fits(kind, arg.type):
             scope.fail(
@@ -132,11 +134,11 @@ def bind_function(
                 f"parameter {position + 1 - extra} of `{step.name}` must be a {kind}, found {describe_type(arg.type)}",
                 arg.span,
             )
-    return _typed(row, given, step, scope)
+    return _typed(row, args, step, scope)
 
 
-def _typed(row: FunctionRow, given: Sequence[x.BoundExpr], step: ast.NameStep, scope: Scope) -> x.BoundExpr:
-    args = tuple(given)
+def _typed(row: FunctionRow, values: Sequence[x.BoundExpr], step: ast.NameStep, scope: Scope) -> x.BoundExpr:
+    args = tuple(values)
     if row.nulls == "skipped":
         type_ = common_type([arg.type for arg in args])
         if type_ is None:
@@ -181,7 +183,7 @@ def _typeof(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.Bound
 
 
 def _java_name(type_: Type) -> str | None:
-    """None where only the value tells."""
+    """Return the Java name of a type, or None if only the value tells it."""
     if type_.of is not None:
         return f"{_java_name(type_.of) or 'Object'}[]"
     if type_.event is not None:
@@ -190,13 +192,13 @@ def _java_name(type_: Type) -> str | None:
 
 
 def _same_event(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
-    """``event_identity_equals(a, b)`` of events, not of values that are equal."""
-    found = bind_function(FUNCTIONS["event_identity_equals"], step, scope, bind)
-    for arg in found.args if isinstance(found, x.FunctionCall) else ():
+    """Bind ``event_identity_equals(a, b)``, which compares events by identity, not by value."""
+    call = bind_function(FUNCTIONS["event_identity_equals"], step, scope, bind)
+    for arg in call.args if isinstance(call, x.FunctionCall) else ():
         if arg.type.event is None:
             fact = f"`{step.name}` compares events, found {describe_type(arg.type)}"
             scope.fail("type-mismatch", fact, arg.span, "name the streams, such as event_identity_equals(a, b)")
-    return found
+    return call
 
 
 def _exists(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:

@@ -1,4 +1,4 @@
-"""``cast(value, type)``, of texts also with the form of a date (Esper reference, section "The Cast Function")."""
+"""``cast(value, type)``, and casts of text to dates with a format (Esper reference, section "The Cast Function")."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _LOCAL = (t.ZONEDDATETIME, t.LOCALDATETIME, t.LOCALDATE, t.LOCALTIME)
 
 
 def bind_type_name(name: str, scope: Scope, span: Span) -> Type:
-    """The type in ``cast(x, type)``; reported and left when unknown."""
-    found = resolve_type(name, scope.module, span)
-    if found == ERROR:
+    """Return the type in ``cast(x, type)``. Raises AlreadyReported if it is unknown."""
+    type_ = resolve_type(name, scope.module, span)
+    if type_ == ERROR:
         raise AlreadyReported(name)
-    return found
+    return type_
 
 
 def bind_cast(node: ast.Cast, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
-    """The cast; raises Refused (reported)."""
+    """Bind a cast. Raises AlreadyReported."""
     operand = bind(node.operand, scope)
     target = bind_type_name(node.type_name, scope, node.span)
     form: x.BoundExpr | None = None
@@ -68,7 +68,7 @@ def _hint(source: Type, target: Type) -> str | None:
 
 
 def _read(operand: x.BoundExpr, form: x.BoundExpr, target: Type, span: Span, scope: Scope) -> x.BoundExpr:
-    """A text as a date of the given form."""
+    """Bind a cast of text to a date in the given format."""
     if target not in (t.LONG, *t.DATES):
         scope.fail("wrong-parameter", f"a dateformat is for dates and long, not for {describe_type(target)}", span)
     if operand.type not in (t.STRING, t.NULL, t.OBJECT):

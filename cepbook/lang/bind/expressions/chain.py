@@ -1,4 +1,4 @@
-"""What a dotted chain means: property path, stream, context property, function or method call."""
+"""The meaning of a dotted chain: property path, stream, context property, function or method call."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Binder = Callable[[ast.Expr, Scope], x.BoundExpr]
 
 
 def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
-    """The value of a chain; raises Refused (reported) when a name in it is unknown."""
+    """Bind a chain. Raises AlreadyReported if a name in it is unknown."""
     node = _dynamic(node)
     first, *rest = _without_package(node.steps, scope)
-    found = expand_declared(first, rest, scope, bind)
-    if found is not None:
-        return apply_steps(_indexed(found, first, scope, bind), rest, scope, bind)
+    expanded = expand_declared(first, rest, scope, bind)
+    if expanded is not None:
+        return apply_steps(_indexed(expanded, first, scope, bind), rest, scope, bind)
     store = scope.module.catalog.stores.get(first.name) if first.args is None and not first.wildcard else None
     if store is not None and store.kind == "table" and not _shadowed(first, scope):
         read, left = bind_table_access((first, *rest), store, scope, bind)
@@ -70,7 +70,7 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
 
 
 def _dynamic(node: ast.Chain) -> ast.Chain:
-    """What follows a dynamic property is dynamic, too (Esper reference, section "Dynamic Event Properties")."""
+    """Make the steps after a dynamic property dynamic, too (Esper reference, section "Dynamic Event Properties")."""
     start = next((number for number, step in enumerate(node.steps) if step.optional), len(node.steps))
     if all(step.optional for step in node.steps[start:]):
         return node
@@ -79,7 +79,7 @@ def _dynamic(node: ast.Chain) -> ast.Chain:
 
 
 def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
-    """Whether a stream, one around a subquery, too, or a property has the name of a table."""
+    """Return whether a stream (also one around a subquery) or a property has the name of a table."""
     if _stream_named(step.name, scope) is not None or _property(replace(step, index=None), scope) is not None:
         return True
     around = None if scope.outside is None else scope.outside.scope
@@ -87,9 +87,9 @@ def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
 
 
 def _from_outside(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr | None:
-    """In a subquery: ``alias.property`` of a stream around it, or of a tag of its pattern; None for other names.
+    """In a subquery, bind ``alias.property`` of a stream around it or of a tag of its pattern; None for other names.
 
-    Its own properties come first, and columns of streams around it are always written with the name of the stream.
+    The subquery's own properties come first. Columns of outer streams are always written with the name of the stream.
     """
     outside, first = scope.outside, node.steps[0]
     if outside is None or first.index is not None or _property(first, scope) is not None:
@@ -114,7 +114,7 @@ JAVA_ALTERNATIVES = {
 
 
 def _without_package(steps: Sequence[ast.NameStep], scope: Scope) -> Sequence[ast.NameStep]:
-    """``java.lang.Math.abs(x)`` is ``Math.abs(x)``, unless `java` is a name of the statement's own."""
+    """Drop the package of ``java.lang.Math.abs(x)``, unless `java` is a name of the statement."""
     names = [step.name for step in steps[:2] if step.args is None and step.index is None]
     if len(steps) < 4 or names != ["java", "lang"]:
         return steps
@@ -123,7 +123,7 @@ def _without_package(steps: Sequence[ast.NameStep], scope: Scope) -> Sequence[as
 
 
 def _refuse_java_call(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope) -> None:
-    """Report ``String.format(…)`` and ``com.acme.Tools.f(…)``: a method of a class that EPL does not know here."""
+    """Report ``String.format(…)`` and ``com.acme.Tools.f(…)``: a method of a class that EPL does not know."""
     steps = [first, *rest]
     at = next((i for i, step in enumerate(steps) if step.args is not None), 0)
     if at == 0 or not steps[at - 1].name[:1].isupper() or any(step.index is not None for step in steps[:at]):
@@ -135,21 +135,21 @@ def _refuse_java_call(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: 
         hint = f"did you mean `{same}`?"
     elif hint is None:
         hint = f"of Java's classes there are {', '.join(sorted(JAVA_CLASSES))}; for others register a Python function"
-    shown = ".".join(names)
-    scope.fail("unknown-function", f"no function `{shown}`", first.span.to(steps[at].span), hint)
+    path_text = ".".join(names)
+    scope.fail("unknown-function", f"no function `{path_text}`", first.span.to(steps[at].span), hint)
 
 
 def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr | None:
-    """``Math.abs(x)``; None when `first` is no class."""
+    """Bind ``Math.abs(x)``, or return None if `first` is not a class."""
     if method.args is None or first.name not in JAVA_CLASSES or first.index is not None:
         return None
     row = FUNCTIONS.get(f"{first.name}.{method.name}")
     if row is not None:
         return call.bind_function(row, method, scope, bind)
     names = [name for name in FUNCTIONS if name.startswith(f"{first.name}.")]
-    shown = f"{first.name}.{method.name}"
-    hint = JAVA_ALTERNATIVES.get(shown) or did_you_mean(shown, names)
-    scope.fail("unknown-function", f"no function `{shown}`", first.span.to(method.span), hint)
+    path_text = f"{first.name}.{method.name}"
+    hint = JAVA_ALTERNATIVES.get(path_text) or did_you_mean(path_text, names)
+    scope.fail("unknown-function", f"no function `{path_text}`", first.span.to(method.span), hint)
 
 
 def _stream_named(name: str, scope: Scope) -> int | None:
@@ -158,11 +158,11 @@ def _stream_named(name: str, scope: Scope) -> int | None:
 
 
 def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
-    """A call, or the mapped property ``m('key')``."""
-    found = _property(step, scope)
-    if found is not None and found.type == t.MAP and step.args is not None and len(step.args) == 1:
-        return _map_entry(found, step.args[0], scope, bind)
-    if found is None and step.optional and scope.streams and len(step.args or ()) == 1:
+    """Bind a call, or the mapped property ``m('key')``."""
+    prop = _property(step, scope)
+    if prop is not None and prop.type == t.MAP and step.args is not None and len(step.args) == 1:
+        return _map_entry(prop, step.args[0], scope, bind)
+    if prop is None and step.optional and scope.streams and len(step.args or ()) == 1:
         dynamic = _unknown(step, scope)
         return x.IndexAccess(t.OBJECT, dynamic, bind(step.args[0], scope), span=step.span) if step.args else dynamic
     if step.name.lower() == "current_timestamp":
@@ -184,19 +184,19 @@ def _map_entry(target: x.BoundExpr, key: ast.Expr, scope: Scope, bind: Binder) -
 
 
 def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
-    """A property of one of the streams by its simple name."""
-    found: x.BoundExpr | None = None
-    streams = sorted(enumerate(scope.streams), key=lambda each: each[1].behind)
+    """Return the property of a stream by its simple name, or None. Report a name that several streams have."""
+    prop: x.BoundExpr | None = None
+    streams = sorted(enumerate(scope.streams), key=lambda numbered: numbered[1].behind)
     for position, stream in streams if scope.params is None else ():
         type_ = stream.event_type.properties.get(step.name) if stream.event_type is not None else None
-        if type_ is None or (stream.behind and found is not None):
+        if type_ is None or (stream.behind and prop is not None):
             continue
-        if found is not None:
+        if prop is not None:
             scope.fail(
                 "ambiguous-property", f"`{step.name}` is a property of several streams", step.span, "prefix the stream"
             )
-        found = x.Prop(type_, position, step.name, span=step.span)
-    return found
+        prop = x.Prop(type_, position, step.name, span=step.span)
+    return prop
 
 
 def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[ast.NameStep]) -> x.BoundExpr:
@@ -204,9 +204,9 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     alias = scope.aliases.get(step.name)
     if alias is not None and (not more or isinstance(alias, x.WindowValue)):
         return alias
-    found = _property(step, scope)
-    if found is not None:
-        return _indexed(found, step, scope, bind)
+    prop = _property(step, scope)
+    if prop is not None:
+        return _indexed(prop, step, scope, bind)
     if not step.escaped and step.name.lower() == "current_timestamp":
         return x.CurrentTimestamp(t.LONG, span=step.span)
     position = _stream_named(step.name, scope)
@@ -255,25 +255,27 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
 
 
 def _names_in(scope: Scope, *, streams: bool) -> list[str]:
-    """What a name may be that stands alone; with `streams` those before a property, where there are such."""
+    """Return the names that may stand alone; with `streams` those that may stand before a property, if there
+    are any.
+    """
     if streams and scope.event_names():
         return scope.event_names()
     return [*_plain(scope.property_names()), *scope.correlated] or list(scope.module.catalog.variables)
 
 
 def _plain(names: Iterable[str]) -> list[str]:
-    """Without those that an engine adds to rows for itself."""
+    """Return the names without those that the engine adds to rows."""
     return [name for name in names if name[:1] not in ("$", " ")]
 
 
 def _unknown(step: ast.NameStep, scope: Scope) -> x.BoundExpr:
-    """A dynamic property that the event type does not declare."""
+    """Bind a dynamic property that the event type does not declare."""
     target = x.EventOf(_event_type_of(scope.streams[0]), 0, span=step.span)
     return x.MemberAccess(t.OBJECT, target, step.name, span=step.span)
 
 
 def _inside(name: str, scope: Scope) -> str | None:
-    """Where `name` is a property of events within the events, as of the tags of a pattern."""
+    """Return a hint if `name` is a property of a nested event, such as a tag of a pattern."""
     for stream in scope.streams:
         for outer, type_ in (stream.event_type.properties if stream.event_type is not None else {}).items():
             if type_.event is not None and name in (_members(type_, scope) or ()):
@@ -282,7 +284,7 @@ def _inside(name: str, scope: Scope) -> str | None:
 
 
 def _qualified(name: str, scope: Scope) -> str | None:
-    """Where `name` is a property of a stream around a subquery."""
+    """Return a hint if `name` is a property of a stream around a subquery."""
     for stream in () if scope.outside is None else scope.outside.scope.streams:
         if stream.event_type is not None and name in stream.event_type.properties:
             prefix = stream.alias or stream.name
@@ -291,7 +293,7 @@ def _qualified(name: str, scope: Scope) -> str | None:
 
 
 def check_variable_context(variable: VariableType, step: ast.NameStep, scope: Scope) -> None:
-    """Errors: Refused (reported) for a variable of a context outside of its statements."""
+    """Report a variable of a context that is read outside of the context's statements. Raises AlreadyReported."""
     own = None if scope.context is None else scope.context.name
     if variable.context not in (None, own) and not scope.unknown_context:
         hint = f"it is seen in statements that begin with `context {variable.context}`"
@@ -308,8 +310,8 @@ def _variable(variable: VariableType, step: ast.NameStep, scope: Scope) -> x.Bou
 
 
 def _where(scope: Scope) -> str:
-    found = (s.event_type for s in scope.streams if s.event_type is not None and s.event_type.properties)
-    names = [f"`{each.name}`" for each in found if each.name != PATTERN_MATCH_TYPE]
+    event_types = (s.event_type for s in scope.streams if s.event_type is not None and s.event_type.properties)
+    names = [f"`{event_type.name}`" for event_type in event_types if event_type.name != PATTERN_MATCH_TYPE]
     return f" in {' or '.join(names)}" if names else ""
 
 
@@ -322,7 +324,7 @@ def _event(position: int, stream: ScopeStream, step: ast.NameStep) -> x.BoundExp
 
 
 def _of_stream(position: int, node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
-    """``alias.property…`` or a method of the event."""
+    """Bind ``alias.property…`` or a method of the event."""
     stream, step = scope.streams[position], node.steps[1]
     if stream.event_type is None:
         return error_expression(node.span)
@@ -336,14 +338,14 @@ def _of_stream(position: int, node: ast.Chain, scope: Scope, bind: Binder) -> x.
         else:
             target = _event(position, stream, node.steps[0])
         return apply_steps(target, node.steps[1:], scope, bind)
-    found: x.BoundExpr = x.Prop(type_, position, step.name, span=span)
+    value: x.BoundExpr = x.Prop(type_, position, step.name, span=span)
     if step.args is not None:
         if type_ != t.MAP or len(step.args) != 1:
             scope.fail("unknown-function", f"`{step.name}` is a property, not a method", step.span)
-        found = _map_entry(found, step.args[0], scope, bind)
+        value = _map_entry(value, step.args[0], scope, bind)
     else:
-        found = _indexed(found, step, scope, bind)
-    return apply_steps(found, node.steps[2:], scope, bind)
+        value = _indexed(value, step, scope, bind)
+    return apply_steps(value, node.steps[2:], scope, bind)
 
 
 def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExpr:
@@ -365,33 +367,35 @@ def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.BoundExp
             step.span,
             _context_hint(step.name, scope.context),
         )
-    found = x.ContextProp(type_, step.name, span=node.steps[0].span.to(step.span))
-    return apply_steps(_indexed(found, step, scope, bind), node.steps[2:], scope, bind)
+    prop = x.ContextProp(type_, step.name, span=node.steps[0].span.to(step.span))
+    return apply_steps(_indexed(prop, step, scope, bind), node.steps[2:], scope, bind)
 
 
 def _of_evaluation(
     first: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope
 ) -> tuple[x.BoundExpr, Sequence[ast.NameStep]]:
-    """``current_evaluation_context().getStatementName()`` and the like, which tell of the statement, and what is left
-    of the chain; without a method all of it, named as the properties that the methods get.
+    """Bind ``current_evaluation_context().getStatementName()`` and the like; return the value and the steps that are
+    left.
+
+    Without a method the value is a struct of all properties.
     """
     step = rest[0] if rest else first
     span = first.span.to(step.span)
-    found: dict[str, x.BoundExpr] = {
+    properties: dict[str, x.BoundExpr] = {
         "contextPartitionId": x.Const(t.INT, -1, span=span),
         "runtimeURI": x.Const(t.STRING, "default", span=span),
         "statementName": x.Const(t.STRING, scope.module.statement, span=span),
         "statementUserObject": x.Const(t.OBJECT, None, span=span),
     }
     if scope.context is not None:
-        found["contextPartitionId"] = x.ContextProp(t.INT, "id", span=span)
+        properties["contextPartitionId"] = x.ContextProp(t.INT, "id", span=span)
     if first.args:
         scope.fail("wrong-parameter", f"`{first.name}` takes no parameters", first.span)
     if not rest:
-        type_ = t.struct_of(tuple((name, value.type) for name, value in found.items()))
-        return x.StructOf(type_, tuple(found.items()), span=span), ()
-    getters = {f"get{name[0].upper()}{name[1:]}": value for name, value in found.items()}
-    value = found.get(step.name) if step.args is None else getters.get(step.name)
+        type_ = t.struct_of(tuple((name, value.type) for name, value in properties.items()))
+        return x.StructOf(type_, tuple(properties.items()), span=span), ()
+    getters = {f"get{name[0].upper()}{name[1:]}": value for name, value in properties.items()}
+    value = properties.get(step.name) if step.args is None else getters.get(step.name)
     if value is None:
         hint = did_you_mean(step.name, getters) or f"it has {', '.join(getters)}"
         scope.fail("unknown-function", f"no method `{step.name}` of the evaluation context", step.span, hint)
@@ -408,7 +412,7 @@ def _context_hint(name: str, context: ContextType) -> str:
 
 
 def apply_steps(target: x.BoundExpr, steps: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.BoundExpr:
-    """`target` followed by members and methods."""
+    """Apply members and methods to `target`."""
     length: x.BoundExpr | None = None  # of the interval that an event with timestamps is
     for step in steps:
         if target.type == ERROR:
@@ -424,10 +428,10 @@ def apply_steps(target: x.BoundExpr, steps: Sequence[ast.NameStep], scope: Scope
 
 
 def _members(type_: Type, scope: Scope) -> Mapping[str, Type] | None:
-    """The known members of a type; None if it has none."""
+    """Return the known members of a type, or None if it has none."""
     if type_.event is not None:
-        found = event_type_of(type_, scope)
-        return found.properties if found is not None else None
+        event_type = event_type_of(type_, scope)
+        return event_type.properties if event_type is not None else None
     return dict(type_.fields) if type_.fields is not None else None
 
 
@@ -483,9 +487,9 @@ def _method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Binder)
     row = FUNCTIONS.get(f"string.{step.name}") if target.type in (t.STRING, t.CHAR) else None
     if row is not None:
         return _indexed(call.bind_function(row, step, scope, bind, receiver=target), step, scope, bind)
-    found = bind_method(target, step, scope, bind)
-    if found is not None:
-        return _indexed(found, step, scope, bind)
+    call_ = bind_method(target, step, scope, bind)
+    if call_ is not None:
+        return _indexed(call_, step, scope, bind)
     texts = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
     hint = did_you_mean(step.name, texts) if target.type == t.STRING else method_hint(target, step)
     scope.fail("unknown-function", f"no method `{step.name}` for {describe_type(target.type)}", step.span, hint)

@@ -1,7 +1,7 @@
-"""Date-time methods and relations of intervals (Esper reference, chapter "EPL Reference: Date-Time Methods").
+"""Date-time methods and interval relations (Esper reference, chapter "EPL Reference: Date-Time Methods").
 
-An event with a start timestamp stands for it: ``e.plus(1 day)`` is that of the timestamp. In relations it is the whole
-interval up to the end timestamp, and keeps its length when it is moved: ``e.plus(1 day).before(f)``.
+An event with a start timestamp stands for the timestamp: ``e.plus(1 day)`` adds to it. In relations the event is the
+whole interval up to its end timestamp, and it keeps its length when it moves: ``e.plus(1 day).before(f)``.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _ROUNDING = ("roundFloor", "roundCeiling", "roundHalf")
 def bind_date_method(
     target: x.BoundExpr, length: x.BoundExpr | None, step: ast.NameStep, scope: Scope, bind: ExpressionBinder
 ) -> tuple[x.BoundExpr, x.BoundExpr | None] | None:
-    """``target.step(…)`` and the length of the interval that it is; None where this is no such method.
+    """Bind ``target.step(…)``; return it and the length of its interval, or None if `step` is no date-time method.
 
-    `length` is that of `target` if it came from an event. Raises Refused (reported).
+    `length` is the length of `target` if it came from an event. Raises AlreadyReported.
     """
     rows = [row for row in methods_named(step.name) if row.forms[0].receivers == ("date",)]
     event = event_type_of(target.type, scope)
@@ -65,12 +65,15 @@ def bind_date_method(
         return error_expression(step.span), None
     type_ = row.result(CallTypes(target.type, t.OBJECT, ()))
     receiver = to_clock_time(target, scope) if relation else target
-    found = x.MethodCall(type_, row.name, receiver, tuple(args), span=target.span.to(step.span))
-    return found, length if row.result(CallTypes(target.type, t.OBJECT, ())) == target.type else None
+    call = x.MethodCall(type_, row.name, receiver, tuple(args), span=target.span.to(step.span))
+    return call, length if row.result(CallTypes(target.type, t.OBJECT, ())) == target.type else None
 
 
 def event_type_of(type_: Type, scope: Scope) -> EventType | None:
-    """The event type of an event, in the catalog or of one of the streams."""
+    """Return the event type of an event from the streams or the catalog, or None.
+
+    Derived events are not in the catalog.
+    """
     if type_.event is None:
         return None
     for stream in scope.streams:  # derived events are not in the catalog
@@ -80,7 +83,7 @@ def event_type_of(type_: Type, scope: Scope) -> EventType | None:
 
 
 def chronology_of(type_: Type, scope: Scope) -> Chronology:
-    """How values of the type are read."""
+    """Return how values of the type are read as dates."""
     options = scope.module.options
     if type_ == t.LONG:
         return EpochChronology(1_000_000 if options.microseconds else 1000, zone=options.time_zone)
@@ -92,18 +95,18 @@ def chronology_of(type_: Type, scope: Scope) -> Chronology:
 
 
 def to_clock_time(e: x.BoundExpr, scope: Scope) -> x.BoundExpr:
-    """`e` in units of the clock since 1970 UTC."""
+    """Return `e` in clock units since 1970 UTC."""
     if e.type == t.LONG:
         return e
     of = x.Const(t.CHRONOLOGY, chronology_of(e.type, scope))
-    found: x.BoundExpr = x.MethodCall(t.LONG, "datetime.toMillisec", e, (of,), span=e.span)
+    value: x.BoundExpr = x.MethodCall(t.LONG, "datetime.toMillisec", e, (of,), span=e.span)
     if scope.module.options.microseconds:
-        found = x.Arith(t.LONG, "*", found, x.Const(t.LONG, 1000), span=e.span)
-    return found
+        value = x.Arith(t.LONG, "*", value, x.Const(t.LONG, 1000), span=e.span)
+    return value
 
 
 def _interval(e: x.BoundExpr, type_: EventType, scope: Scope) -> tuple[x.BoundExpr, x.BoundExpr]:
-    """Start and length of the interval that an event is. Raises Refused (reported) for one without timestamps."""
+    """Return start and length of the interval that an event stands for. Raises AlreadyReported without timestamps."""
     if type_.time_property is None:
         hint = f"create schema {type_.name}(…) starttimestamp NAME"
         scope.fail("wrong-parameter", f"`{type_.name}` has no start timestamp", e.span, hint)
@@ -129,13 +132,13 @@ def _member(e: x.BoundExpr, type_: EventType, name: str) -> x.BoundExpr:
 
 
 class _Reader:
-    """Binds the arguments of one call; each becomes one argument of the row's function, or several."""
+    """Binds the arguments of one call; an argument becomes one or more arguments of the row's function."""
 
     def __init__(self, row: MethodRow, target: x.BoundExpr, scope: Scope, bind: ExpressionBinder) -> None:
         self.row, self.target, self.scope, self.bind = row, target, scope, bind
 
     def read(self, parameter: MethodParameter, node: ast.Expr) -> Sequence[x.BoundExpr]:
-        """Raises Refused (reported)."""
+        """Bind one argument. Raises AlreadyReported."""
         if parameter.kind == "period" and isinstance(node, ast.TimePeriod):
             return self._period(node)
         bound = self.bind(node, self.scope)
@@ -151,15 +154,15 @@ class _Reader:
         if parameter.kind == "span":
             return (self._span(bound),)
         if parameter.kind == "period":
-            wanted = "a time period or milliseconds"
-            return x.Const(t.CHRONOLOGY, ("number",)), self._typed(bound, t.is_numeric(bound.type), parameter, wanted)
+            expected = "a time period or milliseconds"
+            return x.Const(t.CHRONOLOGY, ("number",)), self._typed(bound, t.is_numeric(bound.type), parameter, expected)
         if parameter.kind == "whole":
             return (self._typed(bound, t.is_integral(bound.type), parameter, "an int"),)
         return (self._typed(bound, bound.type == t.BOOLEAN, parameter, "boolean"),)
 
-    def _typed(self, bound: x.BoundExpr, fits: bool, parameter: MethodParameter, wanted: str) -> x.BoundExpr:
+    def _typed(self, bound: x.BoundExpr, fits: bool, parameter: MethodParameter, expected: str) -> x.BoundExpr:
         if not fits and bound.type != t.NULL:
-            fact = f"the {parameter.name} of `{self.row.short}` must be {wanted}, found {describe_type(bound.type)}"
+            fact = f"the {parameter.name} of `{self.row.short}` must be {expected}, found {describe_type(bound.type)}"
             self.scope.fail("type-mismatch", fact, bound.span)
         return bound
 
@@ -168,12 +171,12 @@ class _Reader:
         if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
             fact = f"the field of `{self.row.short}` must be a constant text"
             self.scope.fail("wrong-parameter", fact, bound.span, known)
-        found = FIELDS.get(bound.value.strip().lower())
-        if found is None:
+        field_name = FIELDS.get(bound.value.strip().lower())
+        if field_name is None:
             self.scope.fail("wrong-parameter", f"no field '{bound.value}' of dates", bound.span, known)
-        if found == "week" and self.row.short in _ROUNDING:
+        if field_name == "week" and self.row.short in _ROUNDING:
             self.scope.fail("wrong-parameter", f"`{self.row.short}` does not round to weeks", bound.span)
-        return x.Const(t.STRING, found, span=bound.span)
+        return x.Const(t.STRING, field_name, span=bound.span)
 
     def _moment(self, bound: x.BoundExpr, whole: bool) -> Sequence[x.BoundExpr]:
         event = event_type_of(bound.type, self.scope)
@@ -181,14 +184,14 @@ class _Reader:
             start, length = _interval(bound, event, self.scope)
             return (to_clock_time(start, self.scope), length) if whole else (to_clock_time(start, self.scope),)
         if bound.type == t.NULL or bound.type in (t.LONG, *t.DATETIMES):
-            found = bound if bound.type == t.NULL else to_clock_time(bound, self.scope)
-            return (found, _POINT) if whole else (found,)
+            value = bound if bound.type == t.NULL else to_clock_time(bound, self.scope)
+            return (value, _POINT) if whole else (value,)
         advice = "write 5L, or cast it: cast(…, long)" if bound.type in (t.INT, t.SHORT, t.BYTE) else None
         fact = f"`{self.row.short}` needs a date-time or a long, found {describe_type(bound.type)}"
         self.scope.fail("type-mismatch", fact, bound.span, advice)
 
     def _span(self, bound: x.BoundExpr) -> x.BoundExpr:
-        """A threshold in units of the clock; months are those after the start."""
+        """Return a threshold in clock units; months count from the start."""
         if not t.is_numeric(bound.type) and bound.type != t.NULL:
             fact = (
                 f"the threshold of `{self.row.short}` must be a time period or a number, found "
@@ -196,25 +199,25 @@ class _Reader:
             )
             self.scope.fail("type-mismatch", fact, bound.span, "such as 10 sec")
         if not isinstance(bound, x.Period):
-            found = fold_expr(bound)
+            threshold = fold_expr(bound)
         elif bound.months is None:
-            found = fold_expr(bound.millis) if bound.millis is not None else x.Const(t.LONG, 0, span=bound.span)
+            threshold = fold_expr(bound.millis) if bound.millis is not None else x.Const(t.LONG, 0, span=bound.span)
         else:
             start = to_clock_time(self.target, self.scope)
             of = x.Const(t.CHRONOLOGY, chronology_of(t.LONG, self.scope))
             moved = x.MethodCall(
                 t.LONG, "datetime.plus", start, (of, x.Const(t.CHRONOLOGY, ("month",)), bound.months), span=bound.span
             )
-            found = x.Arith(t.LONG, "-", moved, start, span=bound.span)
+            threshold = x.Arith(t.LONG, "-", moved, start, span=bound.span)
             if bound.millis is not None:
-                found = x.Arith(t.LONG, "+", found, bound.millis, span=bound.span)
-        negative = isinstance(found, x.Const) and isinstance(found.value, (int, float)) and found.value < 0
+                threshold = x.Arith(t.LONG, "+", threshold, bound.millis, span=bound.span)
+        negative = isinstance(threshold, x.Const) and isinstance(threshold.value, (int, float)) and threshold.value < 0
         if negative and self.row.short in DISTANCE_RELATIONS:
             self.scope.fail("wrong-parameter", f"the threshold of `{self.row.short}` must not be negative", bound.span)
-        return found
+        return threshold
 
     def _period(self, node: ast.TimePeriod) -> Sequence[x.BoundExpr]:
-        """The units of a time period and how many of each: they are added one after the other."""
+        """Return the units of a time period and the amount of each; they are added one after the other."""
         units = tuple(unit for _, unit in node.parts)
         positions = [ORDER.index(unit) for unit in units]
         if positions != sorted(set(positions)):
@@ -234,7 +237,7 @@ _ISO = (t.LOCALDATETIME, t.ZONEDDATETIME, t.LOCALDATE, t.LOCALTIME)
 
 
 def check_date_pattern(bound: x.BoundExpr, what: str, iso: bool, scope: Scope) -> None:
-    """Reports a pattern of dates that is none."""
+    """Report a constant that is not a date pattern."""
     if bound.type not in (t.STRING, t.NULL):
         scope.fail("type-mismatch", f"{what} must be a string, found {describe_type(bound.type)}", bound.span)
     if not isinstance(bound, x.Const) or not isinstance(bound.value, str):

@@ -1,8 +1,8 @@
-"""Declared expressions: ``expression f {(a, b) => …}``, ``create expression``, ``expression x alias for {…}``.
+"""Declared expressions: ``expression f {(a, b) => …}`` and ``expression x alias for {…}``.
 
-A use is bound as if its body stood there: with parameters in place of names, and without the names around it; the body
-of an alias sees what its user sees. Esper reference, chapter Basic Concepts and Clauses, section "Declaring a Global
-Expression, Alias or Script", and chapter Expressions, "User-Defined Expressions".
+A use is bound as if the body stood in its place, with parameters for names and without the names around it; the body of
+an alias sees the names of its user. Source: Esper reference, chapter Basic Concepts and Clauses, section "Declaring a
+Global Expression, Alias or Script", and chapter Expressions, "User-Defined Expressions".
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Binder = Callable[[ast.Expr, Scope], x.BoundExpr]
 
 
 def declare_expressions(nodes: Sequence[ast.ExpressionDecl], module: ModuleScope) -> None:
-    """From here on the statement in hand has the expressions that it declares, of one name the last."""
+    """Make `nodes` the declared expressions of the current statement; the last one of a name counts."""
     module.declared.clear()
     for node in nodes:
-        found = bind_declaration(node, module)
-        if found is not None:
-            module.declared[found.name] = found
+        declaration = bind_declaration(node, module)
+        if declaration is not None:
+            module.declared[declaration.name] = declaration
         else:
             module.dropped.add(node.name)
 
@@ -45,76 +45,80 @@ def bind_declaration(node: ast.ExpressionDecl, module: ModuleScope) -> DeclaredE
 
 
 def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.BoundExpr | None:
-    """What the first `step` of a chain is as a parameter, or a use of a declared expression; None for other names.
+    """Bind the first `step` of a chain as a parameter or a declared expression, or return None for other names.
 
-    Of a subquery as its body a method of arrays in the `rest` of the chain gets all rows.
+    If the body is a subquery and `rest` begins with a method of arrays, the method gets all rows.
     """
     if step.args is None and step.name in scope.locals:
         return replace(scope.locals[step.name], span=step.span)
     if scope.params is not None and step.args is None and step.name in scope.params:
         return scope.params[step.name]
     module = scope.module
-    found = module.declared.get(step.name)
-    if found is None:
-        found = module.catalog.expressions.get(step.name)
-        if found is None:
+    declaration = module.declared.get(step.name)
+    if declaration is None:
+        declaration = module.catalog.expressions.get(step.name)
+        if declaration is None:
             return None
-        if step.args is None and not step.wildcard and (found.params or rest):
+        if step.args is None and not step.wildcard and (declaration.params or rest):
             return None
         module.need("expression", step.name)
     if step.args is None and not step.wildcard:
-        return _expanded(found, (), step, rest, scope, bind) if found.alias or not found.params else None
-    if found.alias:
+        return (
+            _expanded(declaration, (), step, rest, scope, bind) if declaration.alias or not declaration.params else None
+        )
+    if declaration.alias:
         hint = f"write `{step.name}`, without brackets"
         module.fail("wrong-parameter", f"the alias `{step.name}` takes no parameters", step.span, hint)
-    return _expanded(found, _arguments(step, scope, bind), step, rest, scope, bind)
+    return _expanded(declaration, _arguments(step, scope, bind), step, rest, scope, bind)
 
 
 def _arguments(step: ast.NameStep, scope: Scope, bind: Binder) -> tuple[x.BoundExpr, ...]:
     if step.distinct or step.named:
         scope.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
-    found = [bind(arg, scope) for arg in step.args or ()]
+    args = [bind(arg, scope) for arg in step.args or ()]
     if step.wildcard:
         if len(scope.streams) != 1:
             scope.fail("wrong-parameter", "`*` stands for the one stream of a statement", step.span)
         event_type = scope.streams[0].event_type
-        found.insert(0, x.EventOf(ERROR if event_type is None else t.event_of(event_type.name), 0, span=step.span))
-    return tuple(found)
+        args.insert(0, x.EventOf(ERROR if event_type is None else t.event_of(event_type.name), 0, span=step.span))
+    return tuple(args)
 
 
 def _expanded(
-    found: DeclaredExpression,
+    declaration: DeclaredExpression,
     args: tuple[x.BoundExpr, ...],
     step: ast.NameStep,
     rest: Sequence[ast.NameStep],
     scope: Scope,
     bind: Binder,
 ) -> x.BoundExpr:
-    """The body with `args` for its parameters."""
+    """Bind the body with `args` for its parameters."""
     module = scope.module
-    if len(args) != len(found.params):
-        plural = "s" if len(found.params) != 1 else ""
-        fact = f"expression `{found.name}` takes {len(found.params)} parameter{plural}, found {len(args)}"
+    if len(args) != len(declaration.params):
+        plural = "s" if len(declaration.params) != 1 else ""
+        fact = f"expression `{declaration.name}` takes {len(declaration.params)} parameter{plural}, found {len(args)}"
         module.fail("wrong-parameter", fact, step.span)
     if any(arg.type == ERROR for arg in args):
         return error_expression(step.span)
-    if found in module.expanding:
-        module.fail("wrong-parameter", f"expression `{found.name}` uses itself", step.span)
-    module.expanding.append(found)
+    if declaration in module.expanding:
+        module.fail("wrong-parameter", f"expression `{declaration.name}` uses itself", step.span)
+    module.expanding.append(declaration)
     try:
-        params = dict(zip(found.params, args, strict=True))
-        own = scope if found.alias else replace(scope, params=params, aliases={}, locals={})
+        params = dict(zip(declaration.params, args, strict=True))
+        own = scope if declaration.alias else replace(scope, params=params, aliases={}, locals={})
         listed = bool(rest) and rest[0].args is not None and is_enumeration_method(rest[0].name)
-        whole = _rows() if listed and isinstance(found.body, ast.Subquery) and not found.body.exists else bind
-        if found.source is module.source:
-            return whole(found.body, own)
-        return _from_elsewhere(found, own, step.span, whole)
+        whole = (
+            _rows() if listed and isinstance(declaration.body, ast.Subquery) and not declaration.body.exists else bind
+        )
+        if declaration.source is module.source:
+            return whole(declaration.body, own)
+        return _from_elsewhere(declaration, own, step.span, whole)
     finally:
         module.expanding.pop()
 
 
 def _rows() -> Binder:
-    """Binds a subquery as an array of all its rows."""
+    """Return a function that binds a subquery as an array of all its rows."""
 
     def rows(node: ast.Expr, scope: Scope) -> x.BoundExpr:
         assert isinstance(node, ast.Subquery)
@@ -125,14 +129,19 @@ def _rows() -> Binder:
     return rows
 
 
-def _from_elsewhere(found: DeclaredExpression, scope: Scope, span: Span, bind: Binder) -> x.BoundExpr:
-    """The body of another module's expression: what is wrong in it is shown at its use."""
+def _from_elsewhere(declaration: DeclaredExpression, scope: Scope, span: Span, bind: Binder) -> x.BoundExpr:
+    """Bind the body of another module's expression; report its problems at the use."""
     module = scope.module
     problems = module.problems
     module.problems = DiagnosticCollector()
     try:
-        return bind(map_nodes(found.body, lambda node: replace(node, span=span)), scope)
+        return bind(map_nodes(declaration.body, lambda node: replace(node, span=span)), scope)
     finally:
-        told, module.problems = module.problems.found, problems
-        for each in told:
-            problems.add(each.code, f"{each.message} (in expression `{found.name}`)", each.span, each.hint)
+        inner_diagnostics, module.problems = module.problems.found, problems
+        for diagnostic in inner_diagnostics:
+            problems.add(
+                diagnostic.code,
+                f"{diagnostic.message} (in expression `{declaration.name}`)",
+                diagnostic.span,
+                diagnostic.hint,
+            )

@@ -1,6 +1,6 @@
-"""Binding of expressions: every name resolved, every operator typed (Esper reference, chapters Expressions, Operators).
+"""Expressions: every name is resolved, every operator typed (Esper reference, chapters Expressions, Operators).
 
-A part that is wrong is reported once and becomes an expression of type ERROR, which every operator accepts silently.
+A wrong subexpression is reported once and becomes an expression of type ERROR, which every operator accepts silently.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from cepbook.lang.types import Type
 
 
 def bind_expr(node: ast.Expr, scope: Scope) -> x.BoundExpr:
-    """The bound form of `node`; of type ERROR when something in it was reported."""
+    """Return the bound form of `node`, of type ERROR if something in it was reported."""
     rule = _RULES.get(type(node))
     try:
         if rule is None:
@@ -48,7 +48,7 @@ def bind_expr(node: ast.Expr, scope: Scope) -> x.BoundExpr:
 
 
 def bind_condition(node: ast.Expr, scope: Scope, where: str) -> x.BoundExpr:
-    """A boolean expression; `where` names the clause in the diagnostic."""
+    """Bind a boolean expression; `where` names the clause in the diagnostic."""
     bound = bind_expr(node, scope)
     if bound.type not in (t.BOOLEAN, ERROR) and not _untyped_call(bound):
         fact = f"{where} must be boolean, found {describe_type(bound.type)}"
@@ -66,8 +66,8 @@ def _literal(node: ast.Literal, scope: Scope) -> x.BoundExpr:
 
 
 def _parameter(node: ast.Parameter, scope: Scope) -> x.BoundExpr:
-    shown = f"`:{node.name}`" if isinstance(node.name, str) else "the parameter `?`"
-    scope.fail("unknown-parameter", f"{shown} has no value", node.span, "give it one: parameters={…}")
+    text = f"`:{node.name}`" if isinstance(node.name, str) else "the parameter `?`"
+    scope.fail("unknown-parameter", f"{text} has no value", node.span, "give it one: parameters={…}")
 
 
 def _unary(node: ast.Unary, scope: Scope) -> x.BoundExpr:
@@ -97,11 +97,11 @@ def _binary(node: ast.Binary, scope: Scope) -> x.BoundExpr:
     while isinstance(later[-1].left, ast.Binary):  # a loop, because a long sum is a deep tree
         later.append(later[-1].left)
     left = bind_expr(later[-1].left, scope)
-    for each in reversed(later):
+    for operation in reversed(later):
         try:
-            left = _operation(each, left, bind_expr(each.right, scope), scope)
+            left = _operation(operation, left, bind_expr(operation.right, scope), scope)
         except AlreadyReported:
-            left = error_expression(each.span)
+            left = error_expression(operation.span)
     return left
 
 
@@ -183,21 +183,21 @@ def _check_comparison(op: str, left: x.BoundExpr, right: x.BoundExpr, span: Span
 
 
 def _of_dates(time: x.BoundExpr, text: x.BoundExpr) -> str | None:
-    """What to write where a time in ms is compared with a date that stands in quotes."""
+    """Return how to compare a time in milliseconds with a quoted date, or None for other operands."""
     if time.type != t.LONG or not isinstance(text, x.Const) or not isinstance(text.value, str):
         return None
-    found = re.fullmatch(r"\d{4}-\d\d-\d\d(T\d.*| \d\d:\d\d(:\d\d)?)?", text.value)
-    if found is None:
+    match = re.fullmatch(r"\d{4}-\d\d-\d\d(T\d.*| \d\d:\d\d(:\d\d)?)?", text.value)
+    if match is None:
         return None
     pattern = "iso" if "T" in text.value else "yyyy-MM-dd HH:mm:ss"[: len(text.value)]
     return f"a time is a number of ms: cast('{text.value}', long, dateformat: '{pattern}')"
 
 
 def _alike_hint(left: Type, right: Type, scope: Scope) -> str | None:
-    """How values of two types come to be compared."""
+    """Return a hint for values of two types that cannot be compared."""
     if left == right or t.MAP in (left, right):
         return None
-    if any(each.event is not None or each.of is not None or each.fields is not None for each in (left, right)):
+    if any(type_.event is not None or type_.of is not None or type_.fields is not None for type_ in (left, right)):
         return "values of one type are compared: name a property, or one of the values"
     name = describe_type(right if left == t.STRING else left)
     return "values of one type are compared" + ("" if scope.module.only_functions else f": cast(value, {name})")
@@ -283,7 +283,7 @@ def _like(node: ast.Like, scope: Scope) -> x.BoundExpr:
 
 
 def _check_regexp(pattern: str, span: Span, scope: Scope) -> None:
-    """Refuses a constant pattern here rather than at every event."""
+    """Report a wrong constant pattern now rather than at every event."""
     try:
         re.compile(to_python_pattern(pattern))
     except UnknownCharacterClass as unknown:
@@ -318,7 +318,7 @@ def _case(node: ast.Case, scope: Scope) -> x.BoundExpr:
 
 
 def _empty(branches: Sequence[tuple[x.BoundExpr, x.BoundExpr]], span: Span) -> x.BoundExpr | None:
-    """What ``case`` without else gives where its results are structs: one with null columns."""
+    """Return the default of ``case`` without else over structs: a struct with null columns."""
     fields = branches[0][1].type.fields
     if fields is None:
         return None
@@ -401,18 +401,18 @@ def _subquery(node: ast.Subquery, scope: Scope) -> x.BoundExpr:
 
 
 def _in_subquery(node: ast.InSubquery, scope: Scope) -> x.BoundExpr:
-    found = _asked(node.select, "any", bind_expr(node.operand, scope), "=", node.span, scope)
-    return x.LogicalNot(t.BOOLEAN, found, span=node.span) if node.negated else found
+    membership = _asked(node.select, "any", bind_expr(node.operand, scope), "=", node.span, scope)
+    return x.LogicalNot(t.BOOLEAN, membership, span=node.span) if node.negated else membership
 
 
 def _asked(
     node: ast.Select, form: SubqueryForm, left: x.BoundExpr | None, op: str, span: Span, scope: Scope
 ) -> x.BoundExpr:
-    """A subquery, compared by `op` with `left` if there is one."""
+    """Bind a subquery, compared by `op` with `left` if it is not None."""
     bind = scope.module.subquery
     assert bind is not None
-    found = bind(node, form, left, op, span, scope)
-    return error_expression(span) if left is not None and left.type == ERROR else found
+    reference = bind(node, form, left, op, span, scope)
+    return error_expression(span) if left is not None and left.type == ERROR else reference
 
 
 def _unsupported(what: str) -> Callable[[Any, Scope], x.BoundExpr]:

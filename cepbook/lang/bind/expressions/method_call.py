@@ -1,7 +1,6 @@
-"""Calls of methods by the registry: which form is meant, its lambdas bound, its parameters checked.
+"""Calls of registered methods: choose the form, bind lambdas, check arguments.
 
-Esper reference, chapter "EPL Reference: Enumeration Methods". A lambda's parameters are names of their own, which hide
-those of lambdas around it.
+Source: Esper reference, chapter "EPL Reference: Enumeration Methods".
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _OWNERS: dict[ReceiverKind, str] = {
 
 
 def bind_method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr | None:
-    """``target.step(…)``; None when values of its type have no method of that name. Raises Refused (reported)."""
+    """Bind ``target.step(…)``, or return None if values of its type have no such method. Raises AlreadyReported."""
     kinds = _kinds(target.type)
     for row in methods_named(step.name):
         forms = [form for form in row.forms if any(kind in form.receivers for kind in kinds)]
@@ -53,7 +52,7 @@ def bind_method(target: x.BoundExpr, step: ast.NameStep, scope: Scope, bind: Exp
 
 
 def method_hint(target: x.BoundExpr, step: ast.NameStep) -> str | None:
-    """What an unknown method was probably meant to be."""
+    """Return the probable meaning of an unknown method."""
     owners = [_OWNERS[form.receivers[0]] for row in methods_named(step.name) for form in row.forms]
     if owners:
         castable = t.is_numeric(target.type) or target.type in (t.OBJECT, t.STRING)
@@ -63,7 +62,7 @@ def method_hint(target: x.BoundExpr, step: ast.NameStep) -> str | None:
 
 
 def _kinds(type_: Type) -> tuple[ReceiverKind, ...]:
-    """What a value of the type is for methods."""
+    """Return the kinds of receivers that a value of the type can be."""
     if type_.of is not None:
         return ("events",) if type_.of.event is not None or type_.of.fields is not None else ("values",)
     if type_ in (t.LONG, *t.DATETIMES):
@@ -93,9 +92,9 @@ def _bound(
             return error_expression(step.span)
         args.append(_checked(bound, parameter, row, element, args, scope))
     if not _fits(form.elements, element):
-        wanted = "numbers" if form.elements == "number" else "values with an order"
+        expected = "numbers" if form.elements == "number" else "values with an order"
         hint = f"give it a lambda, such as {_shape(row)}"
-        fact = f"`{row.short}` without a lambda needs {wanted}, found {describe_type(element)}"
+        fact = f"`{row.short}` without a lambda needs {expected}, found {describe_type(element)}"
         scope.fail("type-mismatch", fact, step.span, hint)
     type_ = row.result(CallTypes(target.type, element, tuple(arg.type for arg in args)))
     return x.MethodCall(type_, row.name, target, tuple(args), span=target.span.to(step.span))
@@ -105,25 +104,25 @@ def _bound(
 def resolve_method_form(
     row: MethodRow, forms: Sequence[MethodSignature], step: ast.NameStep, scope: Scope
 ) -> MethodSignature:
-    """The form that has lambdas and values where they are written. Raises Refused (reported) for none."""
-    given = step.args or ()
+    """Return the form whose lambdas and values match the arguments. Raises AlreadyReported if there is none."""
+    args = step.args or ()
     for form in forms:
-        if len(form.parameters) == len(given) and all(map(_in_shape, form.parameters, given)):
+        if len(form.parameters) == len(args) and all(map(_in_shape, form.parameters, args)):
             return form
     counts = [len(form.parameters) for form in forms]
-    if len(given) not in counts:
+    if len(args) not in counts:
         gaps = len(set(counts)) <= max(counts) - min(counts)
         takes = parameter_count_text(min(counts), max(counts))
         if gaps:
             takes = f"{', '.join(map(str, counts[:-1]))} or {counts[-1]} parameters"
-        fact = f"`{row.short}` takes {takes}, found {len(given)}"
+        fact = f"`{row.short}` takes {takes}, found {len(args)}"
         scope.fail("wrong-parameter", fact, step.span, f"such as {_shape(row)}")
-    form = next(form for form in forms if len(form.parameters) == len(given))
+    form = next(form for form in forms if len(form.parameters) == len(args))
     at, node = next(
-        (i, arg) for i, (p, arg) in enumerate(zip(form.parameters, given, strict=True), 1) if not _in_shape(p, arg)
+        (i, arg) for i, (p, arg) in enumerate(zip(form.parameters, args, strict=True), 1) if not _in_shape(p, arg)
     )
-    wanted = "a value" if isinstance(node, ast.Lambda) else "a lambda"
-    fact = f"parameter {at} of `{row.short}` must be {wanted}"
+    expected = "a value" if isinstance(node, ast.Lambda) else "a lambda"
+    fact = f"parameter {at} of `{row.short}` must be {expected}"
     scope.fail("wrong-parameter", fact, node.span, f"such as {_shape(row)}")
 
 
@@ -132,7 +131,7 @@ def _in_shape(parameter: MethodParameter, node: ast.Expr) -> bool:
 
 
 def _shape(row: MethodRow) -> str:
-    """The call in the row's example."""
+    """Return the call in the row's example."""
     return row.example[row.example.rindex(f".{row.short}(") + 1 :]
 
 
@@ -145,7 +144,7 @@ def _checked(
     before: Sequence[x.BoundExpr],
     scope: Scope,
 ) -> x.BoundExpr:
-    """An argument that its parameter takes."""
+    """Return an argument after a check of its type."""
     what = f"the {parameter.name} of `{row.short}`"
     span = bound.body.span if isinstance(bound, x.LambdaExpr) else bound.span
     if parameter.shape == "fold":
@@ -153,18 +152,18 @@ def _checked(
     if parameter.kind == "collection":
         of_ = bound.type.of
         if bound.type not in UNTYPED and (of_ is None or not comparable(of_, element)):
-            wanted = f"an array of {describe_type(element)}"
-            scope.fail("type-mismatch", f"{what} must be {wanted}, found {describe_type(bound.type)}", span)
+            expected = f"an array of {describe_type(element)}"
+            scope.fail("type-mismatch", f"{what} must be {expected}, found {describe_type(bound.type)}", span)
         return bound
     untyped = isinstance(bound, x.LambdaExpr) and isinstance(bound.body, x.UserCall) and bound.type == t.OBJECT
     if not _fits(parameter.kind, bound.type) and not untyped:
-        wanted = _NAMES[parameter.kind]
-        scope.fail("type-mismatch", f"{what} must be {wanted}, found {describe_type(bound.type)}", span)
+        expected = _NAMES[parameter.kind]
+        scope.fail("type-mismatch", f"{what} must be {expected}, found {describe_type(bound.type)}", span)
     return bound
 
 
 def _next_result(bound: x.BoundExpr, start_value: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
-    """The lambda of aggregate, whose result is of the type of the start value."""
+    """Bind the lambda of ``aggregate``, whose result has the type of the start value."""
     assert isinstance(bound, x.LambdaExpr)
     start = start_value.type
     if start == t.NULL:

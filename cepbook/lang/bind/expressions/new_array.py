@@ -1,6 +1,6 @@
-"""``new int[3]``, ``new string[] {'a', 'b'}``: arrays of a type that is named.
+"""``new int[3]``, ``new string[] {'a', 'b'}``: arrays of a named type.
 
-Esper reference, chapter "Expressions", section "The 'new' Operator".
+Source: Esper reference, chapter "Expressions", section "The 'new' Operator".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AT_FIRST["boolean"] = False
 
 
 def bind_new_array(node: ast.NewInstance, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
-    """An array. Raises Refused (reported) for objects of Java's classes."""
+    """Bind an array. Raises AlreadyReported for objects of Java classes."""
     if not node.array:
         hint = "register a Python function that makes what you need"
         scope.unsupported(f"`new {node.type_name}(…)`", node.span, hint)
@@ -30,12 +30,12 @@ def bind_new_array(node: ast.NewInstance, scope: Scope, bind: ExpressionBinder) 
     of = resolve_type(node.type_name, scope.module, node.span)
     if of == ERROR:
         raise AlreadyReported(node.type_name)
-    made = of
+    array_type = of
     for _ in node.dimensions:
-        made = t.array_of(made)
+        array_type = t.array_of(array_type)
     sizes = [size for size in node.dimensions if size is not None]
     if not sizes:
-        return _filled(node.args, made, node, scope, bind)
+        return _filled(node.args, array_type, node, scope, bind)
     args: list[x.BoundExpr] = [
         x.Const(of, _AT_FIRST.get(node.type_name) if len(sizes) == len(node.dimensions) else None)
     ]
@@ -47,26 +47,26 @@ def bind_new_array(node: ast.NewInstance, scope: Scope, bind: ExpressionBinder) 
         args.append(bound)
     if any(arg.type == ERROR for arg in args):
         return error_expression(node.span)
-    return x.FunctionCall(made, "new array", tuple(args), span=node.span)
+    return x.FunctionCall(array_type, "new array", tuple(args), span=node.span)
 
 
 def _filled(
-    elements: Sequence[ast.Expr], made: Type, node: ast.Expr, scope: Scope, bind: ExpressionBinder
+    elements: Sequence[ast.Expr], array_type: Type, node: ast.Expr, scope: Scope, bind: ExpressionBinder
 ) -> x.BoundExpr:
-    assert made.of is not None
-    found: list[x.BoundExpr] = []
+    assert array_type.of is not None
+    bound_elements: list[x.BoundExpr] = []
     for element in elements:
-        if made.of.of is not None and isinstance(element, ast.ArrayLiteral):
-            bound = _filled(element.elements, made.of, element, scope, bind)
+        if array_type.of.of is not None and isinstance(element, ast.ArrayLiteral):
+            bound = _filled(element.elements, array_type.of, element, scope, bind)
         else:
             bound = bind(element, scope)
         if bound.type == ERROR:
             return error_expression(node.span)
-        if not assignable(bound.type, made.of):
+        if not assignable(bound.type, array_type.of):
             fact = (
-                f"an element of {describe_type(made)} must be {describe_type(made.of)}, found "
+                f"an element of {describe_type(array_type)} must be {describe_type(array_type.of)}, found "
                 f"{describe_type(bound.type)}"
             )
             scope.fail("type-mismatch", fact, element.span)
-        found.append(coerce(bound, made.of))
-    return x.ArrayOf(made, tuple(found), span=node.span)
+        bound_elements.append(coerce(bound, array_type.of))
+    return x.ArrayOf(array_type, tuple(bound_elements), span=node.span)

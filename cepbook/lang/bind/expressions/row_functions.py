@@ -1,6 +1,6 @@
-"""Functions of a row's place: in its data window (prev …), its stream (prior, istream), its grouping set (grouping).
+"""Functions of a row's position: in its data window (prev …), its stream (prior, istream), its grouping set (grouping).
 
-Esper reference, chapter "EPL Reference: Functions", sections "The prev Function" to "The istream Function", and
+Source: Esper reference, chapter "EPL Reference: Functions", sections "The prev Function" to "The istream Function", and
 "The grouping Function" of the chapter "EPL Clauses".
 """
 
@@ -26,7 +26,7 @@ ROW_FUNCTIONS = frozenset((*PREV_KINDS, "prior", "istream", "grouping", "groupin
 
 
 def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
-    """The call of one of `ROW_FUNCTIONS`; `name` is in lower case."""
+    """Bind a call of one of `ROW_FUNCTIONS`; `name` is in lower case."""
     if step.distinct or step.named:
         scope.fail("wrong-parameter", f"`{name}` takes plain values only", step.span)
     if scope.rows is not None:
@@ -45,7 +45,7 @@ def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder)
 
 
 def _unknown(scope: Scope) -> bool:
-    """Whether the from-clause was refused as a whole."""
+    """Return whether the from-clause was reported as a whole."""
     return scope.open_
 
 
@@ -53,19 +53,19 @@ def _unknown(scope: Scope) -> bool:
 def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     _check_window(name, step, scope)
     indexed = name in ("prev", "prevtail")
-    given = list(step.args or ())
-    if step.wildcard or any(isinstance(node, ast.Star) and node.stream is None for node in given):
+    args = list(step.args or ())
+    if step.wildcard or any(isinstance(node, ast.Star) and node.stream is None for node in args):
         hint = f"name the stream, as in `from … as e`, and write {name}({'1, ' if name == 'prev' else ''}e)"
         scope.fail("wrong-parameter", f"`{name}` does not take `*`", step.span, hint)
-    if not 1 <= len(given) <= 1 + indexed:
-        wanted = "an index and a property" if indexed else "a property"
-        scope.fail("wrong-parameter", f"`{name}` takes {wanted}, found {len(given)}", step.span)
+    if not 1 <= len(args) <= 1 + indexed:
+        expected = "an index and a property" if indexed else "a property"
+        scope.fail("wrong-parameter", f"`{name}` takes {expected}, found {len(args)}", step.span)
     index: x.BoundExpr | None = None
-    if len(given) == 2:
-        given, index = _with_index(name, given, scope, bind)
+    if len(args) == 2:
+        args, index = _with_index(name, args, scope, bind)
     elif indexed:
         index = x.Const(t.INT, 1 if name == "prev" else 0, span=step.span)
-    value = _of_event(name, given[0], scope, bind)
+    value = _of_event(name, args[0], scope, bind)
     if ERROR in (value.type, index.type if index is not None else None):
         return error_expression(step.span)
     types: dict[str, Type] = {"count": t.LONG, "window": t.array_of(value.type)}
@@ -82,8 +82,8 @@ def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
         hint = "it is not for rows of named windows and tables" if stored else "add one, such as #keepall"
         scope.fail("wrong-parameter", f"`{name}` needs a data window", step.span, hint)
     if len(windows) > 1:
-        shown = " and ".join(f"`{window}`" for window in windows)
-        scope.fail("wrong-parameter", f"`{name}` needs a single data window, found {shown}", step.span)
+        window_names = " and ".join(f"`{window}`" for window in windows)
+        scope.fail("wrong-parameter", f"`{name}` needs a single data window, found {window_names}", step.span)
     row = WINDOWS.get(windows[0])
     if row is not None and row.unordered:  # recorded: prev_window_kinds
         scope.fail(
@@ -94,9 +94,9 @@ def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
         )
 
 
-def _with_index(name: str, given: Sequence[ast.Expr], scope: Scope, bind: Binder) -> tuple[list[ast.Expr], x.BoundExpr]:
-    """The value and the index; the latter may come second when it is constant: ``prev(price, 1)``."""
-    first, second = given
+def _with_index(name: str, args: Sequence[ast.Expr], scope: Scope, bind: Binder) -> tuple[list[ast.Expr], x.BoundExpr]:
+    """Return the value and the index, which may come second if it is constant: ``prev(price, 1)``."""
+    first, second = args
     if not isinstance(second, ast.Star):
         last = fold_expr(bind(second, _plain(name, scope)))
         if isinstance(last, x.Const) and last.type != ERROR:
@@ -116,18 +116,18 @@ def _with_index(name: str, given: Sequence[ast.Expr], scope: Scope, bind: Binder
 
 
 def _of_event(name: str, node: ast.Expr, scope: Scope, bind: Binder) -> x.BoundExpr:
-    """A value of the other event: a property, the event itself by its alias, an expression over them."""
+    """Bind a value of the other event: a property, the event by its alias, or an expression over them."""
     if isinstance(node, ast.Star):
         node = _event(node)
     value = bind(node, _plain(name, scope))
     refuse_lambda_parameters([value], f"`{name}`", scope)
-    if value.type != ERROR and not any(isinstance(part, (x.Prop, x.EventOf)) for part in x.walk(value)):
+    if value.type != ERROR and not any(isinstance(subexpr, (x.Prop, x.EventOf)) for subexpr in x.walk(value)):
         scope.fail("wrong-parameter", f"`{name}` needs a property of the event", node.span)
     return value
 
 
 def _event(node: ast.Star) -> ast.Expr:
-    """``alias.*`` as the name of the stream."""
+    """Return ``alias.*`` as the name of the stream."""
     assert node.stream is not None
     return ast.Chain((ast.NameStep(node.stream, span=node.span),), span=node.span)
 
@@ -137,21 +137,21 @@ def _plain(name: str, scope: Scope) -> Scope:
 
 
 def _prior(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
-    given = step.args or ()
-    if len(given) != 2 or step.wildcard:
+    args = step.args or ()
+    if len(args) != 2 or step.wildcard:
         scope.fail(
             "wrong-parameter",
-            f"`prior` takes an index and a property, found {len(given)}",
+            f"`prior` takes an index and a property, found {len(args)}",
             step.span,
             "such as prior(1, price)",
         )
-    index = fold_expr(bind(given[0], _plain("prior", scope)))
-    value = _of_event("prior", given[1], scope, bind)
+    index = fold_expr(bind(args[0], _plain("prior", scope)))
+    value = _of_event("prior", args[1], scope, bind)
     if ERROR in (index.type, value.type):
         return error_expression(step.span)
     constant = index.value if isinstance(index, x.Const) and t.is_integral(index.type) else None
     if not isinstance(constant, int) or constant < 0:
-        scope.fail("wrong-parameter", "the index of `prior` must be a constant whole number, 0 or above", given[0].span)
+        scope.fail("wrong-parameter", "the index of `prior` must be a constant whole number, 0 or above", args[0].span)
     return x.Prior(value.type, constant, value, span=step.span)
 
 
@@ -159,12 +159,12 @@ def _prior(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
 def _grouping(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     if scope.grouping_keys is None:
         scope.fail("wrong-parameter", f"`{name}` needs a group by clause with rollup, cube or grouping sets", step.span)
-    given = step.args or ()
-    if step.wildcard or not given or (name == "grouping" and len(given) > 1):
-        wanted = "a group by key" if name == "grouping" else "group by keys"
-        scope.fail("wrong-parameter", f"`{name}` takes {wanted}", step.span)
+    args = step.args or ()
+    if step.wildcard or not args or (name == "grouping" and len(args) > 1):
+        expected = "a group by key" if name == "grouping" else "group by keys"
+        scope.fail("wrong-parameter", f"`{name}` takes {expected}", step.span)
     keys: list[int] = []
-    for arg in given:
+    for arg in args:
         key = bind(arg, _plain(name, scope))
         if key.type == ERROR:
             return key

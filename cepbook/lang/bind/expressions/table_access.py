@@ -20,7 +20,10 @@ from cepbook.lang.types import Type
 def bind_table_access(
     steps: Sequence[ast.NameStep], store: StoreType, scope: Scope, bind: Callable[[ast.Expr, Scope], x.BoundExpr]
 ) -> tuple[x.BoundExpr, Sequence[ast.NameStep]]:
-    """``T[key].column``, ``T.column``, ``T[key]``, ``T.keys()``, and the steps that are left. Raises Refused."""
+    """Bind ``T[key].column``, ``T.column``, ``T[key]`` or ``T.keys()``; return the value and the steps that are left.
+
+    Raises AlreadyReported.
+    """
     first, *rest = steps
     module = scope.module
     module.need("event type", store.name)
@@ -42,23 +45,23 @@ def bind_table_access(
         near = nearest_or_known_names(column.name, properties)
         scope.fail("unknown-property", f"no column `{column.name}` in `{store.name}`", column.span, near)
     type_: Type = properties[column.name]
-    found: x.BoundExpr = x.TableRead(type_, store.name, keys, column.name, False, inside, span=span)
+    read: x.BoundExpr = x.TableRead(type_, store.name, keys, column.name, False, inside, span=span)
     if column.index is not None:
         rest = [replace(column, name="", args=None), *rest[1:]]
-        return found, rest
+        return read, rest
     call = store.calls.get(column.name)
-    if len(rest) > 1 and isinstance(call, plan.AggregateCall) and isinstance(found, x.TableRead):
-        method = bind_column_method(found, call, rest[1], scope, bind)
+    if len(rest) > 1 and isinstance(call, plan.AggregateCall) and isinstance(read, x.TableRead):
+        method = bind_column_method(read, call, rest[1], scope, bind)
         if method is not None:
             return method, rest[2:]
         if call.ever and call.criteria and rest[1].args is None:
             # recorded: tb_maxby_minby_ever_columns
-            return x.Const(_property(found, rest[1], scope), None, span=span.to(rest[1].span)), rest[2:]
-    return found, rest[1:]
+            return x.Const(_property(read, rest[1], scope), None, span=span.to(rest[1].span)), rest[2:]
+    return read, rest[1:]
 
 
 def _property(read: x.TableRead, step: ast.NameStep, scope: Scope) -> Type:
-    """The type of a property of the event in a column."""
+    """Return the type of a property of the event in a column."""
     known = scope.module.catalog.event_types.get(read.type.event or "")
     if known is None or step.name not in known.properties:
         near = None if known is None else nearest_or_known_names(step.name, known.properties)
@@ -79,19 +82,19 @@ def _keys(
         nodes = first.index.elements if isinstance(first.index, ast.Tuple_) else (first.index,)
     if len(nodes) != len(store.keys):
         at: Span = first.span
-        wanted = f"takes {_number(len(store.keys))}: {', '.join(store.keys)}" if store.keys else "has no key"
-        fact = f"table `{store.name}` {wanted}; here are {len(nodes) or 'none'}"
-        shown = f"such as {store.name}[{', '.join(store.keys)}]" if store.keys else f"such as {store.name}.column"
-        scope.fail("wrong-key", fact, at, shown)
-    found = tuple(bind(node, scope) for node in nodes)
-    for key, name in zip(found, store.keys, strict=True):
+        key_text = f"takes {_number(len(store.keys))}: {', '.join(store.keys)}" if store.keys else "has no key"
+        fact = f"table `{store.name}` {key_text}; here are {len(nodes) or 'none'}"
+        hint = f"such as {store.name}[{', '.join(store.keys)}]" if store.keys else f"such as {store.name}.column"
+        scope.fail("wrong-key", fact, at, hint)
+    keys = tuple(bind(node, scope) for node in nodes)
+    for key, name in zip(keys, store.keys, strict=True):
         if key.type not in (properties[name], ERROR, t.NULL):
             fact = (
                 f"key `{name}` of table `{store.name}` is {describe_type(properties[name])}, "
                 f"found {describe_type(key.type)}"
             )
             scope.fail("wrong-key", fact, key.span)
-    return found
+    return keys
 
 
 def _number(count: int) -> str:

@@ -1,6 +1,6 @@
 """Time periods: ``1 hour 30 min``, numbers of seconds (Esper reference, section "Specifying Time Periods").
 
-Durations are in the clock's unit: milliseconds, or microseconds under `Options.microseconds`.
+Durations are in clock units: milliseconds, or microseconds under `Options.microseconds`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cepbook.lang.rewrite.fold_constants import fold_expr
 
 
 def bind_period(parts: Sequence[tuple[x.BoundExpr, str]], span: Span, scope: Scope) -> x.BoundExpr:
-    """The period of (amount, unit) pairs; constant parts become constants."""
+    """Return the period of (amount, unit) pairs; constant amounts become constants."""
     positions = [ORDER.index(unit) for _, unit in parts]
     if positions != sorted(set(positions)):
         scope.fail("wrong-parameter", "units of a time period go from large to small, each once", span)
@@ -33,12 +33,12 @@ def bind_period(parts: Sequence[tuple[x.BoundExpr, str]], span: Span, scope: Sco
 
 
 def seconds_period(amount: x.BoundExpr, scope: Scope) -> x.Period:
-    """A number of seconds as a period."""
+    """Return a number of seconds as a period."""
     return x.Period(t.LONG, None, _clock_units([(amount, MICROSECONDS["second"])], scope), span=amount.span)
 
 
 def bind_duration(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
-    """`bound`, a time period or a number of seconds, as a period; reported when it is something else or negative."""
+    """Return `bound`, a time period or a number of seconds, as a period; report other types and negative values."""
     if bound.type == ERROR:
         return bound
     if not isinstance(bound, x.Period):
@@ -47,26 +47,28 @@ def bind_duration(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
             scope.report("wrong-parameter", fact, bound.span, "such as 10 sec")
             return error_expression(bound.span)
         bound = seconds_period(bound, scope)
-    for part in (bound.months, bound.millis):
-        if isinstance(part, x.Const) and isinstance(part.value, int | float) and part.value < 0:
+    for amount in (bound.months, bound.millis):
+        if isinstance(amount, x.Const) and isinstance(amount.value, int | float) and amount.value < 0:
             scope.report("wrong-parameter", f"{what} must not be negative", bound.span)
     return bound
 
 
 def _months(parts: Sequence[tuple[x.BoundExpr, int]], span: Span, scope: Scope) -> x.BoundExpr | None:
-    found: x.BoundExpr | None = None
+    total: x.BoundExpr | None = None
     for amount, factor in parts:
         if not t.is_integral(amount.type):
             scope.fail("type-mismatch", "the number of years and months must be whole", amount.span)
-        part = amount if factor == 1 else x.Arith(amount.type, "*", amount, x.Const(amount.type, factor), span=span)
-        found = (
-            part if found is None else x.Arith(t.arithmetic_type(found.type, part.type), "+", found, part, span=span)
+        months = amount if factor == 1 else x.Arith(amount.type, "*", amount, x.Const(amount.type, factor), span=span)
+        total = (
+            months
+            if total is None
+            else x.Arith(t.arithmetic_type(total.type, months.type), "+", total, months, span=span)
         )
-    return None if found is None else fold_expr(found)
+    return None if total is None else fold_expr(total)
 
 
 def _clock_units(parts: Sequence[tuple[x.BoundExpr, int]], scope: Scope) -> x.BoundExpr:
-    """The sum in the clock's unit, rounded half up when constant (recorded: 500 us -> 1 ms, 1.4 ms -> 1 ms)."""
+    """Return the sum in clock units, rounded half up if constant (recorded: 500 us -> 1 ms, 1.4 ms -> 1 ms)."""
     unit = 1 if scope.module.options.microseconds else 1000
     total: x.BoundExpr | None = None
     constant = 0.0

@@ -1,4 +1,4 @@
-"""Calls of what comes from Python: functions, aggregates that are classes, aggregates that are functions of arrays."""
+"""Calls of Python functions: plain functions, aggregates that are classes, aggregates that are functions of arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from cepbook.lang.syntax import ast
 
 
 def bind_user_function(step: ast.NameStep, function: FunctionType, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
-    """A call of what is registered under the name of `step`. Raises Refused (reported)."""
+    """Bind a call of the Python function that is registered under the name of `step`. Raises AlreadyReported."""
     scope.module.need("function", step.name)
     if function.kind == "window":
         scope.fail("wrong-parameter", f"`{step.name}` is a data window", step.span, f"write #{step.name}(…)")
@@ -51,7 +51,7 @@ def _value(arg: ast.Expr, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
 def _checked(
     step: ast.NameStep, function: FunctionType, args: Sequence[x.BoundExpr], scope: Scope, *, arrays: bool = False
 ) -> tuple[x.BoundExpr, ...]:
-    """The arguments as values of the types of the parameters; with `arrays` of their elements' types."""
+    """Return the arguments as values of the parameter types; with `arrays` as values of the element types."""
     parameters = function.parameters
     if parameters is None:
         return tuple(args)
@@ -60,28 +60,27 @@ def _checked(
     if not least <= len(args) <= most:
         fact = f"`{step.name}` takes {parameter_count_text(least, most)}, found {len(args)}"
         scope.fail("wrong-parameter", fact, step.span)
-    made: list[x.BoundExpr] = []
+    checked: list[x.BoundExpr] = []
     for number, (arg, parameter) in enumerate(zip(args, parameters, strict=False), 1):
-        wanted = (parameter.of or t.OBJECT) if arrays else parameter
-        if not assignable(arg.type, wanted):
-            fact = (
-                f"parameter {number} of `{step.name}` must be {describe_type(wanted)}, found {describe_type(arg.type)}"
-            )
+        expected = (parameter.of or t.OBJECT) if arrays else parameter
+        if not assignable(arg.type, expected):
+            kinds = f"must be {describe_type(expected)}, found {describe_type(arg.type)}"
+            fact = f"parameter {number} of `{step.name}` {kinds}"
             scope.fail("type-mismatch", fact, arg.span)
-        made.append(coerce(arg, wanted))
-    return tuple(made)
+        checked.append(coerce(arg, expected))
+    return tuple(checked)
 
 
 def bind_user_window(
     node: ast.Window, function: FunctionType, values: Sequence[x.BoundExpr], scope: Scope
 ) -> WindowSpec:
-    """A data window from Python over the bound `values`. Raises Refused (reported)."""
+    """Bind a data window written in Python, over the bound `values`. Raises AlreadyReported."""
     scope.module.need("function", node.name)
     parameters = function.parameters or ()
-    elements = tuple(each.of if each.of is not None else each for each in parameters)
+    elements = tuple(parameter.of if parameter.of is not None else parameter for parameter in parameters)
     step = ast.NameStep(node.name, span=node.span)
     args = _checked(step, replace(function, parameters=elements), values, scope)
-    letters = ("v" if each.of is None else "l" for each in parameters)
+    letters = ("v" if parameter.of is None else "l" for parameter in parameters)
     shape = "".join(s.upper() if loose else s for s, loose in zip(letters, function.nullable, strict=True))
     code = x.UserClass(t.OBJECT, node.name, len(args), shape)
     row = USER_WINDOW_WITH_CLOCK if function.clocked else WINDOW
@@ -90,7 +89,7 @@ def bind_user_window(
 
 # ---------------------------------------------------------------- aggregates
 def _aggregate(step: ast.NameStep, function: FunctionType, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
-    """An aggregate: with a filter that leaves out events with a null that it does not take."""
+    """Bind an aggregate; its filter leaves out events with a null that the function does not accept."""
     count = len(function.parameters or ())
     collects = function.kind == "collector"
     row = replace(
@@ -103,15 +102,15 @@ def _aggregate(step: ast.NameStep, function: FunctionType, scope: Scope, bind: E
     call = aggregate_call(row, step, scope, bind)
     if call is None:
         return error_expression(step.span)
-    given = _checked(step, function, call.args, scope, arrays=collects)
-    condition = _without_nulls(given, function, call.filter, step)
+    checked_args = _checked(step, function, call.args, scope, arrays=collects)
+    condition = _without_nulls(checked_args, function, call.filter, step)
     if collects:
-        calls = [replace(call, name="window", args=(arg,), filter=condition) for arg in given]
-        lists = tuple(_reference(each, AGGREGATES["window"].result(each.args[0].type), scope) for each in calls)
+        calls = [replace(call, name="window", args=(arg,), filter=condition) for arg in checked_args]
+        lists = tuple(_reference(call_, AGGREGATES["window"].result(call_.args[0].type), scope) for call_ in calls)
         return x.UserCall(function.returns, step.name, lists, (True,) * count, span=step.span)
     value: x.BoundExpr = x.Const(t.BOOLEAN, True, span=step.span)
     if count:
-        value = given[0] if count == 1 else x.ArrayOf(t.array_of(t.OBJECT), given, span=step.span)
+        value = checked_args[0] if count == 1 else x.ArrayOf(t.array_of(t.OBJECT), checked_args, span=step.span)
     args = (value, x.UserClass(t.OBJECT, step.name, count))
     return _reference(replace(call, name=USER_AGGREGATE.name, args=args, filter=condition), function.returns, scope)
 

@@ -1,8 +1,8 @@
 """Variant streams: ``create variant schema V as A, B`` or ``as *``, which take whole events of several types.
 
-An event of a variant stream has the properties that all its types have, each in a type that holds the values of all;
-and beside them, under names that EPL cannot write, the event that was inserted and the name of its type. What is not a
-property of all types is looked up there (Esper reference, chapter EPL Reference: Clauses, "Variant Streams").
+An event of a variant stream has the properties that all its types have, each with a type that holds the values of all.
+Hidden columns, whose names EPL cannot write, hold the inserted event and the name of its type. Other properties are
+read from the inserted event (Esper reference, chapter EPL Reference: Clauses, "Variant Streams").
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from cepbook.lang.types import Type
 
 
 def bind_variant(node: ast.CreateSchema, module: ModuleScope) -> EventType:
-    """The type of the stream."""
+    """Return the type of a variant stream."""
     every = node.alias_of == ("*",)
-    found = [] if every else [module.event_type(name, node.span) for name in node.alias_of if name != "*"]
+    types_found = [] if every else [module.event_type(name, node.span) for name in node.alias_of if name != "*"]
     if not node.alias_of or (not every and "*" in node.alias_of):
         module.report("wrong-parameter", "a variant stream is of some event types, or of `*`", node.span)
-    for what, given in (("columns", node.columns), ("inherits", node.inherits), ("copyfrom", node.copyfrom)):
-        if given:
+    for what, clause in (("columns", node.columns), ("inherits", node.inherits), ("copyfrom", node.copyfrom)):
+        if clause:
             module.report("wrong-parameter", f"a variant stream has no {what} of its own", node.span)
-    types = [each for each in found if each is not None]
+    types = [event_type for event_type in types_found if event_type is not None]
     properties: dict[str, Type] = {VARIANT_TYPE_NAME: t.STRING, VARIANT_EVENT: t.MAP}
     for name in types[0].shown if types else ():
-        if all(name in each.shown for each in types):
-            properties[name] = _common([each.shown[name] for each in types])
-    return EventType(node.name, properties, variant=tuple(each.name for each in types))
+        if all(name in event_type.shown for event_type in types):
+            properties[name] = _common([event_type.shown[name] for event_type in types])
+    return EventType(node.name, properties, variant=tuple(event_type.name for event_type in types))
 
 
 def _common(types: Sequence[Type]) -> Type:
-    found = types[0]
-    for each in types[1:]:
-        if each == found:
+    common = types[0]
+    for type_ in types[1:]:
+        if type_ == common:
             continue
-        found = t.promote(found, each) if t.is_numeric(found) and t.is_numeric(each) else t.OBJECT
-    return found
+        common = t.promote(common, type_) if t.is_numeric(common) and t.is_numeric(type_) else t.OBJECT
+    return common
 
 
 def insert_variant(
     columns: Sequence[OutputColumn], source: EventType | None, target: EventType, span: Span, module: ModuleScope
 ) -> tuple[OutputColumn, ...]:
-    """The row that a variant stream is given: of whole events of one of its types only."""
+    """Return the row that is inserted into a variant stream: a whole event of one of its types."""
     assert target.variant is not None
     if columns or source is None:
         fact = f"`{target.name}` is a variant stream: it takes whole events"
@@ -61,64 +61,65 @@ def insert_variant(
         return ()
     whole = x.EventOf(t.event_of(source.name), 0, span=span)
     type_name = x.EventTypeName(t.STRING, whole, source.name, span=span)
-    found = [OutputColumn(VARIANT_TYPE_NAME, type_name, span=span), OutputColumn(VARIANT_EVENT, whole, span=span)]
+    inserted = [OutputColumn(VARIANT_TYPE_NAME, type_name, span=span), OutputColumn(VARIANT_EVENT, whole, span=span)]
     for name, type_ in target.shown.items():
-        given = x.Prop(source.properties[name], 0, name, span=span)
-        found.append(OutputColumn(name, coerce(given, type_), span=span))
-    return tuple(found)
+        prop = x.Prop(source.properties[name], 0, name, span=span)
+        inserted.append(OutputColumn(name, coerce(prop, type_), span=span))
+    return tuple(inserted)
 
 
 def variant_of(target: x.BoundExpr, scope: Scope) -> EventType | None:
-    """The variant stream that an expression has an event of."""
-    found = scope.module.catalog.event_types.get(target.type.event or "")
-    return found if found is not None and found.variant is not None else None
+    """Return the variant stream whose event an expression is, or None."""
+    event_type = scope.module.catalog.event_types.get(target.type.event or "")
+    return event_type if event_type is not None and event_type.variant is not None else None
 
 
 def hidden_property(target: x.BoundExpr, type_: Type, name: str) -> x.BoundExpr:
-    """What an event of a variant stream keeps under a hidden name."""
+    """Read a hidden column of an event of a variant stream."""
     if isinstance(target, x.EventOf):
         return x.Prop(type_, target.stream, name, span=target.span)
     return x.MemberAccess(type_, target, name, span=target.span)
 
 
 def variant_property(target: x.BoundExpr, step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
-    """A property that only some types have, of an event of a variant stream; None where `step` means none."""
-    found = variant_of(target, scope)
-    if found is None or step.name in found.properties or not (step.optional or not found.variant):
+    """Read a property that only some types have from an event of a variant stream, or return None."""
+    variant = variant_of(target, scope)
+    if variant is None or step.name in variant.properties or not (step.optional or not variant.variant):
         return None
     return x.MemberAccess(t.OBJECT, hidden_property(target, t.MAP, VARIANT_EVENT), step.name, span=step.span)
 
 
 def find_variant_property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
-    """A name that only a variant stream of any type can have."""
+    """Read a name that only a variant stream of any type can have, or return None."""
     for position, stream in enumerate(scope.streams if scope.params is None else ()):
         if stream.event_type is not None and stream.event_type.variant is not None:
             event = x.EventOf(t.event_of(stream.event_type.name), position, span=step.span)
-            found = variant_property(event, step, scope)
-            if found is not None:
-                return found
+            prop = variant_property(event, step, scope)
+            if prop is not None:
+                return prop
     return None
 
 
 def visible_columns(
     columns: Sequence[OutputColumn], wildcard: bool, over: bool, span: Span, scope: Scope
 ) -> tuple[tuple[OutputColumn, ...], bool]:
-    """Columns in which no hidden name shows: of a wildcard those that all types have, of whole events the inserted one.
+    """Return the columns without hidden columns.
 
-    `over`: columns win over those of the wildcard.
+    A wildcard selects the properties that all types have; a whole event is the inserted event. With `over` columns
+    replace those of the wildcard.
     """
-    found: list[OutputColumn] = []
+    visible: list[OutputColumn] = []
     source = scope.streams[0].event_type if scope.streams else None
     if wildcard and source is not None and source.variant is not None:
         if not source.shown:
             hint = "select the properties by their names"
             scope.report("wrong-parameter", f"`*` of `{source.name}`, whose events have no type", span, hint)
         own = {column.name for column in columns} if over else ()
-        shown = ((name, type_) for name, type_ in source.shown.items() if name not in own)
-        found += [OutputColumn(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in shown]
+        properties = ((name, type_) for name, type_ in source.shown.items() if name not in own)
+        visible += [OutputColumn(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in properties]
         wildcard = False
     for column in columns:
         whole = variant_of(column.value, scope)
         value = column.value if whole is None else hidden_property(column.value, t.MAP, VARIANT_EVENT)
-        found.append(OutputColumn(column.name, value, span=column.span))
-    return tuple(found), wildcard
+        visible.append(OutputColumn(column.name, value, span=column.span))
+    return tuple(visible), wildcard

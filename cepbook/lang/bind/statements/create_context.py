@@ -1,7 +1,7 @@
 """``create context`` (Esper reference, chapter "Context and Context Partitions").
 
-Conditions that end a partition see what began it: ``terminated by End(id = s.id)`` reads the built-in property `s`.
-Conditions of a nested context see their own level only (recorded: nested_initiated_initiated).
+Conditions that end a partition see the events that began it: ``terminated by End(id = s.id)`` reads the built-in
+property `s`. Conditions of a nested context see their own level only (recorded: nested_initiated_initiated).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _Spec = c.ContextSpec | KeyedStreams
 
 
 def bind_context(node: ast.CreateContext, module: ModuleScope) -> tuple[ContextType, _Spec] | None:
-    """The context, entered into the module's catalog, and its spec; None when the report says why not."""
+    """Return the context, entered into the module's catalog, and its spec, or None if it was reported."""
     before = len(module.problems.found)
     if node.name in module.catalog.contexts:
         at = module.word(node.name, node.span)
@@ -78,7 +78,7 @@ def _bind(name: str, node: ast.ContextSpec, module: ModuleScope) -> tuple[Contex
 # ---------------------------------------------------------------- conditions
 @dataclass(slots=True)
 class _Life:
-    """What is known of a partition while its conditions are bound: its context so far, and who has named what."""
+    """The state of binding one partition: its context so far, and the names of the events that began it."""
 
     context: ContextType
     module: ModuleScope
@@ -92,7 +92,7 @@ class _Life:
         return replace(context_scope(self.module, streams), context=context, correlated=correlated)
 
     def add(self, names: Mapping[str, Type], span: Span) -> None:
-        """Built-in properties of the partition, from now on."""
+        """Add built-in properties of the partition."""
         for name in names:
             if name in self.context.properties:
                 at = self.module.word(name, span)
@@ -100,12 +100,12 @@ class _Life:
         self.context = replace(self.context, properties={**self.context.properties, **names})
 
     def begin(self, names: Mapping[str, Type], span: Span) -> None:
-        """The names of what begins it, which its end may refer to."""
+        """Add the names of the events that begin the partition; the conditions that end it may read them."""
         self.add(names, span)
         self.names.update(names)
 
     def condition(self, node: ast.ContextCondition) -> tuple[c.PartitionCondition, dict[str, Type]]:
-        """The condition and the built-in properties that it gives."""
+        """Bind a condition; return it and the built-in properties that it adds."""
         problems = self.module.problems
         if node.stream is not None:
             return self.event(node, node.stream)
@@ -139,8 +139,8 @@ class _Life:
         filters = [bind_condition(condition, scope, "the filter") for condition in stream.filters]
         contained: tuple[ContainedSelection, ...] = ()
         if stream.contained and event_type is not None:
-            found = bind_contained_events(stream.contained, scope.streams[0], scope)
-            contained, event_type = ((), None) if found is None else found
+            selection = bind_contained_events(stream.contained, scope.streams[0], scope)
+            contained, event_type = ((), None) if selection is None else selection
         type_ = ERROR if event_type is None else t.event_of(event_type.name)
         if contained and event_type is not None and event_type.name not in self.module.catalog.event_types:
             type_ = t.struct_of(tuple(event_type.properties.items()))
@@ -151,12 +151,12 @@ class _Life:
         if node is None:
             return None
         self.begun = True
-        found, names = self.condition(node)
-        if isinstance(found, c.AtOnce):
+        condition, names = self.condition(node)
+        if isinstance(condition, c.AtOnce):
             fact = f"a partition cannot be {word} `@now`"
             self.module.report("wrong-parameter", fact, node.span, "leave it out: then it lasts")
         self.add(names, node.span)
-        return found
+        return condition
 
 
 def _non_overlapping(
@@ -188,7 +188,7 @@ def _overlapping(name: str, node: ast.OverlappingContext, module: ModuleScope) -
 def _distinct(
     node: ast.OverlappingContext, initiated: c.PartitionCondition, names: Mapping[str, Type], module: ModuleScope
 ) -> tuple[x.BoundExpr, ...]:
-    """The keys, which read the built-in property of the initiating event."""
+    """Return the keys of ``distinct``, which read the built-in property of the initiating event."""
     if not node.distinct:
         return ()
     span = node.distinct[0].span.to(node.distinct[-1].span)
@@ -208,7 +208,7 @@ def _distinct(
         mapping[x.Prop(of, p.EVENT_STREAM, name)] = x.MemberAccess(of, event, name)
     keys = [bind_expr(key, scope) for key in node.distinct]
     for key in keys:
-        if any(isinstance(part, x.SubqueryRef) for part in x.walk(key)):
+        if any(isinstance(subexpr, x.SubqueryRef) for subexpr in x.walk(key)):
             hint = "insert what is looked up into a stream of its own"
             module.report("wrong-parameter", "`distinct` takes no subquery", key.span, hint)
     return tuple(substitute_expr(key, mapping) for key in keys)
@@ -248,18 +248,18 @@ def _keyed(name: str, node: ast.KeyedContext, module: ModuleScope) -> tuple[Cont
 
 def _initiating(node: ast.ContextCondition, items: Sequence[ast.KeyedItem], life: _Life) -> c.OnEvent:
     module = life.module
-    found, names = life.condition(node)
+    condition, names = life.condition(node)
     life.begin(names, node.span)
-    if not isinstance(found, c.OnEvent):
+    if not isinstance(condition, c.OnEvent):
         module.report("wrong-parameter", "only events initiate the partitions of a keyed context", node.span)
         return c.OnEvent("", None, None, span=node.span)
     known = module.catalog.event_types
     listed = [item.stream.type_name for item in items]
-    if found.event_type in known and not any(module.catalog.is_a(found.event_type, of) for of in listed):
-        fact = f"`{found.event_type}` has no key: it is not listed in `partition by`"
+    if condition.event_type in known and not any(module.catalog.is_a(condition.event_type, of) for of in listed):
+        fact = f"`{condition.event_type}` has no key: it is not listed in `partition by`"
         hint = f"listed is {', '.join(f'`{one}`' for one in listed)}"
         module.report("wrong-context", fact, node.span, hint)
-    return found
+    return condition
 
 
 def _category(name: str, node: ast.CategoryContext, module: ModuleScope) -> tuple[ContextType, c.CategorySpec]:

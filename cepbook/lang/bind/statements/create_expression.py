@@ -12,18 +12,18 @@ from cepbook.lang.syntax import ast
 def bind_create_expression(
     node: ast.CreateExpression, name: str, heading: StatementHeading, module: ModuleScope
 ) -> plan.CreateExpressionStatement | None:
-    """``create expression``, entered into the module's catalog; None when the report says why not."""
+    """Enter a declared expression into the module's catalog; return None if it was reported."""
     if node.context is not None:
         hint = f"leave `context {node.context}` out"
         module.report("wrong-context", "`create expression` does not take a context", node.span, hint)
-    found = bind_declaration(node.declaration, module)
-    if found is None:
+    declaration = bind_declaration(node.declaration, module)
+    if declaration is None:
         module.dropped.add(node.declaration.name)
         return None
-    if found.name in module.catalog.expressions:
-        at = module.word(found.name, node.span)
-        module.report("duplicate-name", f"expression `{found.name}` exists already", at)
-    module.catalog.expressions[found.name] = found
-    module.provides["expression", found.name] = None
-    text, given = module.text(node.span), heading.name is not None
-    return plan.CreateExpressionStatement(name, given, text, heading.annotations, found, span=node.span)
+    if declaration.name in module.catalog.expressions:
+        at = module.word(declaration.name, node.span)
+        module.report("duplicate-name", f"expression `{declaration.name}` exists already", at)
+    module.catalog.expressions[declaration.name] = declaration
+    module.provides["expression", declaration.name] = None
+    text, is_named = module.text(node.span), heading.name is not None
+    return plan.CreateExpressionStatement(name, is_named, text, heading.annotations, declaration, span=node.span)

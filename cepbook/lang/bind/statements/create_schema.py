@@ -15,7 +15,7 @@ from cepbook.lang.types import Type
 
 
 def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
-    """The declared event type, entered into the module's catalog."""
+    """Return the declared event type, entered into the module's catalog."""
     if node.name in module.catalog.event_types:
         module.report("duplicate-name", f"event type `{node.name}` exists already", module.word(node.name, node.span))
     if node.representation == "variant":
@@ -30,20 +30,20 @@ def bind_schema(node: ast.CreateSchema, module: ModuleScope) -> EventType:
     supertypes: list[str] = []
     times: list[str | None] = [None, None]
     for name in node.copyfrom:
-        found = module.event_type(name, node.span)
-        if found is not None:
-            _merge(properties, found.properties, node.span, module)
-            times = [times[0] or found.time_property, times[1] or found.end_time_property]
+        base = module.event_type(name, node.span)
+        if base is not None:
+            _merge(properties, base.properties, node.span, module)
+            times = [times[0] or base.time_property, times[1] or base.end_time_property]
     for name in node.inherits:
-        found = module.event_type(name, node.span)
-        if found is not None:
-            _merge(properties, found.properties, node.span, module)
-            supertypes.extend(s for s in (name, *found.supertypes) if s not in supertypes)
-            for former, own in zip(times, (found.time_property, found.end_time_property), strict=True):
+        base = module.event_type(name, node.span)
+        if base is not None:
+            _merge(properties, base.properties, node.span, module)
+            supertypes.extend(s for s in (name, *base.supertypes) if s not in supertypes)
+            for former, own in zip(times, (base.time_property, base.end_time_property), strict=True):
                 if former is not None and own is not None and former != own:
                     fact = f"both `{former}` and `{own}` are inherited as the timestamp"
                     module.report("duplicate-name", fact, node.span)
-            times = [times[0] or found.time_property, times[1] or found.end_time_property]
+            times = [times[0] or base.time_property, times[1] or base.end_time_property]
     bind_schema_columns(node.columns, properties, module)
     start = _time_property(node.start_timestamp, properties, node.span, module) or times[0]
     end = _time_property(node.end_timestamp, properties, node.span, module) or times[1]
@@ -70,7 +70,7 @@ def _merge(properties: dict[str, Type], more: Mapping[str, Type], span: Span, mo
 
 
 def bind_schema_columns(columns: Sequence[ast.ColumnDef], properties: dict[str, Type], module: ModuleScope) -> None:
-    """Names and types of declared columns into `properties`, which may hold inherited ones."""
+    """Add names and types of declared columns to `properties`, which may hold inherited ones."""
     own: set[str] = set()
     for column in columns:
         if column.aggregate is not None or column.primary_key:

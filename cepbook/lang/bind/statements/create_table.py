@@ -1,4 +1,8 @@
-"""``create table``, ``into table`` and access by key (Esper reference, chapter Named Windows and Tables)."""
+"""``create table`` (Esper reference, chapter Named Windows and Tables), also with a count-min sketch as a column.
+
+``countMinSketch({epsOfTotalCount: 0.001, confidence: 0.99, seed: 1, topk: 10})``: Esper reference, section
+"Approximation Aggregation Functions", "Count-Min Sketch".
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from cepbook.lang.types import Type
 def bind_create_table(
     node: ast.CreateTable, name: str, heading: StatementHeading, module: ModuleScope
 ) -> plan.CreateTableStatement | None:
-    """The statement, its table entered into the module's catalog; None when the report says why not."""
+    """Return the statement with its table entered into the module's catalog, or None if it was reported."""
     resolve_context(node.context, node.span, module)
     known = check_name_is_free(node.name, node, module)
     before = len(module.problems.found)
@@ -57,14 +61,14 @@ def bind_create_table(
     module.catalog.stores[node.name] = store
     module.provides["event type", node.name] = None
     text = module.text(node.span)
-    given = heading.name is not None
+    is_named = heading.name is not None
     return plan.CreateTableStatement(
-        name, given, text, heading.annotations, store, event_type, node.context, heading.priority, span=node.span
+        name, is_named, text, heading.annotations, store, event_type, node.context, heading.priority, span=node.span
     )
 
 
 def _declared(column: ast.ColumnDef, module: ModuleScope) -> plan.AggregateCall:
-    """The aggregate of a column; its arguments are the names of types, or columns of the type in ``@type``."""
+    """Return the aggregate of a column; its arguments are type names, or columns of the type in ``@type``."""
     assert column.aggregate is not None
     if is_sketch(column):
         return bind_sketch(column, module)
@@ -74,12 +78,12 @@ def _declared(column: ast.ColumnDef, module: ModuleScope) -> plan.AggregateCall:
         event_type = EventType("", {type_.name: type_ for type_ in t.BY_NAME.values()} | dict(t.BY_NAME))
     scope = Scope(module, (ScopeStream(None, event_type, of or ""),), None, False, no_row_functions="a column")
     bound = bind_expr(column.aggregate, scope)
-    found = list(scope.calls)
+    calls = list(scope.calls)
     if bound.type == ERROR:
         raise AlreadyReported(column.name)
-    if not isinstance(bound, x.AggregateRef) or len(found) != 1:
+    if not isinstance(bound, x.AggregateRef) or len(calls) != 1:
         module.fail("wrong-parameter", "a column of a table is of a type or an aggregate", column.span)
-    return found[0]
+    return calls[0]
 
 
 # ---------------------------------------------------------------- into table
@@ -101,12 +105,12 @@ _OPTIONS = {
 
 
 def is_sketch(column: ast.ColumnDef) -> bool:
-    """Whether a column of a table is one."""
+    """Return whether a column of a table is a count-min sketch."""
     return column.aggregate is not None and column.type_name.lower() == _SKETCH.column.lower()
 
 
 def bind_sketch(column: ast.ColumnDef, module: ModuleScope) -> AggregateCall:
-    """The aggregate of the column, which takes strings. Raises Refused (reported)."""
+    """Return the aggregate of a count-min sketch, which takes strings. Raises AlreadyReported."""
     assert isinstance(column.aggregate, ast.Chain)
     (step,) = column.aggregate.steps
     if step.args or step.wildcard or step.distinct:
@@ -122,9 +126,9 @@ def bind_sketch(column: ast.ColumnDef, module: ModuleScope) -> AggregateCall:
         value = bound.value if isinstance(bound, x.Const) else None
         fits = 0 < value < 1 if is_part and isinstance(value, float) else not is_part and isinstance(value, int)
         if not fits or value is True or (name == "topk" and isinstance(value, int) and value < 1):
-            wanted = "a number between 0 and 1" if is_part else "a whole number above 0"
-            wanted = "a whole number" if name == "seed" else wanted
-            module.fail("wrong-parameter", f"`{name}` must be {wanted}", values[0].span)
+            expected = "a number between 0 and 1" if is_part else "a whole number above 0"
+            expected = "a whole number" if name == "seed" else expected
+            module.fail("wrong-parameter", f"`{name}` must be {expected}", values[0].span)
         assert isinstance(value, int | float)
         options.append((parameter, value))
     strings = (x.Const(t.STRING, None, span=step.span),)

@@ -1,4 +1,4 @@
-"""``create variable``, ``on … set`` and assignments (Esper reference, section "Variables and Constants")."""
+"""``create variable`` (Esper reference, section "Variables and Constants")."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cepbook.lang.types import Type
 def bind_create_variable(
     node: ast.CreateVariable, name: str, heading: StatementHeading, module: ModuleScope
 ) -> plan.CreateVariableStatement | None:
-    """The statement, its variable entered into the module's catalog; None when the report says why not."""
+    """Return the statement with its variable entered into the module's catalog, or None if it was reported."""
     context, unknown_context = resolve_context(node.context, node.span, module)
     if node.name in module.catalog.variables:
         at = module.word(node.name, node.span)
@@ -39,13 +39,13 @@ def bind_create_variable(
     module.catalog.variables[node.name] = variable
     module.provides["variable", node.name] = None
     text = module.text(node.span)
-    given = heading.name is not None
+    is_named = heading.name is not None
     parts = (heading.annotations, variable, initial, node.context)
-    return plan.CreateVariableStatement(name, given, text, *parts, span=node.span)
+    return plan.CreateVariableStatement(name, is_named, text, *parts, span=node.span)
 
 
 def _variable(node: ast.CreateVariable, type_: Type, initial: x.BoundExpr | None) -> VariableType:
-    """A constant whose value is only known at run time is read like a variable."""
+    """Return the variable. A constant whose value is known only at run time is read like a variable."""
     known = initial is None or isinstance(initial, x.Const)
     value = initial.value if isinstance(initial, x.Const) else None
     constant = value if node.constant else None

@@ -1,4 +1,4 @@
-"""``create window``, ``create index`` (Esper reference, chapter Named Windows and Tables)."""
+"""``create window`` (Esper reference, chapter Named Windows and Tables)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cepbook.lang.types import Type
 def bind_create_window(
     node: ast.CreateWindow, name: str, heading: StatementHeading, module: ModuleScope
 ) -> nodes.CreateWindowStatement | None:
-    """The statement, its named window entered into the module's catalog; None when the report says why not."""
+    """Return the statement with its named window entered into the module's catalog, or None if it was reported."""
     for declaration in node.expressions:
         module.unsupported("expression declarations", declaration.span)
     context, unknown_context = resolve_context(node.context, node.span, module)
@@ -37,7 +37,7 @@ def bind_create_window(
     base = module.catalog.event_types.get(node.as_type or "")
     times = (None, None) if base is None else (base.time_property, base.end_time_property)
     properties = {column.name: column.value.type for column in columns} if node.as_type else _declared(node, module)
-    start, end = (each if each in properties else None for each in times)
+    start, end = (window if window in properties else None for window in times)
     event_type = EventType(node.name, properties, (), start, end)
     scope = Scope(module, (ScopeStream(None, event_type, node.name),), context, True, unknown_context=unknown_context)
     windows = _windows(node, scope)
@@ -45,7 +45,7 @@ def bind_create_window(
     divided = node.as_type if base_store is None else base_store.partitioned_as
     if context is not None and divided is not None:  # else an insert would be for the windows of all partitions
         check_context_lists_types(context, [divided], module.word(node.as_type or "", node.span), module)
-    collects = any(WINDOWS[each.name].batch for each in windows or ())
+    collects = any(WINDOWS[window.name].batch for window in windows or ())
     store = StoreType(node.name, "window", node.context, divided, collects=collects)
     if known:
         module.catalog.event_types[node.name] = event_type
@@ -75,7 +75,7 @@ def bind_create_window(
 
 
 def check_name_is_free(name: str, node: ast.SyntaxNode, module: ModuleScope) -> bool:
-    """Whether no event type, named window or table is called `name` yet; else reported."""
+    """Return whether no event type, named window or table is called `name`; report it otherwise."""
     if name not in module.catalog.event_types:
         return True
     kind = kind_of_name(name, module)
@@ -84,7 +84,7 @@ def check_name_is_free(name: str, node: ast.SyntaxNode, module: ModuleScope) -> 
 
 
 def kind_of_name(name: str, module: ModuleScope) -> str:
-    """The word for what is called `name`."""
+    """Return ``event type``, ``named window`` or ``table`` for the object called `name`."""
     store = module.catalog.stores.get(name)
     if store is None:
         return "event type"
@@ -96,36 +96,36 @@ def _union(node: ast.CreateWindow, windows: tuple[nodes.WindowSpec, ...]) -> boo
 
 
 def _windows(node: ast.CreateWindow, scope: Scope) -> tuple[nodes.WindowSpec, ...] | None:
-    """The data windows, of which there must be one that keeps rows; None: reported."""
+    """Return the data windows, one of which must keep rows, or None if they were reported."""
     grouped = has_groupwin(node.windows)
     reclaim = window_reclaim(node.annotations, scope.module) if grouped else None
     stream = ast.FilterStream(node.name, span=node.span)
     source = ast.StreamSource(stream, node.windows, None, False, node.retain, span=node.span)
     before = len(scope.problems.found)
-    found = bind_windows(source, reclaim, scope)
+    bound = bind_windows(source, reclaim, scope)
     if len(scope.problems.found) > before:
         return None
-    if has_derived_window(node.windows) or not found.holding:
+    if has_derived_window(node.windows) or not bound.holding:
         at = node.windows[0].span if node.windows else scope.module.word(node.name, node.span)
         fact = f"named window `{node.name}` has no data window that keeps its rows"
         scope.report("wrong-parameter", fact, at, f"such as {node.name}#keepall")
         return None
-    return found.below
+    return bound.below
 
 
 def _fill_source(node: ast.CreateWindow, module: ModuleScope) -> StoreType | None:
-    """The named window whose rows ``insert`` copies."""
-    found = module.catalog.stores.get(node.as_type or "")
-    if node.insert and (found is None or found.kind != "window"):
+    """Return the named window whose rows ``insert`` copies."""
+    store = module.catalog.stores.get(node.as_type or "")
+    if node.insert and (store is None or store.kind != "window"):
         if node.as_type not in module.dropped:
             fact = f"`insert` copies the rows of a named window, and `{node.as_type}` is none"
             module.report("wrong-parameter", fact, module.word("insert", node.span))
         return None
-    return found
+    return store
 
 
 def _which(node: ast.CreateWindow, module: ModuleScope) -> x.BoundExpr | None:
-    """The condition of ``insert where``, over the rows that are copied."""
+    """Return the condition of ``insert where`` over the copied rows."""
     if node.insert_where is None or node.as_type is None:
         return None
     scope = Scope(module, (ScopeStream(None, module.catalog.event_types[node.as_type], node.as_type),))
@@ -139,7 +139,7 @@ def _declared(node: ast.CreateWindow, module: ModuleScope) -> dict[str, Type]:
 
 
 def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[nodes.OutputColumn, ...] | None:
-    """The columns that ``as [select …] Type`` gives, as expressions over that type; None: reported."""
+    """Return the columns of ``as [select …] Type`` as expressions over Type, or None if they were reported."""
     if node.as_type is None:
         return ()
     base = module.event_type(node.as_type, node.span)
@@ -147,11 +147,11 @@ def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[nodes.OutputC
         return None
     scope = Scope(module, (ScopeStream(None, base, base.name),)).without_aggregates("the columns of a named window")
     items = node.select if node.select is not None else (ast.SelectItem(None, wildcard=True, span=node.span),)
-    found: dict[str, nodes.OutputColumn] = {}
+    columns: dict[str, nodes.OutputColumn] = {}
     for item in items:
         if item.expr is None:
             for name, type_ in base.properties.items():
-                found[name] = nodes.OutputColumn(name, x.Prop(type_, 0, name, span=item.span), span=item.span)
+                columns[name] = nodes.OutputColumn(name, x.Prop(type_, 0, name, span=item.span), span=item.span)
             continue
         try:
             value = bind_expr(item.expr, scope)
@@ -160,11 +160,11 @@ def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[nodes.OutputC
         if value.type == ERROR:
             return None
         column = item.alias or unparse(item.expr, frozenset())
-        if column in found:
+        if column in columns:
             module.report("duplicate-name", f"column `{column}` occurs twice", item.span)
         value = replace(value, type=t.OBJECT) if value.type == t.NULL else value
-        found[column] = nodes.OutputColumn(column, value, span=item.span)
-    return tuple(found.values())
+        columns[column] = nodes.OutputColumn(column, value, span=item.span)
+    return tuple(columns.values())
 
 
 # ---------------------------------------------------------------- create index

@@ -22,29 +22,31 @@ from cepbook.lang.syntax import ast
 def bind_into_table(
     node: ast.Select, name: str, heading: StatementHeading, module: ModuleScope
 ) -> plan.SelectStatement | None:
-    """``into table T select …``: a select whose aggregates are kept in the table. None when the report says why not."""
-    found = bind_select(
+    """Bind ``into table T select …``: a select whose aggregates are stored in the table. Return None if it was
+    reported.
+    """
+    bound = bind_select(
         with_declared_criteria(replace(node, into_table=None), node.into_table, module), name, heading, module
     )
-    if found is None:
+    if bound is None:
         return None
-    aggregation = next((each for each in plan.chain(found.root) if isinstance(each, plan.Aggregation)), None)
-    into = _into(node, found.root.columns, aggregation, module)
+    aggregation = next((node_ for node_ in plan.chain(bound.root) if isinstance(node_, plan.Aggregation)), None)
+    into = _into(node, bound.root.columns, aggregation, module)
     if into is None or aggregation is None:
         return None
     if node.insert_into is not None:
         module.report("wrong-parameter", "into table and insert into in one statement", node.span)
     fed = replace(aggregation, calls=as_stored_counts(aggregation.calls, into))
     below: plan.HavingNode = fed
-    if isinstance(found.root.input, plan.Having):
-        below = replace(found.root.input, input=fed)
-    return replace(found, root=replace(found.root, input=below), into=into)
+    if isinstance(bound.root.input, plan.Having):
+        below = replace(bound.root.input, input=fed)
+    return replace(bound, root=replace(bound.root, input=below), into=into)
 
 
 def _into(
     node: ast.Select, columns: Sequence[plan.OutputColumn], aggregation: plan.Aggregation | None, module: ModuleScope
 ) -> plan.IntoTable | None:
-    """Which aggregate goes into which column; None: reported."""
+    """Return which aggregate is stored in which column, or None if it was reported."""
     name = node.into_table or ""
     keys = () if aggregation is None else aggregation.keys
     calls = () if aggregation is None else aggregation.calls
@@ -52,7 +54,7 @@ def _into(
     store = module.catalog.stores.get(name)
     if store is None or store.kind != "table":
         if name not in module.dropped:
-            known = [each.name for each in module.catalog.stores.values() if each.kind == "table"]
+            known = [store_.name for store_ in module.catalog.stores.values() if store_.kind == "table"]
             how = nearest_or_known_names(name, known) or f"declare it: create table {name} (…)"
             module.report("unknown-store", f"no table `{name}`", at, how)
         return None
@@ -60,12 +62,12 @@ def _into(
     if store.context is not None:
         check_same_context(store, node, at, module)
     properties = module.catalog.event_types[name].properties
-    wanted = [properties[key] for key in store.keys]
-    given = [key.type for key in keys]
-    if ERROR not in given and given != wanted:
-        shown = ", ".join(f"`{key}` {properties[key]}" for key in store.keys) or "none"
-        found = ", ".join(map(describe_type, given)) or "none"
-        fact = f"the keys of table `{name}` are {shown}; group by has {found}"
+    declared_types = [properties[key] for key in store.keys]
+    key_types = [key.type for key in keys]
+    if ERROR not in key_types and key_types != declared_types:
+        declared_text = ", ".join(f"`{key}` {properties[key]}" for key in store.keys) or "none"
+        key_text = ", ".join(map(describe_type, key_types)) or "none"
+        fact = f"the keys of table `{name}` are {declared_text}; group by has {key_text}"
         module.report("wrong-key", fact, at if node.group_by is None else node.group_by.span)
         return None
     fed: list[tuple[int, str]] = []
@@ -96,7 +98,7 @@ def _into(
 
 
 def _signature(call: object) -> object:
-    """What two calls must share to be kept in the same cells."""
+    """Return the facts that two calls must share to be stored in the same column."""
     assert isinstance(call, plan.AggregateCall)
     types = tuple(arg.type for arg in call.args)
     if aggregate_row(call.name).counts and not call.distinct:
@@ -109,16 +111,16 @@ def _signature(call: object) -> object:
 def _text(store: StoreType, column: str, module: ModuleScope) -> str:
     declared = store.texts.get(column)
     span = declared.span if isinstance(declared, ast.Expr) else None
-    shown = module.source[span.start : span.end] if span is not None and column in store.texts else ""
+    text = module.source[span.start : span.end] if span is not None and column in store.texts else ""
     call = store.calls[column]
     assert isinstance(call, plan.AggregateCall)
     types = ", ".join(str(arg.type) for arg in call.args)
     name = _written(call)
-    return shown if shown.startswith(name) else f"{name}({types or '*'})"
+    return text if text.startswith(name) else f"{name}({types or '*'})"
 
 
 def _written(call: plan.AggregateCall) -> str:
-    """The name of the aggregate as EPL has it."""
+    """Return the name of the aggregate in EPL."""
     if aggregate_row(call.name).column:
         return aggregate_row(call.name).column
     filtered = (row.name for row in AGGREGATES.values() if row.plain == call.name and row.second == "filter")
@@ -126,7 +128,7 @@ def _written(call: plan.AggregateCall) -> str:
 
 
 def with_declared_criteria(node: ast.Select, table: str | None, module: ModuleScope) -> ast.Select:
-    """``into table T select sorted() as s``: the column says by what."""
+    """Add the declared criteria to ``into table T select sorted() as s``."""
     store = module.catalog.stores.get(table or "")
     if store is None:
         return node
@@ -141,17 +143,17 @@ def with_declared_criteria(node: ast.Select, table: str | None, module: ModuleSc
 
 
 def _sorts(name: str) -> bool:
-    """Whether it is an aggregate whose parameters are sort criteria."""
+    """Return whether `name` is an aggregate whose arguments are sort criteria."""
     return name in AGGREGATES and AGGREGATES[name].sorts
 
 
 def as_stored_counts(calls: Sequence[plan.AggregateCall], into: plan.IntoTable) -> tuple[plan.AggregateCall, ...]:
-    """Counts of columns count nulls, and what leaves is taken out (recorded: tb_count_null_and_ever)."""
+    """Return calls whose counts include nulls and subtract events that leave (recorded: tb_count_null_and_ever)."""
     fed = {number for number, _ in into.columns}
-    found = []
+    stored = []
     for number, call in enumerate(calls):
         if number in fed and aggregate_row(call.name).counts:
             args = tuple(x.ArrayOf(t.array_of(e.type), (e,), span=e.span) for e in call.args)  # none of them is null
             call = replace(call, name="count", ever=False, args=args if call.distinct else ())
-        found.append(call)
-    return tuple(found)
+        stored.append(call)
+    return tuple(stored)

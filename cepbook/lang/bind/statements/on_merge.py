@@ -22,7 +22,7 @@ from cepbook.lang.syntax import ast
 def bind_merge(
     node: ast.OnTrigger, name: str, heading: StatementHeading, module: ModuleScope
 ) -> plan.MergeStatement | None:
-    """The statement; None when the report says why not."""
+    """Return the statement, or None if it was reported."""
     action = node.action
     assert isinstance(action, (ast.OnMerge, ast.OnDelete, ast.OnUpdate))
     kind = "merge" if isinstance(action, ast.OnMerge) else "delete" if isinstance(action, ast.OnDelete) else "update"
@@ -113,6 +113,6 @@ def _insert(
     into = ast.InsertInto(node.into or target.store.name, None, node.columns, span=node.span)
     context = None if scope.context is None else scope.context.name
     check_target_context(into.target, context, node.span, scope.module)
-    insert, (found, _), output = bind_insert(into, (tuple(named.values()), False), None, scope.module)
+    insert, (fitted, _), output = bind_insert(into, (tuple(named.values()), False), None, scope.module)
     stream = None if insert.target == target.store.name else insert
-    return plan.MergeActionPlan("insert", where, found, stream, output_type=output, span=node.span)
+    return plan.MergeActionPlan("insert", where, fitted, stream, output_type=output, span=node.span)

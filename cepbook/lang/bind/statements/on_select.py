@@ -1,6 +1,6 @@
 """``on … select [and delete]`` (Esper reference, section "On-Select and On-Select-Delete").
 
-It is a join of the event, which alone makes rows, with what the named window or table holds.
+The statement is a join of the event, the only side that makes rows, with the rows of the named window or table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cepbook.lang.syntax import ast
 def bind_on_select(
     node: ast.OnTrigger, name: str, heading: StatementHeading, module: ModuleScope
 ) -> nodes.OnSelectStatement | None:
-    """The statement; None when the report says why not."""
+    """Return the statement, or None if it was reported."""
     action = node.action
     assert isinstance(action, ast.OnSelect)
     trigger = bind_trigger(node, "on … select", module)
@@ -47,18 +47,21 @@ def bind_on_select(
     )
     if select.insert_into is not None:
         check_target_context(select.insert_into.target, node.context, node.span, module)
-    found = bind_select(select, name, heading, module)
-    if found is None:
+    bound = bind_select(select, name, heading, module)
+    if bound is None:
         return None
-    _refuse_rows_before(found, module)
-    given = {each.name: getattr(found, each.name) for each in fields(found)}
-    return nodes.OnSelectStatement(**given, target=target.store, deletes=action.delete)
+    _refuse_rows_before(bound, module)
+    values = {field.name: getattr(bound, field.name) for field in fields(bound)}
+    return nodes.OnSelectStatement(**values, target=target.store, deletes=action.delete)
 
 
-def _refuse_rows_before(found: nodes.SelectStatement, module: ModuleScope) -> None:
-    """Rows of stores have no order of arrival; subqueries have windows of their own, and are not walked."""
-    for top in walk(found):
-        for part in x.walk(top) if isinstance(top, x.BoundExpr) else ():
-            if isinstance(part, (x.Prev, x.Prior)):
-                what = f"`{'prior' if isinstance(part, x.Prior) else 'prev'}` is not allowed in `on … select`"
-                module.report("wrong-parameter", what, part.span, "it is for the rows of a data window")
+def _refuse_rows_before(statement: nodes.SelectStatement, module: ModuleScope) -> None:
+    """Report prev and prior: rows of stores have no order of arrival.
+
+    Subqueries have data windows of their own and are not checked.
+    """
+    for top in walk(statement):
+        for subexpr in x.walk(top) if isinstance(top, x.BoundExpr) else ():
+            if isinstance(subexpr, (x.Prev, x.Prior)):
+                what = f"`{'prior' if isinstance(subexpr, x.Prior) else 'prev'}` is not allowed in `on … select`"
+                module.report("wrong-parameter", what, subexpr.span, "it is for the rows of a data window")

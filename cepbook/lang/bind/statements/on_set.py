@@ -14,7 +14,7 @@ from cepbook.lang.syntax import ast
 def bind_on_set(
     node: ast.OnTrigger, name: str, heading: StatementHeading, module: ModuleScope
 ) -> plan.OnSetStatement | None:
-    """``on <stream> set …``; None when the report says why not."""
+    """Bind ``on <stream> set …``, or return None if it was reported."""
     assert isinstance(node.action, ast.OnSet)
     trigger = bind_trigger(node, "on … set", module)
     assignments = bind_assignments(node.action.assignments, trigger if isinstance(trigger, Scope) else trigger.scope)

@@ -22,7 +22,7 @@ from cepbook.lang.syntax import ast
 def bind_split(
     node: ast.OnTrigger, name: str, heading: StatementHeading, module: ModuleScope
 ) -> nodes.SplitStatement | None:
-    """The statement; None when the report says why not."""
+    """Return the statement, or None if it was reported."""
     assert isinstance(node.action, ast.OnSplit)
     trigger = bind_trigger(node, "on … insert into", module)
     scope = trigger if isinstance(trigger, Scope) else trigger.scope

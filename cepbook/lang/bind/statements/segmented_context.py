@@ -1,4 +1,4 @@
-"""Contexts that look at each event to find its partition: by key, by hash, by category."""
+"""Contexts that find the partition of each event by its key, hash or category."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MOST_PREALLOCATED = 1_000_000
 
 
 def context_scope(module: ModuleScope, streams: tuple[ScopeStream, ...]) -> Scope:
-    """The scope of the expressions of ``create context``."""
+    """Return the scope of expressions in ``create context``."""
     return Scope(module, streams, no_aggregates=CONTEXT_DECLARATION, no_row_functions=CONTEXT_DECLARATION)
 
 
 def _listed(node: ast.FilterStream, module: ModuleScope) -> tuple[Scope, x.BoundExpr | None]:
-    """The scope of what is said about a listed event type, and its filter."""
+    """Return the scope of expressions over a listed event type, and its filter."""
     event_type = module.event_type(node.type_name, node.span)
     if node.type_name in module.catalog.stores:
         fact, hint = f"`{node.type_name}` is a named window or table, a context divides events", "name its event type"
@@ -43,12 +43,12 @@ def _listed(node: ast.FilterStream, module: ModuleScope) -> tuple[Scope, x.Bound
 
 
 def bind_category_stream(node: ast.CategoryContext, module: ModuleScope) -> tuple[Scope, x.BoundExpr | None]:
-    """The scope of the predicates, and the filter of their stream."""
+    """Return the scope of the predicates, and the filter of their stream."""
     return _listed(node.stream, module)
 
 
 def _check_unrelated(items: Sequence[ast.KeyedItem], module: ModuleScope) -> None:
-    """No event type is listed twice, nor beside a supertype of it."""
+    """Report an event type that is listed twice, or next to a supertype."""
     seen: list[str] = []
     for item in items:
         name = item.stream.type_name
@@ -66,7 +66,7 @@ def _check_unrelated(items: Sequence[ast.KeyedItem], module: ModuleScope) -> Non
 
 # ---------------------------------------------------------------- keys
 def bind_partition_keys(items: Sequence[ast.KeyedItem], module: ModuleScope) -> tuple[KeyedStream, ...]:
-    """The streams of ``partition by``: each event type once, with as many keys as the first, of the same types."""
+    """Return the streams of ``partition by``: each event type once, all with keys of the same number and types."""
     streams = [_keyed_stream(item, module) for item in items]
     _check_unrelated(items, module)
     model = streams[0]
@@ -105,7 +105,7 @@ def _check_keys(span: Span, stream: KeyedStream, model: KeyedStream, module: Mod
 
 # ---------------------------------------------------------------- hashes
 def bind_hash(node: ast.HashContext, module: ModuleScope) -> c.HashSpec:
-    """``coalesce by …``."""
+    """Bind ``coalesce by …``."""
     streams = tuple(_hashed_stream(item, module) for item in node.items)
     _check_unrelated(node.items, module)
     granularity = fold_expr(bind_expr(node.granularity, context_scope(module, ())))

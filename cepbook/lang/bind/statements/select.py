@@ -31,9 +31,9 @@ from cepbook.lang.syntax import ast
 def bind_select(
     node: ast.Select, name: str, heading: StatementHeading, module: ModuleScope
 ) -> nodes.SelectStatement | None:
-    """The statement; None when the report says why not."""
+    """Return the statement, or None if it was reported."""
     check_from_clause(node, module)
-    told = len(module.problems.found)
+    reported = len(module.problems.found)
     scope, patterns = from_scope(node, module)
     stream = bind_from(node, patterns, scope)
     where = _where(node, scope)
@@ -45,7 +45,7 @@ def bind_select(
     columns, wildcard = bind_select_list(node.items, scope, into)
     having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
     order_by = _order_by(node, scope, columns)
-    _name_columns(node, module, told)
+    _name_columns(node, module, reported)
     limit, offset = _limit(node, module)
     selector = _selector(node, module)
     rate = bind_output_rate(node.output, scope) if node.output is not None else None
@@ -54,22 +54,24 @@ def bind_select(
         rate = replace(rate, every_row=True)
     written = QueryShape("unaggregated", group_by.keys, columns, wildcard, having, order_by, group_by.levels)
     reclaim = group_reclaim(node.annotations, module) if node.group_by is not None else None
-    found = resolve_query_kind(written, scope, node.span, gathered=node.output is not None or any(patterns))
+    query_shape = resolve_query_kind(written, scope, node.span, gathered=node.output is not None or any(patterns))
     insert: nodes.Insert | None = None
-    columns = found.columns
+    columns = query_shape.columns
     if node.insert_into is not None:
         insert, (columns, wildcard), output = bind_insert(node.insert_into, (columns, wildcard), event_type, module)
     else:
         output = EventType(f"<{name}>", row_type(columns, event_type if wildcard else None))
     if stream is None:
         return None
-    rows = _aggregated(_selected(stream, where), found, reclaim, scope)
+    rows = _aggregated(_selected(stream, where), query_shape, reclaim, scope)
     root = nodes.Projection(
-        nodes.Having(rows, found.having, span=found.having.span) if found.having is not None else rows,
+        nodes.Having(rows, query_shape.having, span=query_shape.having.span)
+        if query_shape.having is not None
+        else rows,
         columns,
         wildcard,
         node.distinct,
-        found.order_by,
+        query_shape.order_by,
         limit,
         offset,
         span=node.span,
@@ -81,7 +83,7 @@ def bind_select(
         annotations=heading.annotations,
         root=root,
         selector=selector,
-        kind=found.kind,
+        kind=query_shape.kind,
         context=node.context,
         insert=insert,
         output_type=output,
@@ -94,18 +96,24 @@ def bind_select(
 
 
 def _name_columns(node: ast.Select, module: ModuleScope, since: int) -> None:
-    """What is written behind a name that only the select-list gives, as SQL allows it, is told there."""
-    given = {item.alias: item.expr.span for item in node.items if item.alias is not None and item.expr is not None}
-    for place, found in enumerate(module.problems.found[since:], since):
-        name = module.text(found.span).strip("`")
-        own = given.get(name)  # what is called so does not read itself
-        if found.code == "unknown-property" and own is not None and not own.start <= found.span.start < own.end:
+    """Add a hint to unknown names that the select-clause gives to a column, as SQL allows it."""
+    alias_spans = {
+        item.alias: item.expr.span for item in node.items if item.alias is not None and item.expr is not None
+    }
+    for place, diagnostic in enumerate(module.problems.found[since:], since):
+        name = module.text(diagnostic.span).strip("`")
+        own = alias_spans.get(name)  # what is called so does not read itself
+        if (
+            diagnostic.code == "unknown-property"
+            and own is not None
+            and not own.start <= diagnostic.span.start < own.end
+        ):
             hint = f"`{name}` is what the select-list calls a column: write its expression here"
-            module.problems.found[place] = replace(found, hint=hint)
+            module.problems.found[place] = replace(diagnostic, hint=hint)
 
 
 def _parcels(node: ast.Delivery, output: EventType, module: ModuleScope) -> tuple[x.BoundExpr, ...]:
-    """The for-clause, whose expressions read the columns of the rows that are delivered."""
+    """Bind the for-clause, whose expressions read the columns of the delivered rows."""
     kind = node.kind.lower()
     if kind not in ("grouped_delivery", "discrete_delivery"):
         hint = did_you_mean(kind, ("grouped_delivery", "discrete_delivery"))
@@ -118,40 +126,40 @@ def _parcels(node: ast.Delivery, output: EventType, module: ModuleScope) -> tupl
     place = "the for-clause"
     scope = Scope(module, (ScopeStream(None, output, output.name),), no_aggregates=place, no_row_functions=place)
     scope.no_subqueries = place
-    return tuple(fold_expr(bind_expr(each, scope)) for each in node.keys)
+    return tuple(fold_expr(bind_expr(key, scope)) for key in node.keys)
 
 
 def _where(node: ast.Select, scope: Scope) -> x.BoundExpr | None:
     if node.where is None:
         return None
-    found = bind_condition(node.where, scope.without_aggregates("the where-clause"), "the where-clause")
+    condition = bind_condition(node.where, scope.without_aggregates("the where-clause"), "the where-clause")
     if scope.unwindowed and isinstance(node.sources[0].stream, ast.FilterStream):
-        check_index_types(found, scope)
-    return found
+        check_index_types(condition, scope)
+    return condition
 
 
 # ---------------------------------------------------------------- order and limits
 def _order_by(
     node: ast.Select, scope: Scope, columns: Sequence[nodes.OutputColumn]
 ) -> tuple[tuple[x.BoundExpr, bool], ...]:
-    """The keys. Their aggregates are those of the select-clause, also inside of other expressions."""
+    """Return the sort keys. Their aggregates must occur in the select-clause, also inside of other expressions."""
     aliases = {column.name: column.value for column in columns}
     own = replace(scope, aliases=aliases, no_subqueries="order by")
-    found = tuple((bind_expr(item.expr, own), item.descending) for item in node.order_by)
+    keys = tuple((bind_expr(item.expr, own), item.descending) for item in node.order_by)
     selected = _aggregates(column.value for column in columns)
-    for item, (value, _) in zip(node.order_by, found, strict=True):
+    for item, (value, _) in zip(node.order_by, keys, strict=True):
         if not _aggregates([value]) <= selected:
             scope.report("no-order", "order by an aggregate that is not selected", item.expr.span, "select it, too")
         if not t.is_ordered(value.type):
             hint = "name one of its properties" if value.type.of is None else None
             fact = f"rows cannot be ordered by a value of type {value.type}"
             scope.report("no-order", fact, item.expr.span, hint)
-    return found
+    return keys
 
 
 def _aggregates(values: Iterable[x.BoundExpr]) -> set[int]:
-    """The numbers of the aggregate calls that the values read."""
-    return {part.index for value in values for part in x.walk(value) if isinstance(part, x.AggregateRef)}
+    """Return the numbers of the aggregate calls that the values read."""
+    return {subexpr.index for value in values for subexpr in x.walk(value) if isinstance(subexpr, x.AggregateRef)}
 
 
 def _limit(node: ast.Select, module: ModuleScope) -> tuple[x.BoundExpr | None, x.BoundExpr | None]:
@@ -161,15 +169,15 @@ def _limit(node: ast.Select, module: ModuleScope) -> tuple[x.BoundExpr | None, x
 
 
 def _row_count(node: ast.Expr | None, what: str, module: ModuleScope) -> x.BoundExpr | None:
-    """A number, maybe negative, or a variable, which is read at every delivery."""
+    """Return a number of rows, maybe negative, or a variable that is read at every delivery."""
     if node is None:
         return None
     bound = bind_expr(node, Scope(module, no_aggregates=f"the {what}"))
     if bound.type == ERROR:
         return None
     if not isinstance(bound, (x.Const, x.VariableRead)) or bound.type not in (t.INT, t.LONG, t.SHORT, t.BYTE):
-        shown = "an expression" if not isinstance(bound, (x.Const, x.VariableRead)) else describe_type(bound.type)
-        module.report("wrong-parameter", f"the {what} must be an int, found {shown}", node.span)
+        kind_text = "an expression" if not isinstance(bound, (x.Const, x.VariableRead)) else describe_type(bound.type)
+        module.report("wrong-parameter", f"the {what} must be an int, found {kind_text}", node.span)
         return None
     return bound
 
@@ -191,8 +199,10 @@ def _selected(rows: nodes.FromNode, where: x.BoundExpr | None) -> nodes.Selectio
 
 
 def _aggregated(
-    rows: nodes.SelectionNode, found: QueryShape, reclaim: tuple[x.BoundExpr, x.BoundExpr] | None, scope: Scope
+    rows: nodes.SelectionNode, query_shape: QueryShape, reclaim: tuple[x.BoundExpr, x.BoundExpr] | None, scope: Scope
 ) -> nodes.AggregationNode:
-    if found.kind == "unaggregated":
+    if query_shape.kind == "unaggregated":
         return rows
-    return nodes.Aggregation(rows, found.keys, tuple(scope.calls), found.kind, found.levels, reclaim, span=NO_SPAN)
+    return nodes.Aggregation(
+        rows, query_shape.keys, tuple(scope.calls), query_shape.kind, query_shape.levels, reclaim, span=NO_SPAN
+    )

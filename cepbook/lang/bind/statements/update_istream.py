@@ -1,6 +1,6 @@
-"""``update istream T set … where …``: events of a stream are changed before any statement sees them.
+"""``update istream T set … where …``: change events of a stream before any statement sees them.
 
-Esper reference, chapter EPL Reference: Clauses, section "Updating an Insert Stream: The Update IStream Clause".
+Source: Esper reference, chapter EPL Reference: Clauses, section "Updating an Insert Stream: The Update IStream Clause".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cepbook.lang.syntax import ast
 def bind_update_istream(
     node: ast.UpdateIStream, name: str, heading: StatementHeading, module: ModuleScope
 ) -> nodes.UpdateStatement | None:
-    """The statement; None when the report says why not."""
+    """Return the statement, or None if it was reported."""
     if node.context is not None:
         fact = "`update istream` does not take a context: it comes before contexts see the event"
         module.report("wrong-context", fact, node.span)
