@@ -1,4 +1,4 @@
-"""What a dialect is to the rest of cepbook: one row of the registry `lang.dialects.DIALECTS`."""
+"""The interface of a dialect: one row of the registry `cepbook.dialects.registry.DIALECTS`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ def _no_tree(text: str) -> str:
 class Dialect:
     """A language that statements can be written in.
 
-    ``translate(text, catalog, names, options)`` gives the plan of a text, of the same nodes whatever the language;
-    statements avoid the `names` that are taken, and the text may be a `lang.text.Text` with settings. It raises
-    ParseError and BindError, in the words of the language, with ``origin`` the name of the dialect. ``declares(text)``
-    are the names that the text gives to statements, event types and the like: running it again replaces them.
-    ``tree(text)`` prints what was written.
+    ``translate(text, catalog, names, options)`` returns the plan of a text, made of the same nodes in every language.
+    Statements avoid the `names` in use. The text may be a `SourceText` with settings. ParseError and BindError speak
+    the language's words and have the dialect's name as ``origin``. ``declares(text)`` returns the names that the text
+    gives to statements, event types and other objects: running the text again replaces them. ``tree(text)`` prints the
+    syntax tree.
 
-    `settings` are what may be said beside the text, name and doc; ``name`` is that of the statement. Those in `tabular`
-    are tables by name, in a cell the names of Python variables that hold them. `magic` is the
-    name of the cell magic, `summary` its one sentence, `keywords` are completed in its cells, with a doc for each.
+    `settings` are the settings next to the text, by name, with their documentation; ``name`` is the name of the
+    statement. Settings in `tabular` are tables by name; in a cell, they are the names of Python variables. `magic` is
+    the name of the cell magic and `summary` its one sentence. `keywords` are completed in its cells, each with its
+    documentation.
     """
 
     name: str
@@ -43,18 +44,20 @@ class Dialect:
 
 
 def show_tree(node: object, indent: str = "") -> str:
-    """A tree of dataclasses, a line for each: the name of the class, and its plain fields."""
+    """Return a tree of dataclasses as text: one line per node with the name of its class and its plain fields."""
     plain, below = [], []
-    for each in fields(node) if is_dataclass(node) else ():
-        value = getattr(node, each.name)
+    for field_ in fields(node) if is_dataclass(node) else ():
+        value = getattr(node, field_.name)
         inner = value if isinstance(value, tuple) else (value,)
-        parts = [part for item in inner for part in (item if isinstance(item, tuple) else (item,)) if part is not None]
-        if any(is_dataclass(part) and not isinstance(part, Span) for part in parts):
-            below += [f"{indent}  {each.name}:", *(_shown(part, indent + "    ") for part in parts)]
-        elif parts and each.name != "span" and value is not False:
-            plain.append(f"{each.name}={', '.join(map(str, parts))}")
+        parts = [
+            child for item in inner for child in (item if isinstance(item, tuple) else (item,)) if child is not None
+        ]
+        if any(is_dataclass(child) and not isinstance(child, Span) for child in parts):
+            below += [f"{indent}  {field_.name}:", *(_shown(child, indent + "    ") for child in parts)]
+        elif parts and field_.name != "span" and value is not False:
+            plain.append(f"{field_.name}={', '.join(map(str, parts))}")
     return "\n".join([f"{indent}{type(node).__name__} {' '.join(plain)}".rstrip(), *below])
 
 
-def _shown(part: object, indent: str) -> str:
-    return show_tree(part, indent) if is_dataclass(part) else f"{indent}{part}"
+def _shown(child: object, indent: str) -> str:
+    return show_tree(child, indent) if is_dataclass(child) else f"{indent}{child}"

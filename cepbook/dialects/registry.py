@@ -1,4 +1,4 @@
-"""The dialects that cepbook reads: each a grammar, a translation to the plan that they share, and a row here."""
+"""The dialects that cepbook reads. Each has a grammar, a translation to the common plan, and a row here."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def _epl(text: str, catalog: Catalog, names: Collection[str], options: Options) 
 
 
 def _declared_in_epl(text: str) -> frozenset[str]:
-    """The names that a module gives to statements, event types, contexts and other objects."""
-    found: set[str] = set()
+    """Return the names that a module gives to statements, event types, contexts and other objects."""
+    names: set[str] = set()
     for statement in parser.parse_epl(text).statements:
         for annotation in statement.annotations:
             if annotation.name.lower() == "name" and isinstance(annotation.value, str):
-                found.add(annotation.value)
+                names.add(annotation.value)
         if isinstance(statement, _CREATES):
-            found.add(statement.name)
+            names.add(statement.name)
         elif isinstance(statement, ast.CreateExpression):
-            found.add(statement.declaration.name)
-    return frozenset(found)
+            names.add(statement.declaration.name)
+    return frozenset(names)
 
 
 _PARAMETERS = {"parameters": "values of the parameters, by name or number, see `lang.bind.substitution`"}
@@ -60,23 +60,23 @@ DIALECTS: dict[str, Dialect] = {row.name: row for row in _ROWS}
 
 
 def find_dialect(name: str) -> Dialect:
-    """The dialect called `name`. Errors: UsageError with the nearest known name."""
-    found = DIALECTS.get(name)
-    if found is None:
+    """Return the dialect called `name`. Raises UsageError with the nearest known name."""
+    dialect = DIALECTS.get(name)
+    if dialect is None:
         raise UsageError(f"there is no dialect `{name}`{hint_line(name, DIALECTS)} (known: {', '.join(DIALECTS)})")
-    return found
+    return dialect
 
 
 def translate(text: str, catalog: Catalog, names: Collection[str] = (), options: Options = Options()) -> ModulePlan:
-    """The plan of a text in its dialect. Errors: ParseError, BindError, UsageError for a setting that there is not."""
-    found = find_dialect(dialect_of(text))
+    """Return the plan of a text in its dialect. Raises ParseError, BindError, or UsageError for an unknown setting."""
+    dialect = find_dialect(dialect_of(text))
     for name in settings_of(text):
-        if name not in found.settings:
-            known = f" (known: {', '.join(found.settings)})" if found.settings else ""
-            raise UsageError(f"{found.name} has no setting `{name}`{hint_line(name, found.settings)}{known}")
-    return found.translate(text, catalog, names, options)
+        if name not in dialect.settings:
+            known = f" (known: {', '.join(dialect.settings)})" if dialect.settings else ""
+            raise UsageError(f"{dialect.name} has no setting `{name}`{hint_line(name, dialect.settings)}{known}")
+    return dialect.translate(text, catalog, names, options)
 
 
 def declared_names(text: str) -> frozenset[str]:
-    """The names that a text gives to statements, event types and the like. Errors: ParseError."""
+    """Return the names that a text gives to statements, event types and other objects. Raises ParseError."""
     return find_dialect(dialect_of(text)).declares(text)

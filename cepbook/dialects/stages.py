@@ -1,8 +1,9 @@
 """The printed form of every stage between text and running statement.
 
-``ast`` what was written, ``plan`` what it means, ``rewritten`` the plan after the rewrites, ``epl`` the EPL that is
-nearest to a plan of another dialect; ``steps`` (what a statement does with an event), ``python`` (the generated code)
-and ``coverage`` (which engine runs it and why) come from the engines, as callables over the rewritten plan.
+``ast`` is the syntax tree, ``plan`` the bound plan, ``rewritten`` the plan after the rewrites, and ``epl`` the EPL that
+is nearest to a plan of another dialect. The stages ``steps`` (what a statement does with an event), ``python`` (the
+generated code) and ``coverage`` (which engine runs the statement, and why) come from the engines as functions of the
+rewritten plan.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def show_stage(
     options: Options = Options(),
     only: str | None = None,
 ) -> str:
-    """`text`, which may be of another dialect (`lang.text`), after `stage`; with `only` the statement of that name.
-    `printers` give the stages that engines know: ``{"python": …, "coverage": …}``.
+    """Return `text`, which may be of any dialect, after `stage`; with `only` the statement of that name.
 
-    Raises UsageError for an unknown stage, ParseError and BindError as compiling does.
+    `printers` supply the stages of the engines: ``{"python": …, "coverage": …}``. Raises UsageError for an unknown
+    stage, and ParseError and BindError as compiling does.
     """
     known = (*STAGES, *(printers or ()))
     if stage not in known:
@@ -47,7 +48,7 @@ def show_stage(
         return find_dialect(dialect_of(text)).tree(text)
     bound = translate(text, catalog, options=options)
     if only is not None:
-        bound = replace(bound, statements=tuple(each for each in bound.statements if each.name == only))
+        bound = replace(bound, statements=tuple(statement for statement in bound.statements if statement.name == only))
     if stage == "plan":
         return show_plan(bound)
     if stage == "epl":

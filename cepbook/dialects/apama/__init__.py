@@ -1,8 +1,8 @@
-"""Apama's stream queries: text to plan.
+"""Apama's stream queries.
 
-Sources: the Apama documentation, chapter "Working with Streams and Stream Queries", above all Defining Batched Windows.
-What is in: queries with all windows, joins, aggregates, stream variables, event declarations. What is not: monitors,
-actions, listeners, custom aggregates, window parameters that change.
+Source: the Apama documentation, chapter "Working with Streams and Stream Queries", above all Defining Batched Windows.
+Supported are queries with all windows, joins, aggregates, stream variables and event declarations. Not supported are
+monitors, actions, listeners, custom aggregates, and window parameters that change.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Apama programs as plans: a select statement for each query, which hand their rows on in lots.
+"""Bind Apama programs: one select statement per query; statements exchange rows in activations.
 
-A stream variable is a statement of its own, called ``DIALECT_NAME.variable``, that inserts into an event type of that
-name; a
-query within a query is ``DIALECT_NAME.1`` and so on. Plain templates are no statements: who reads them reads the
-events.
+A stream variable is a statement called ``NAME.variable`` that inserts into an event type of that name. A query inside
+of a query is ``NAME.1`` and so on. A plain template is no statement: queries that read it read the events.
 """
 
 from __future__ import annotations
@@ -44,12 +42,12 @@ from cepbook.lang.types import Type
 
 
 def translate(text: str, catalog: Catalog, names: Collection[str], options: Options) -> nodes.ModulePlan:
-    """The plan of an Apama text. Errors: ParseError, BindError."""
+    """Return the plan of an Apama text. Raises ParseError or BindError."""
     return _Binder(text, catalog.copy(), set(names), options).bound()
 
 
 def declared_names(text: str) -> frozenset[str]:
-    """The name of the statement. An event type belongs to all texts that declare it alike. Errors: ParseError."""
+    """Return the name of the statement. Event types belong to all texts that declare them alike. Raises ParseError."""
     parse(text)
     name = settings_of(text).get("name")
     return frozenset([str(name)] if name else [])
@@ -57,7 +55,7 @@ def declared_names(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """What can be read: events of a type that pass `filter`, or with `lot` the rows of a statement."""
+    """A readable stream: events of a type that pass `filter`, or, with `lot`, the rows of a statement."""
 
     event_type: EventType
     scalar: Type | None = None
@@ -88,7 +86,9 @@ class _Binder:
     def bound(self) -> nodes.ModulePlan:
         program = parse(self.text)
         self.name = self._statement_name(program.span)
-        self.later = {each.name for each in program.declarations if isinstance(each, a.StreamDeclaration)}
+        self.later = {
+            declaration_.name for declaration_ in program.declarations if isinstance(declaration_, a.StreamDeclaration)
+        }
         for declaration in program.declarations:
             try:
                 self._declare(declaration)
@@ -105,15 +105,15 @@ class _Binder:
         return nodes.ModulePlan(statements, self.text, requires, tuple(self.provides), span=program.span)
 
     def _statement_name(self, span: Span) -> str:
-        given = settings_of(self.text).get("name")
-        if given is None:
+        name = settings_of(self.text).get("name")
+        if name is None:
             return next(f"stmt_{n}" for n in range(1, len(self.names) + 2) if f"stmt_{n}" not in self.names)
-        if not isinstance(given, str) or not given.strip():
+        if not isinstance(name, str) or not name.strip():
             self.problems.add("wrong-name", "the name of the statement is no text", span, "give it one of letters")
-        if given in self.names:
-            fact = f"a statement named `{given}` exists already"
+        if name in self.names:
+            fact = f"a statement named `{name}` exists already"
             self.problems.add("duplicate-name", fact, span, "give the query another name")
-        return str(given)
+        return str(name)
 
     def _result(self, node: a.Stream) -> None:
         if not isinstance(node, a.ApamaQuery):
@@ -158,12 +158,12 @@ class _Binder:
         )
 
     def _free(self, name: str) -> str:
-        """A name for a statement that only declares something."""
-        taken = {*self.names, self.name, *(each.name for each in self.statements)}
+        """Return an unused name for a statement that only declares something."""
+        taken = {*self.names, self.name, *(statement.name for statement in self.statements)}
         return name if name not in taken else f"{self.name}.{name}"
 
     def _type(self, node: a.TypeReference) -> Type:
-        """The type of a field."""
+        """Return the type of a field."""
         if node.name in SCALAR_TYPES and not node.of:
             return SCALAR_TYPES[node.name]
         if node.name in self.catalog.event_types and not node.of:
@@ -176,31 +176,37 @@ class _Binder:
 
     def _types_like(self, name: str) -> str | None:
         return nearest_or_known_names(
-            name, (*SCALAR_TYPES, *(each for each in self.catalog.event_types if "." not in each))
+            name, (*SCALAR_TYPES, *(name_ for name_ in self.catalog.event_types if "." not in name_))
         )
 
     def _variable(self, node: a.StreamDeclaration) -> None:
         if node.name in self.streams:
             self.problems.fail("duplicate-name", f"the stream `{node.name}` twice", node.span, "give it another name")
-        found = self._stream(node.value, f"{self.name}.{node.name}")
-        self.streams[node.name] = found
+        stream = self._stream(node.value, f"{self.name}.{node.name}")
+        self.streams[node.name] = stream
         event = self.catalog.event_types.get(node.type.name)
-        wanted = SCALAR_TYPES.get(node.type.name) or (None if event is None else t.event_of(event.name))
-        if wanted is None:
+        declared = SCALAR_TYPES.get(node.type.name) or (None if event is None else t.event_of(event.name))
+        if declared is None:
             hint = self._types_like(node.type.name)
             self.problems.fail("unknown-type", f"no type `{node.type.name}`", node.type.span, hint)
-        given = t.event_of(found.event_type.name) if found.scalar is None else found.scalar
-        same = apama_type(given) == wanted if found.scalar is not None else self._is_event(found.event_type, wanted)
+        item_type = t.event_of(stream.event_type.name) if stream.scalar is None else stream.scalar
+        same = (
+            apama_type(item_type) == declared
+            if stream.scalar is not None
+            else self._is_event(stream.event_type, declared)
+        )
         if not same:
-            fact = f"`{node.name}` is a stream of {node.type.name}, its items are {self._shown_item(found)}"
-            hint = "select a field of the item, or name its type" if found.scalar is None else None
-            hint = hint or f"write stream<{self._shown_item(found).removeprefix('of type ')}>"
+            fact = f"`{node.name}` is a stream of {node.type.name}, its items are {self._shown_item(stream)}"
+            hint = "select a field of the item, or name its type" if stream.scalar is None else None
+            hint = hint or f"write stream<{self._shown_item(stream).removeprefix('of type ')}>"
             self.problems.fail("type-mismatch", fact, node.type.span, hint)
 
-    def _is_event(self, found: EventType, wanted: Type) -> bool:
-        if wanted.event is None:
+    def _is_event(self, event_type: EventType, type_: Type) -> bool:
+        if type_.event is None:
             return False
-        return wanted.event == found.name or self.catalog.event_types[wanted.event].properties == found.properties
+        return (
+            type_.event == event_type.name or self.catalog.event_types[type_.event].properties == event_type.properties
+        )
 
     def _shown_item(self, stream: _Stream) -> str:
         return "events of another type" if stream.scalar is None else f"of type {type_text(stream.scalar)}"
@@ -224,40 +230,40 @@ class _Binder:
                 return self._query(node, name, f"{name}")
 
     def _pass_over(self, name: str) -> None:
-        """Leave what reads `name` if its declaration is wrong, which was reported. Errors: Refused."""
+        """Leave the current rule if it reads `name` and the declaration of `name` was reported."""
         if name in self.refused:
             raise AlreadyReported(name)
 
     def _event_type(self, name: str, span: Span) -> EventType:
-        found = self.catalog.event_types.get(name)
-        if found is None:
+        event_type = self.catalog.event_types.get(name)
+        if event_type is None:
             self._pass_over(name)
             hint = nearest_or_known_names(name, self.catalog.event_types)
             hint = hint or f"declare it before the query: event {name} {{ float x; }}"
             self.problems.fail("unknown-type", f"no event type `{name}`", span, hint)
         if ("event type", name) not in self.provides:
             self.requires["event type", name] = None
-        return found
+        return event_type
 
     def _template(self, node: a.EventTemplate) -> _Stream:
-        """Esper calls this a filter."""
+        """Bind a template as a filter of events."""
         named = Span(node.span.start, node.span.end)
         event_type = self._event_type(node.name, named)
         fields = list(event_type.properties)
         parts: list[x.BoundExpr] = []
         place = 0
-        for each in node.constraints:
-            name = each.name
+        for constraint in node.constraints:
+            name = constraint.name
             if name is None:
                 if place >= len(fields):
                     fact = f"`{node.name}` has {len(fields)} field{'s' * (len(fields) != 1)}"
-                    self.problems.fail("wrong-template", fact, each.span, _fields(event_type))
+                    self.problems.fail("wrong-template", fact, constraint.span, _fields(event_type))
                 name = fields[place]
                 place += 1
             elif name not in event_type.properties:
                 hint = nearest_or_known_names(name, fields)
-                self.problems.fail("unknown-field", f"`{node.name}` has no field `{name}`", each.span, hint)
-            parts += self._constraint(each, x.Prop(event_type.properties[name], 0, name, span=each.span))
+                self.problems.fail("unknown-field", f"`{node.name}` has no field `{name}`", constraint.span, hint)
+            parts += self._constraint(constraint, x.Prop(event_type.properties[name], 0, name, span=constraint.span))
         return _Stream(event_type, None, _conjunction(parts))
 
     def _constraint(self, node: a.TemplateConstraint, target: x.BoundExpr) -> list[x.BoundExpr]:
@@ -275,13 +281,13 @@ class _Binder:
 
     # ------------------------------------------------------------ queries
     def _query(self, node: a.ApamaQuery, name: str, target: str | None) -> _Stream:
-        """Adds the statement of a query, which with a `target` inserts into an event type of that name."""
+        """Add the statement of a query; with `target` the statement inserts into an event type of that name."""
         check_query(node, self.problems)
-        bounds = [self._bounds(each.window) for each in node.inputs]
-        inputs = [self._input(each, name) for each in node.inputs]
+        bounds = [self._bounds(query_input.window) for query_input in node.inputs]
+        inputs = [self._input(query_input, name) for query_input in node.inputs]
         items = {
-            each.item: InputItem(number, stream.event_type, stream.scalar)
-            for number, (each, stream) in enumerate(zip(node.inputs, inputs, strict=True))
+            query_input.item: InputItem(number, stream.event_type, stream.scalar)
+            for number, (query_input, stream) in enumerate(zip(node.inputs, inputs, strict=True))
         }
         scope = ApamaScope(self.problems, self.catalog, items)
         where = None
@@ -292,7 +298,7 @@ class _Binder:
         having = None if node.having is None else bind_boolean(node.having, "the condition of having", scope)
         written = QueryShape("unaggregated", keys, columns, False, having, ())
         module = ModuleScope(self.catalog, self.text, self.options, self.problems)
-        found = resolve_query_kind(written, EplScope(module, calls=scope.calls), node.span)
+        query_shape = resolve_query_kind(written, EplScope(module, calls=scope.calls), node.span)
         calls = tuple(scope.calls)
         if calls and all(call.index is None for call in calls) and _everything(node):  # no item need be kept
             bounds = [()]
@@ -301,18 +307,20 @@ class _Binder:
         below: nodes.SelectionNode = from_ if where is None else nodes.Selection(from_, where, span=where.span)
         rows: nodes.AggregationNode = below
         if scope.calls:
-            rows = nodes.Aggregation(below, found.keys, calls, found.kind, span=node.span)
-        top = rows if found.having is None else nodes.Having(rows, found.having, span=found.having.span)
-        output = EventType(target or f"<{name}>", {column.name: column.value.type for column in found.columns})
+            rows = nodes.Aggregation(below, query_shape.keys, calls, query_shape.kind, span=node.span)
+        top = (
+            rows if query_shape.having is None else nodes.Having(rows, query_shape.having, span=query_shape.having.span)
+        )
+        output = EventType(target or f"<{name}>", {column.name: column.value.type for column in query_shape.columns})
         insert = None if target is None else nodes.Insert(target, "istream", True, span=node.span)
         statement = nodes.SelectStatement(
             name=name,
             named=True,
             epl=self._text(node.span),
             annotations=(("iterableunbound", None),) if _everything(node) else (),
-            root=nodes.Projection(top, found.columns, span=node.select.span),
+            root=nodes.Projection(top, query_shape.columns, span=node.select.span),
             selector="istream" if node.rstream is None else "rstream",
-            kind=found.kind,
+            kind=query_shape.kind,
             context=None,
             insert=insert if node.rstream is None or insert is None else replace(insert, selector="rstream"),
             output_type=output,
@@ -336,7 +344,8 @@ class _Binder:
         self, node: a.ApamaQuery, inputs: Sequence[_Stream], bounds: Sequence[_Windows], scope: ApamaScope
     ) -> nodes.FromNode:
         streams = [
-            self._windowed(each, stream, bound) for each, stream, bound in zip(node.inputs, inputs, bounds, strict=True)
+            self._windowed(query_input, stream, bound)
+            for query_input, stream, bound in zip(node.inputs, inputs, bounds, strict=True)
         ]
         if len(streams) == 1:
             return streams[0]
@@ -361,15 +370,15 @@ class _Binder:
         item = InputItem(0, stream.event_type, stream.scalar)
         scope = ApamaScope(self.problems, self.catalog, {node.item: item}, place="a window")
         keys = tuple(bind_value(key, scope) for key in window.partition)
-        found = list(bounds)
+        specs = list(bounds)
         if keys and (window.retain is not None or window.unique is not None):  # by time alone it makes no difference
-            found.insert(0, nodes.WindowSpec("groupwin", keys, span=window.span))
+            specs.insert(0, nodes.WindowSpec("groupwin", keys, span=window.span))
         if window.unique is not None:
-            found.append(nodes.WindowSpec("newest", (bind_value(window.unique, scope),), span=window.unique.span))
-        return nodes.Windowed(source, tuple(found), span=window.span) if found else source
+            specs.append(nodes.WindowSpec("newest", (bind_value(window.unique, scope),), span=window.unique.span))
+        return nodes.Windowed(source, tuple(specs), span=window.span) if specs else source
 
     def _bounds(self, window: a.ApamaWindow | None) -> _Windows:
-        """The windows by size and time; their parameters are constants."""
+        """Return the windows by size and time; their parameters are constants."""
         if window is None:
             return ()
         span = window.span
@@ -392,36 +401,36 @@ class _Binder:
         return (timed, *(nodes.WindowSpec("length", (size,), span=span) for size in sizes))
 
     def _size(self, node: a.Expr, what: str) -> x.BoundExpr:
-        found = bind_constant(node, what, ApamaScope(self.problems, self.catalog))
-        if not isinstance(found.value, int):
-            fact = f"{what} must be an integer, found {found.value}"
+        size = bind_constant(node, what, ApamaScope(self.problems, self.catalog))
+        if not isinstance(size.value, int):
+            fact = f"{what} must be an integer, found {size.value}"
             self.problems.fail("wrong-parameter", fact, node.span, "such as retain 10, or retain 10 every 5")
-        if found.value < 1:
-            fact = f"{what} must be at least 1, found {found.value}"
+        if size.value < 1:
+            fact = f"{what} must be at least 1, found {size.value}"
             self.problems.fail("wrong-parameter", fact, node.span, "without retain a query has the items of the moment")
-        return x.Const(t.INT, found.value, span=node.span)
+        return x.Const(t.INT, size.value, span=node.span)
 
     def _seconds(self, node: a.Expr, what: str) -> x.BoundExpr:
-        found = bind_constant(node, what, ApamaScope(self.problems, self.catalog)).value
-        assert isinstance(found, (int, float))
+        seconds = bind_constant(node, what, ApamaScope(self.problems, self.catalog)).value
+        assert isinstance(seconds, (int, float))
         unit = 1_000_000 if self.options.microseconds else 1000
         bounds = None
-        if found <= 0:
+        if seconds <= 0:
             bounds = "above 0"
-        elif not found < 1e15:
+        elif not seconds < 1e15:
             bounds = "below 1e15"
-        elif round(found * unit) < 1:
+        elif round(seconds * unit) < 1:
             bounds = f"at least {1 / unit:.6f}".rstrip("0")
         if bounds is not None:
-            fact = f"{what} must be {bounds} seconds, found {found}"
+            fact = f"{what} must be {bounds} seconds, found {seconds}"
             self.problems.fail("wrong-parameter", fact, node.span, "durations are seconds: within 1.5 every 0.5")
-        return x.Period(t.LONG, None, x.Const(t.LONG, round(found * unit)), span=node.span)
+        return x.Period(t.LONG, None, x.Const(t.LONG, round(seconds * unit)), span=node.span)
 
     # ------------------------------------------------------------ select
     def _selected(
         self, node: a.ApamaQuery, items: dict[str, InputItem], scope: ApamaScope
     ) -> tuple[tuple[nodes.OutputColumn, ...], Type | None]:
-        """The columns of a row, and the type of its one value; None where it is an event."""
+        """Return the columns of a row and the type of its only value; the type is None for an event."""
         select = node.select
         if isinstance(select, a.ApamaCall):
             self._pass_over(select.name)
@@ -433,7 +442,7 @@ class _Binder:
             return self._constructed(select, scope), None
         bound = bind_expression(select, scope)
         if isinstance(bound, x.EventOf):
-            item = next(each for each in items.values() if each.number == bound.stream)
+            item = next(candidate for candidate in items.values() if candidate.number == bound.stream)
             columns = [
                 nodes.OutputColumn(name, x.Prop(of, item.number, name, span=select.span), span=select.span)
                 for name, of in item.event_type.properties.items()
@@ -471,27 +480,27 @@ class _Binder:
 
 
 def _alike(known: Type, declared: Type) -> bool:
-    """Whether a field is as it was declared before."""
+    """Return whether a field has the type that it was declared with before."""
     return apama_type(known) == apama_type(declared) and known.event == declared.event
 
 
-def _converted(wanted: Type | None, given: Type | None) -> str | None:
-    """The hint that says how a value becomes what a field wants."""
-    if wanted == t.STRING and given is not None:
+def _converted(field_type: Type | None, value_type: Type | None) -> str | None:
+    """Return a hint how a value becomes a value of the field's type."""
+    if field_type == t.STRING and value_type is not None:
         return "write .toString() behind the value"
-    if wanted == t.LONG and given == t.DOUBLE:
+    if field_type == t.LONG and value_type == t.DOUBLE:
         return "a float becomes an integer with .round(), .floor() or .ceil()"
-    return "write a comparison, such as x > 0" if wanted == t.BOOLEAN else None
+    return "write a comparison, such as x > 0" if field_type == t.BOOLEAN else None
 
 
 def _fields(event_type: EventType) -> str:
-    """The hint that says which fields there are."""
+    """Return a hint that lists the fields."""
     known = ", ".join(f"{type_text(of)} {name}" for name, of in event_type.properties.items())
     return f"its fields are {known}" if known else "it has no fields"
 
 
 def _everything(node: a.ApamaQuery) -> bool:
-    return any(each.window is not None and each.window.everything for each in node.inputs)
+    return any(query_input.window is not None and query_input.window.everything for query_input in node.inputs)
 
 
 def _conjunction(parts: list[x.BoundExpr]) -> x.BoundExpr | None:

@@ -1,7 +1,7 @@
-"""Expressions of Apama queries as those of the plan: names, types, aggregates, what empty windows and NaN give.
+"""Expressions of Apama queries: names, types, operators and aggregates.
 
-Apama's values are never null: what an aggregate gives over an empty window is a value of its type. Comparisons with
-NaN are false, aggregates ignore it. Numbers of both kinds mix (Apama wants conversions).
+Apama's values are never null: an aggregate over an empty window returns a default value of its type. Comparisons with
+NaN are false, and aggregates ignore NaN. Integers and floats mix (Apama itself requires conversions).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EMPTY_WINDOW_VALUES: Mapping[Type, object] = {t.LONG: 0, t.DOUBLE: math.nan, t.S
 
 @dataclass(frozen=True, slots=True)
 class InputItem:
-    """The item of an input: events of a type, or plain values of `scalar`, which are its column `VALUE_COLUMN`."""
+    """The item of an input: events of a type, or plain values of type `scalar` in the column `VALUE_COLUMN`."""
 
     number: int
     event_type: EventType
@@ -38,7 +38,9 @@ class InputItem:
 
 @dataclass(slots=True)
 class ApamaScope:
-    """Where an expression stands. `calls` are the aggregates so far; `place` says why there may be none."""
+    """The names that an expression may refer to. `calls` are the aggregates so far; `place` names a clause without
+    aggregates.
+    """
 
     problems: DiagnosticCollector
     catalog: Catalog
@@ -54,7 +56,7 @@ class ApamaScope:
 
 
 def apama_type(type_: Type) -> Type | None:
-    """The Apama type that values of an EPL type have; None for those that Apama has not."""
+    """Return the Apama type of an EPL type's values, or None for types that Apama does not have."""
     if t.is_integral(type_):
         return t.LONG
     if type_ in (t.FLOAT, t.DOUBLE):
@@ -63,14 +65,14 @@ def apama_type(type_: Type) -> Type | None:
 
 
 def type_text(type_: Type) -> str:
-    """A type as Apama calls it."""
+    """Return a type as Apama names it."""
     names = {of: name for name, of in SCALAR_TYPES.items()}
-    found = apama_type(type_)
-    return names[found] if found is not None else f"event {type_.event}" if type_.event else str(type_)
+    apama = apama_type(type_)
+    return names[apama] if apama is not None else f"event {type_.event}" if type_.event else str(type_)
 
 
 def bind_expression(node: a.Expr, scope: ApamaScope) -> x.BoundExpr:
-    """The value of `node`. Errors: Refused, reported."""
+    """Return the value of `node`. Raises AlreadyReported."""
     match node:
         case a.ApamaLiteral(value=value):
             return x.Const(_of_literal(value), value, span=node.span)
@@ -89,30 +91,30 @@ def bind_expression(node: a.Expr, scope: ApamaScope) -> x.BoundExpr:
 
 
 def bind_value(node: a.Expr, scope: ApamaScope) -> x.BoundExpr:
-    """A value that is no event. Errors: Refused, reported."""
-    found = bind_expression(node, scope)
-    if apama_type(found.type) is None:
-        scope.fail("type-mismatch", f"expected a value, found {type_text(found.type)}", node.span, "name a field")
-    return found
+    """Return a value that is no event. Raises AlreadyReported."""
+    value = bind_expression(node, scope)
+    if apama_type(value.type) is None:
+        scope.fail("type-mismatch", f"expected a value, found {type_text(value.type)}", node.span, "name a field")
+    return value
 
 
 def bind_boolean(node: a.Expr, what: str, scope: ApamaScope) -> x.BoundExpr:
-    """A boolean. Errors: Refused, reported."""
-    found = bind_expression(node, scope)
-    if found.type != t.BOOLEAN:
-        fact = f"{what} must be a boolean, found {type_text(found.type)}"
+    """Return a boolean value. Raises AlreadyReported."""
+    value = bind_expression(node, scope)
+    if value.type != t.BOOLEAN:
+        fact = f"{what} must be a boolean, found {type_text(value.type)}"
         scope.fail("type-mismatch", fact, node.span, "write a comparison, such as x > 0")
-    return found
+    return value
 
 
 def bind_constant(node: a.Expr, what: str, scope: ApamaScope) -> x.Const:
-    """A number that is known when the query is created. Errors: Refused, reported."""
-    found = fold_expr(bind_expression(node, replace(scope, items={}, place=what)))
-    if not isinstance(found, x.Const) or apama_type(found.type) not in (t.LONG, t.DOUBLE):
-        shown_ = type_text(found.type) if isinstance(found, x.Const) else "an expression"
+    """Return a number that is known when the query is created. Raises AlreadyReported."""
+    value = fold_expr(bind_expression(node, replace(scope, items={}, place=what)))
+    if not isinstance(value, x.Const) or apama_type(value.type) not in (t.LONG, t.DOUBLE):
+        shown_ = type_text(value.type) if isinstance(value, x.Const) else "an expression"
         fact = f"{what} must be a number, found {shown_}"
         scope.fail("wrong-parameter", fact, node.span, "it is known when the query is created, such as 10")
-    return found
+    return value
 
 
 def _of_literal(value: object) -> Type:
@@ -190,15 +192,15 @@ def _wide(type_: Type) -> Type:
 
 def _method(node: a.ApamaMember, scope: ApamaScope) -> x.BoundExpr:
     target = bind_expression(node.target, scope)
-    found = VALUE_METHODS.get(node.name)
-    if found is None or apama_type(target.type) not in found[0]:
-        near = did_you_mean(node.name, VALUE_METHODS) if found is None else None
+    rule = VALUE_METHODS.get(node.name)
+    if rule is None or apama_type(target.type) not in rule[0]:
+        near = did_you_mean(node.name, VALUE_METHODS) if rule is None else None
         own = [name for name, (types, _) in VALUE_METHODS.items() if apama_type(target.type) in types]
         hint = near or (f"it has {', '.join(own)}" if own else None)
         scope.fail("unknown-method", f"{type_text(target.type)} has no method `{node.name}`", node.span, hint)
     if node.args:
         scope.fail("wrong-parameter", f"`{node.name}` takes no parameters", node.span, f"write .{node.name}()")
-    return replace(found[1](scope, target, node.name), span=node.span)
+    return replace(rule[1](scope, target, node.name), span=node.span)
 
 
 # ---------------------------------------------------------------- operators
@@ -215,16 +217,16 @@ def _unary(node: a.ApamaUnary, scope: ApamaScope) -> x.BoundExpr:
     return fold_expr(x.Negate(_wide(operand.type), operand, span=node.span))
 
 
-def _mismatch(node: a.ApamaUnary | a.ApamaBinary, found: x.BoundExpr, wanted: str, scope: ApamaScope) -> None:
-    fact = f"`{node.op}` takes {wanted}, found {type_text(found.type)}"
-    hint = "booleans go with and, or, xor and not" if found.type == t.BOOLEAN else "of texts there is +, with a text"
-    if found.type.event:
+def _mismatch(node: a.ApamaUnary | a.ApamaBinary, operand: x.BoundExpr, expected: str, scope: ApamaScope) -> None:
+    fact = f"`{node.op}` takes {expected}, found {type_text(operand.type)}"
+    hint = "booleans go with and, or, xor and not" if operand.type == t.BOOLEAN else "of texts there is +, with a text"
+    if operand.type.event:
         hint = "name a field of it"
-    elif "number" not in wanted:
+    elif "number" not in expected:
         hint = "write a comparison, such as x > 0"
-    elif node.op == "+" and apama_type(found.type) == t.STRING:
+    elif node.op == "+" and apama_type(operand.type) == t.STRING:
         hint = "text is added to text: write .toString() behind the other"
-    scope.fail("type-mismatch", fact, found.span if found.span.end else node.span, hint)
+    scope.fail("type-mismatch", fact, operand.span if operand.span.end else node.span, hint)
 
 
 def _binary(node: a.ApamaBinary, scope: ApamaScope) -> x.BoundExpr:
@@ -254,7 +256,7 @@ def _binary(node: a.ApamaBinary, scope: ApamaScope) -> x.BoundExpr:
 
 
 def bind_comparison(op: str, left: x.BoundExpr, right: x.BoundExpr, span: Span, scope: ApamaScope) -> x.BoundExpr:
-    """A comparison of values that have an order or are equal. Those with NaN are false. Errors: Refused, reported."""
+    """Return a comparison that is false for NaN. Raises AlreadyReported for values that cannot be compared."""
     kinds = apama_type(left.type), apama_type(right.type)
     numbers = set(kinds) <= {t.LONG, t.DOUBLE}
     if None in kinds or (kinds[0] != kinds[1] and not numbers):
@@ -269,7 +271,7 @@ def bind_comparison(op: str, left: x.BoundExpr, right: x.BoundExpr, span: Span, 
     if t.DOUBLE not in kinds or op not in ("=", "!=") or (op == "=" and known):
         return x.ComparisonExpr(t.BOOLEAN, op, left, right, span=span)
     ends = ("<=", ">=") if op == "=" else ("<", ">")
-    parts = tuple(x.ComparisonExpr(t.BOOLEAN, each, left, right, span=span) for each in ends)
+    parts = tuple(x.ComparisonExpr(t.BOOLEAN, operator, left, right, span=span) for operator in ends)
     return x.Logic(t.BOOLEAN, "and" if op == "=" else "or", parts, span=span)
 
 
@@ -290,8 +292,8 @@ def _call(node: a.ApamaCall, scope: ApamaScope) -> x.BoundExpr:
         scope.fail("aggregate-not-allowed", fact, node.span, "aggregate in a stream of its own")
     least, most = rule.counts
     if not least <= len(node.args) <= most:
-        wanted = f"{least}" if least == most else f"{least} or {most}"
-        fact = f"`{node.name}` takes {wanted} parameter{'s' if most != 1 else ''}, found {len(node.args)}"
+        count_text = f"{least}" if least == most else f"{least} or {most}"
+        fact = f"`{node.name}` takes {count_text} parameter{'s' if most != 1 else ''}, found {len(node.args)}"
         scope.fail("wrong-parameter", fact, node.span, f"write {rule.form(node.name)}")
     args = [bind_value(arg, scope) for arg in node.args[: rule.values]]
     if rule.numbers:
@@ -319,19 +321,19 @@ class _Aggregate:
     scope: ApamaScope
 
     def of(self, name: str, args: tuple[x.BoundExpr, ...], type_: Type, **more: object) -> x.BoundExpr:
-        """The value of the plan's aggregate `name`; null over an empty window."""
+        """Return the value of the plan's aggregate `name`, which is null over an empty window."""
         call = AggregateCall(name, args, type_, span=self.span, **more)  # type: ignore[arg-type]
         number = self.scope.calls.setdefault(call, len(self.scope.calls))
         return x.AggregateRef(type_, number, span=self.span)
 
     def never_null(self, value: x.BoundExpr, empty: object = None) -> x.BoundExpr:
-        """`value`, and over an empty window that of its type, or `empty`."""
+        """Return `value`, or over an empty window `empty` or the default of the type."""
         default = EMPTY_WINDOW_VALUES[value.type] if empty is None else empty
         return x.FunctionCall(value.type, "coalesce", (value, x.Const(value.type, default)), span=self.span)
 
 
 def _number(e: x.BoundExpr) -> x.BoundExpr | None:
-    """The condition that a floating value is not NaN; None where it cannot be."""
+    """Return the condition that a float is not NaN, or None if it cannot be NaN."""
     return x.ComparisonExpr(t.BOOLEAN, "<=", e, x.Const(t.DOUBLE, math.inf)) if apama_type(e.type) == t.DOUBLE else None
 
 
@@ -362,7 +364,7 @@ def _wavg(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.Bou
     value, weight = (coerce(arg, t.DOUBLE) for arg in args)
     product = x.Arith(t.DOUBLE, "*", value, weight)
     known = _number(product)
-    sums = [call.of("sum", (each,), t.DOUBLE, filter=known) for each in (product, weight)]
+    sums = [call.of("sum", (summand,), t.DOUBLE, filter=known) for summand in (product, weight)]
     return call.never_null(x.Arith(t.DOUBLE, "/", sums[0], sums[1], span=call.span))
 
 
@@ -373,7 +375,7 @@ def _extreme(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.
 def _placed(
     end: str, of_index: Callable[[int], int]
 ) -> Callable[[_Aggregate, list[x.BoundExpr], int | None], x.BoundExpr]:
-    """The value at a place, counted from the first item; from the last where it is negative."""
+    """Return a function that binds the value at a position from the first item, or from the last if it is negative."""
 
     def make(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.BoundExpr:
         place = of_index(0 if index is None else index)
@@ -386,7 +388,7 @@ def _placed(
 
 @dataclass(frozen=True, slots=True)
 class AggregateRule:
-    """One aggregate: how many parameters it takes (`values` of them per item, then an index), and what it is."""
+    """One aggregate: the fewest and most parameters (`values` of them per item, then an index), and how to bind it."""
 
     make: Callable[[_Aggregate, list[x.BoundExpr], int | None], x.BoundExpr]
     doc: str
@@ -395,7 +397,7 @@ class AggregateRule:
     numbers: bool = False
 
     def form(self, name: str) -> str:
-        """A call of the aggregate `name`, as it is written."""
+        """Return an example call of the aggregate `name`."""
         most = ("value", "weight")[: self.values] + ("0",) * (self.counts[1] - self.values)
         return f"{name}({', '.join(most)})"
 

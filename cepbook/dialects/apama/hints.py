@@ -1,4 +1,4 @@
-"""What is wrong with a text that is no Apama query, said in Apama's words."""
+"""Diagnostics of text that is no Apama query, with hints in Apama's words."""
 
 from __future__ import annotations
 
@@ -66,25 +66,27 @@ _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _WORD = re.compile(r"\w+|\S")
 
 
-def diagnose(text: str, span: Span, found: str, expected: set[str]) -> Diagnostic:
-    """`found` stands at `span` of `text`, where the grammar wants one of `expected`."""
-    blank = _COMMENT.sub(lambda found: found.group() if found.group()[0] == '"' else " " * len(found.group()), text)
+def diagnose(text: str, span: Span, current: str, expected: set[str]) -> Diagnostic:
+    """Return the diagnostic for the word `current` at `span`, where the grammar accepts one of `expected`."""
+    blank = _COMMENT.sub(
+        lambda current: current.group() if current.group()[0] == '"' else " " * len(current.group()), text
+    )
     words = list(_WORD.finditer(blank, 0, span.start))
     before = [word.group() for word in words]
-    earlier = _of_the_word_before(found, before)
+    earlier = _of_the_word_before(current, before)
     if earlier is not None:
         return Diagnostic("syntax-error", earlier[0], Span(*words[-1].span()), earlier[1])
-    message, hint = _known(found, before, text[span.end :])
+    message, hint = _known(current, before, text[span.end :])
     if message is None:
-        message = f"found `{found}`" if found else "the text ends here"
-        wanted = _wanted(expected)
-        message += f", expected {wanted}" if wanted else ""
-        hint = _hint(found, before, expected)
+        message = f"found `{current}`" if current else "the text ends here"
+        expected_words = _wanted(expected)
+        message += f", expected {expected_words}" if expected_words else ""
+        hint = _hint(current, before, expected)
     return Diagnostic("syntax-error", message, span, hint)
 
 
-def _of_the_word_before(found: str, before: list[str]) -> tuple[str, str] | None:
-    """What is wrong with the last word, which the grammar took for a name and read on."""
+def _of_the_word_before(current: str, before: list[str]) -> tuple[str, str] | None:
+    """Return an error of the last word, which the grammar took for a name, as (message, hint), or None."""
     begun, last = before[_begin(before) :], before[-1] if before else ""
     if begun == [last]:
         if last in _OUTSIDE:
@@ -93,7 +95,7 @@ def _of_the_word_before(found: str, before: list[str]) -> tuple[str, str] | None
             return "a query does not begin with `select`", "write from item in all Type() select expression"
         if last not in APAMA_KEYWORDS and last.lower() in APAMA_KEYWORDS:
             return f"`{last}` is no keyword", f"keywords are in lower case: {last.lower()}"
-        if found == "in" and last not in APAMA_KEYWORDS:
+        if current == "in" and last not in APAMA_KEYWORDS:
             return "a query does not begin with an item", f"write from {last} in"
     taken = last in APAMA_KEYWORDS and last not in _VALUES and before[-2:] != ["retain", "all"]
     if taken and before[-2:-1] and before[-2] in _TAKES:
@@ -101,51 +103,51 @@ def _of_the_word_before(found: str, before: list[str]) -> tuple[str, str] | None
     return None
 
 
-def _known(found: str, before: list[str], after: str) -> tuple[str | None, str | None]:
-    """What is often meant."""
+def _known(current: str, before: list[str], after: str) -> tuple[str | None, str | None]:
+    """Return a common mistake as (message, hint), or (None, None)."""
     last = before[-1] if before else ""
     clause = next((word for word in reversed(before) if word in APAMA_KEYWORDS), "")
-    if found == "{" and clause in ("select", "rstream"):
+    if current == "{" and clause in ("select", "rstream"):
         return "a query is followed by a listener block", "listeners are Python here: `cep.on(NAME, function)`"
-    if found == "(" and last[:1].isalpha() and before[-2:-1] == ["in"]:
+    if current == "(" and last[:1].isalpha() and before[-2:-1] == ["in"]:
         return "an event template is a stream only with `all`", f"write all {last}(…)"
     begun = before[_begin(before) :]
-    if found in _OUTSIDE and not begun:
-        return f"{_OUTSIDE[found]} are no part of stream queries", "write the query alone: from … select …"
-    if found in ("from", "join") and before.count("in") > 1 and clause != "select":
+    if current in _OUTSIDE and not begun:
+        return f"{_OUTSIDE[current]} are no part of stream queries", "write the query alone: from … select …"
+    if current in ("from", "join") and before.count("in") > 1 and clause != "select":
         return "a query has at most two input streams", "join two of them in a stream of their own, named by stream<…>"
-    if found in ("within", "partition") and clause in ("retain", "within", "every", "unique"):
-        return f"`{found}` stands behind `{clause}`", _WINDOW
-    if found in ("retain", "every") and clause == "unique":
-        return f"`{found}` stands behind `with unique`", _WINDOW
-    if found == "every" and before[-2:] == ["retain", "all"]:
+    if current in ("within", "partition") and clause in ("retain", "within", "every", "unique"):
+        return f"`{current}` stands behind `{clause}`", _WINDOW
+    if current in ("retain", "every") and clause == "unique":
+        return f"`{current}` stands behind `with unique`", _WINDOW
+    if current == "every" and before[-2:] == ["retain", "all"]:
         return "`retain all` cannot be batched", "write retain n every m"
-    if found == "every" and clause == "every":
+    if current == "every" and clause == "every":
         return "`every` twice", _WINDOW
-    if found == "every":
+    if current == "every":
         return (
             "`every` without `within` or `retain` before it",
             "write within seconds every seconds, or retain n every m",
         )
-    if found == "with" and before[-2:] == ["retain", "all"]:
+    if current == "with" and before[-2:] == ["retain", "all"]:
         return "`retain all` takes no `with unique`", "write retain n with unique key"
-    if found == "with" and clause in ("in", "all"):
+    if current == "with" and clause in ("in", "all"):
         return "`with unique` without a window before it", "write within seconds or retain n first"
-    if found in ("where", "having", "group", "within", "retain", "partition") and clause in (
+    if current in ("where", "having", "group", "within", "retain", "partition") and clause in (
         "select",
         "where",
         "having",
     ):
-        return f"`{found}` stands behind `{clause}`", f"the parts of a query stand in this order: {_ORDER}"
-    if found.startswith('"') or (found == "" and '"' in after):
+        return f"`{current}` stands behind `{clause}`", f"the parts of a query stand in this order: {_ORDER}"
+    if current.startswith('"') or (current == "" and '"' in after):
         return "a string is not closed", 'end it with "'
-    if found == "/" and after.startswith("*"):
+    if current == "/" and after.startswith("*"):
         return "a comment is not closed", "end it with */"
-    if found == "'":
+    if current == "'":
         return "strings stand in double quotes", 'write "text"'
-    if found == "=" and last == "=":
+    if current == "=" and last == "=":
         return "`==` is no operator", "equality is written ="
-    return _of_habit(found, before, clause)
+    return _of_habit(current, before, clause)
 
 
 _SIGNS = {"&": ("&&", "and"), "|": ("||", "or"), "!": ("!", "not")}
@@ -155,75 +157,75 @@ _VALUES = ("true", "false", "not", "rstream")
 _TAKES = ("retain", "within", "every", "unique", "where", "by", "having", "on", "equals", "select")
 
 
-def _of_habit(found: str, before: list[str], clause: str) -> tuple[str | None, str | None]:
-    """What other languages have."""
+def _of_habit(current: str, before: list[str], clause: str) -> tuple[str | None, str | None]:
+    """Return a construct of another language as (message, hint), or (None, None)."""
     last = before[-1] if before else ""
     begun = before[_begin(before) :]
-    if found in _SIGNS:
-        sign, word = _SIGNS[found]
+    if current in _SIGNS:
+        sign, word = _SIGNS[current]
         return f"`{sign}` is no operator", f"write {word}"
-    if found in _UNITS and clause in ("within", "every"):
+    if current in _UNITS and clause in ("within", "every"):
         return "durations have no unit, they are seconds", "such as within 1.5"
-    if found in _UNITS and clause == "retain":
+    if current in _UNITS and clause == "retain":
         return "`retain` takes a number of items", "write within 1.5 for items of the last seconds"
-    if found == "*" and before[-2:] == ["count", "("]:
+    if current == "*" and before[-2:] == ["count", "("]:
         return "`*` is no expression", "count() counts the items"
-    if found == "*" and clause in ("select", "rstream"):
+    if current == "*" and clause in ("select", "rstream"):
         return "`*` is no expression", "write the name of the item for all that it has"
-    if found == "," and clause in ("select", "rstream", "as"):
+    if current == "," and clause in ("select", "rstream", "as"):
         return "a query selects one expression", "put several values into a new event: select Name(a, b)"
-    if found not in ("(", ".") and before[-2:-1] == ["all"] and before[-3:-2] in (["in"], [":="]):
+    if current not in ("(", ".") and before[-2:-1] == ["all"] and before[-3:-2] in (["in"], [":="]):
         return f"an event template without brackets: `{last}`", f"write all {last}()"
-    if found == "in" and "all" in before and ")" not in before[before.index("all") :]:
+    if current == "in" and "all" in before and ")" not in before[before.index("all") :]:
         return "`in` inside a template", f"a range is written {last} = [low : high]"
-    if found == "order":
+    if current == "order":
         return "a query has no `order by`", "items are in the order of arrival"
-    if found == "like":
+    if current == "like":
         return "`like` is no operator", "texts are compared as wholes: = and !="
-    if found == "is":
+    if current == "is":
         return "`is` is no operator", "values are never null; equality is written ="
     if last == "new":
-        return "`new` is no operator", f"write {found}(…) alone"
-    if found == "=" and begun[:1] == ["stream"]:
+        return "`new` is no operator", f"write {current}(…) alone"
+    if current == "=" and begun[:1] == ["stream"]:
         return "found `=`, expected `:=`", "write stream<type> name := query;"
     if begun == ["stream"]:
-        return f"found `{found}`, expected `<`", "say of what: stream<float> name := query;"
-    if not found and begun[:1] == ["stream"]:
+        return f"found `{current}`, expected `<`", "say of what: stream<float> name := query;"
+    if not current and begun[:1] == ["stream"]:
         return "the text ends here, but no query reads the stream", "write ; and from x in name select x"
-    if found in ("}", ",") and begun[:1] == ["event"]:
-        return f"found `{found}`, expected `;`", "each field ends with ;"
-    if begun[:1] == ["stream"] and found in ("from", "stream", "event"):
-        return f"found `{found}`, expected `;`", "a stream ends with ;"
-    if not found and last == ";":
+    if current in ("}", ",") and begun[:1] == ["event"]:
+        return f"found `{current}`, expected `;`", "each field ends with ;"
+    if begun[:1] == ["stream"] and current in ("from", "stream", "event"):
+        return f"found `{current}`, expected `;`", "a stream ends with ;"
+    if not current and last == ";":
         return "the text ends here, but there is no query", "a query follows what is declared: from … select …"
-    if found == "," and "select" not in begun and "(" not in begun[_last(begun, clause) if clause in begun else 0 :]:
+    if current == "," and "select" not in begun and "(" not in begun[_last(begun, clause) if clause in begun else 0 :]:
         return "found `,` between two streams", "write join item in stream on key equals key, or from item in stream"
-    if not found and last in (*_TAKES, "rstream"):
+    if not current and last in (*_TAKES, "rstream"):
         return f"nothing stands behind `{last}`", APAMA_KEYWORDS[last]
-    if found == "unique":
+    if current == "unique":
         return "`unique` without `with`", APAMA_KEYWORDS["unique"]
-    if found == "where" and "by" in begun and "select" not in begun:
+    if current == "where" and "by" in begun and "select" not in begun:
         return "`where` stands behind `group by`", f"the parts of a query stand in this order: {_ORDER}"
-    if "join" in begun and "on" not in begun and found in _BEHIND:
-        return f"found `{found}`, expected `on`", "write on left key equals right key"
-    if clause == "on" and "equals" not in before and found in _BEHIND:
+    if "join" in begun and "on" not in begun and current in _BEHIND:
+        return f"found `{current}`, expected `on`", "write on left key equals right key"
+    if clause == "on" and "equals" not in before and current in _BEHIND:
         return "the keys of a join are compared with `equals`", "write on left key equals right key"
-    if clause == "by" and before[_last(before, "by") - 1] == "partition" and found in _BEHIND:
+    if clause == "by" and before[_last(before, "by") - 1] == "partition" and current in _BEHIND:
         return "`partition by` without a window", "write within or retain behind it"
-    if found in ("from", "stream", "event") and last == ";" and "select" in before:
+    if current in ("from", "stream", "event") and last == ";" and "select" in before:
         return "a second query", "a text has one query; run others by themselves, or name them: stream<type> name := …;"
-    if found == ">" and last == "<":
+    if current == ">" and last == "<":
         return "`<>` is no operator", "write !="
     if last == "distinct" and before[-2:-1] in (["select"], ["rstream"]):
         return "a query has no `distinct`", "write with unique key behind the window"
     if last == "istream" and before[-2:-1] == ["select"]:
         return "`istream` is not written", "select gives what enters the window, select rstream what leaves it"
-    if found == "limit":
+    if current == "limit":
         return "a query has no `limit`", "write retain n for the last n items"
-    if found in ("in", "between") and clause in ("where", "having", "and", "or", "not", "xor", "select"):
-        return f"`{found}` is no operator", "write two comparisons: x >= low and x <= high"
-    if found in ("retain", "within") and clause == found:
-        return f"`{found}` twice", _WINDOW
+    if current in ("in", "between") and clause in ("where", "having", "and", "or", "not", "xor", "select"):
+        return f"`{current}` is no operator", "write two comparisons: x >= low and x <= high"
+    if current in ("retain", "within") and clause == current:
+        return f"`{current}` twice", _WINDOW
     return None, None
 
 
@@ -232,7 +234,7 @@ def _last(words: list[str], word: str) -> int:
 
 
 def _begin(words: list[str]) -> int:
-    """Where the last statement begins."""
+    """Return the index at which the last statement begins."""
     ends = [number for number, word in enumerate(words) if word in (";", "}")]
     return ends[-1] + 1 if ends else 0
 
@@ -240,39 +242,39 @@ def _begin(words: list[str]) -> int:
 def _wanted(expected: set[str]) -> str:
     words = sorted(f"`{name.lower()}`" for name in expected if name.lower() in APAMA_KEYWORDS)
     others = sorted(_NAMED[name] for name in expected if name in _NAMED)
-    found = [*words, *others]
-    return " or ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else "".join(found)
+    texts = [*words, *others]
+    return " or ".join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else "".join(texts)
 
 
-def _hint(found: str, before: list[str], expected: set[str]) -> str | None:
+def _hint(current: str, before: list[str], expected: set[str]) -> str | None:
     last = before[-1] if before else ""
     near = (
-        nearest_name(found, [name.lower() for name in expected if name.lower() in APAMA_KEYWORDS], 0.7)
-        if found
+        nearest_name(current, [name.lower() for name in expected if name.lower() in APAMA_KEYWORDS], 0.7)
+        if current
         else None
     )
-    if near is not None and near != found:
+    if near is not None and near != current:
         return f"did you mean `{near}`?"
-    if found in APAMA_KEYWORDS and "NAME" in expected:
-        return f"`{found}` is a keyword, it cannot be a name"
+    if current in APAMA_KEYWORDS and "NAME" in expected:
+        return f"`{current}` is a keyword, it cannot be a name"
     if last in APAMA_KEYWORDS:
         return APAMA_KEYWORDS[last]
     if last == "as":
         return "write a name behind as"
-    if before.count("(") > before.count(")") and (not found or found in APAMA_KEYWORDS):
+    if before.count("(") > before.count(")") and (not current or current in APAMA_KEYWORDS):
         return "close the bracket ( with )"
-    if found == ")":
+    if current == ")":
         return "no ( is open here" if before.count("(") <= before.count(")") else "write a value before it"
-    if not found and last and last != ")" and not last[-1].isalnum():
+    if not current and last and last != ")" and not last[-1].isalnum():
         return f"write a value behind {last}"
-    if found == ",":
+    if current == ",":
         return "write a value before the comma"
-    if found == ";":
+    if current == ";":
         return "a query ends with one ;"
-    if not found and "FROM" in expected and "SELECT" not in expected:
+    if not current and "FROM" in expected and "SELECT" not in expected:
         return "write from item in all Type() select expression"
     if "IN" in expected:
         return APAMA_KEYWORDS["from"]
-    if not (found[:1].isalnum() or found[:1] in '_$"-+*/%<>=!().:;,[]{}'):
-        return "a comment begins with //" if found == "#" else f"leave `{found}` out"
-    return "a query ends with select and an expression" if not found and "SELECT" in expected else None
+    if not (current[:1].isalnum() or current[:1] in '_$"-+*/%<>=!().:;,[]{}'):
+        return "a comment begins with //" if current == "#" else f"leave `{current}` out"
+    return "a query ends with select and an expression" if not current and "SELECT" in expected else None

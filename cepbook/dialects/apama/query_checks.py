@@ -1,4 +1,4 @@
-"""What of a query does not go together, seen before any name is looked up."""
+"""Checks of a query before its names are resolved: clauses that do not go together."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cepbook.lang.bind.diagnostics import DiagnosticCollector
 
 
 def check_query(node: a.ApamaQuery, problems: DiagnosticCollector) -> None:
-    """Errors: Refused, reported with the first thing that is wrong."""
+    """Raise AlreadyReported with the first problem of the query."""
     _check_items(node, problems)
     _check_windows(node, problems)
     _check_aggregates(node, problems)
-    aggregated = any(_aggregates(part) for part in (node.select, node.having))
+    aggregated = any(_aggregates(clause) for clause in (node.select, node.having))
     _check_rstream(node, aggregated, problems)
     if not aggregated and node.having is not None:
         hint = "conditions on items stand behind where"
@@ -24,12 +24,12 @@ def check_query(node: a.ApamaQuery, problems: DiagnosticCollector) -> None:
         hint = "select an aggregate, such as count(), or leave it out"
         problems.fail("wrong-group-by", fact, node.group_by[0].span, hint)
     if aggregated:
-        for part in (node.select, node.having):
-            _check_outside(part, node, problems)
+        for clause in (node.select, node.having):
+            _check_outside(clause, node, problems)
 
 
 def _check_items(node: a.ApamaQuery, problems: DiagnosticCollector) -> None:
-    names = [each.item for each in node.inputs]
+    names = [query_input.item for query_input in node.inputs]
     if len(set(names)) < len(names):
         problems.fail("duplicate-name", f"the item `{names[1]}` twice", node.inputs[1].span, "give it another name")
     for number, key in enumerate(node.keys or ()):
@@ -41,36 +41,36 @@ def _check_items(node: a.ApamaQuery, problems: DiagnosticCollector) -> None:
 
 
 def _check_windows(node: a.ApamaQuery, problems: DiagnosticCollector) -> None:
-    for each in (each.window for each in node.inputs):
-        if each is None:
+    for window in (window.window for window in node.inputs):
+        if window is None:
             continue
-        if each.everything and len(node.inputs) > 1:
+        if window.everything and len(node.inputs) > 1:
             hint = "write retain n or within seconds"
-            problems.fail("wrong-window", "`retain all` on a side of a join", each.span, hint)
-        if each.everything and each.partition:
+            problems.fail("wrong-window", "`retain all` on a side of a join", window.span, hint)
+        if window.everything and window.partition:
             fact, hint = "`retain all` cannot be partitioned", "it has no effect on what is held: leave it out"
-            problems.fail("wrong-window", fact, each.span, hint)
-        if each.within is not None and each.retain is not None and each.retain[1] is not None:
+            problems.fail("wrong-window", fact, window.span, hint)
+        if window.within is not None and window.retain is not None and window.retain[1] is not None:
             hint = "write within seconds every seconds retain n"
-            problems.fail("wrong-window", "`every` behind `within … retain`", each.retain[1].span, hint)
-        for part in (*each.partition, *([] if each.unique is None else [each.unique])):
-            _refuse_aggregates(part, "a window", problems)
+            problems.fail("wrong-window", "`every` behind `within … retain`", window.retain[1].span, hint)
+        for expr in (*window.partition, *([] if window.unique is None else [window.unique])):
+            _refuse_aggregates(expr, "a window", problems)
 
 
 def _check_aggregates(node: a.ApamaQuery, problems: DiagnosticCollector) -> None:
     places = [("where", (node.where,)), ("group by", node.group_by), ("the key of a join", node.keys or ())]
     for place, parts in places:
-        for part in parts:
-            _refuse_aggregates(part, place, problems)
-    for call in (call for part in (node.select, node.having) for call in _aggregates(part)):
+        for expr in parts:
+            _refuse_aggregates(expr, place, problems)
+    for call in (call for expr in (node.select, node.having) for call in _aggregates(expr)):
         for inner in (inner for arg in call.args for inner in _aggregates(arg)):
             fact = f"`{inner.name}` inside the aggregate `{call.name}`"
             hint = "aggregate a stream of what the inner one gives"
             problems.fail("nested-aggregate", fact, inner.span, hint)
 
 
-def _refuse_aggregates(part: a.Expr | None, place: str, problems: DiagnosticCollector) -> None:
-    for call in _aggregates(part):
+def _refuse_aggregates(expr: a.Expr | None, place: str, problems: DiagnosticCollector) -> None:
+    for call in _aggregates(expr):
         own = "aggregate in a stream of its own"
         hint = "conditions on aggregates stand behind having" if place == "where" else own
         problems.fail("aggregate-not-allowed", f"the aggregate `{call.name}` in {place}", call.span, hint)
@@ -80,58 +80,58 @@ def _check_rstream(node: a.ApamaQuery, aggregated: bool, problems: DiagnosticCol
     at = node.rstream
     if at is None:
         return
-    windows = [each.window for each in node.inputs]
+    windows = [query_input.window for query_input in node.inputs]
     if aggregated:
         fact = "`rstream` with an aggregate: its results do not leave"
         problems.fail("wrong-rstream", fact, at, "aggregate a stream that selects rstream")
-    if any(each is not None and each.everything for each in windows):
+    if any(query_input is not None and query_input.everything for query_input in windows):
         hint = "write retain n or within seconds"
         problems.fail("wrong-rstream", "`rstream` with `retain all`: nothing ever leaves", at, hint)
-    if all(each is None for each in windows):
+    if all(query_input is None for query_input in windows):
         fact = "`rstream` without a window: nothing is there that could leave"
         problems.fail("wrong-rstream", fact, at, "add within or retain")
 
 
-def _check_outside(part: a.Expr | None, node: a.ApamaQuery, problems: DiagnosticCollector) -> None:
-    """Beside aggregates an item is seen through the keys of its group only."""
-    if part is None or part in node.group_by or _is_aggregate(part):
+def _check_outside(expr: a.Expr | None, node: a.ApamaQuery, problems: DiagnosticCollector) -> None:
+    """Report an item that is read next to aggregates without being a key of the group."""
+    if expr is None or expr in node.group_by or _is_aggregate(expr):
         return
-    if isinstance(part, a.ApamaName) and part.name in [each.item for each in node.inputs]:
+    if isinstance(expr, a.ApamaName) and expr.name in [query_input.item for query_input in node.inputs]:
         hint = "put it into an aggregate, such as last(…), or into group by"
-        problems.fail("wrong-select", f"`{part.name}` outside of an aggregate", part.span, hint)
-    for inner in _parts(part):
+        problems.fail("wrong-select", f"`{expr.name}` outside of an aggregate", expr.span, hint)
+    for inner in _parts(expr):
         _check_outside(inner, node, problems)
 
 
 # ---------------------------------------------------------------- trees
-def _is_aggregate(part: a.Expr) -> bool:
-    return isinstance(part, a.ApamaCall) and part.name in APAMA_AGGREGATES
+def _is_aggregate(expr: a.Expr) -> bool:
+    return isinstance(expr, a.ApamaCall) and expr.name in APAMA_AGGREGATES
 
 
-def _aggregates(part: a.Expr | None) -> list[a.ApamaCall]:
-    """The outermost aggregates of an expression."""
-    if part is None:
+def _aggregates(expr: a.Expr | None) -> list[a.ApamaCall]:
+    """Return the outermost aggregates of an expression."""
+    if expr is None:
         return []
-    if isinstance(part, a.ApamaCall) and part.name in APAMA_AGGREGATES:
-        return [part]
-    return [call for inner in _parts(part) for call in _aggregates(inner)]
+    if isinstance(expr, a.ApamaCall) and expr.name in APAMA_AGGREGATES:
+        return [expr]
+    return [call for inner in _parts(expr) for call in _aggregates(inner)]
 
 
-def _names(part: a.Expr) -> Iterator[a.ApamaName]:
-    if isinstance(part, a.ApamaName):
-        yield part
-    for inner in _parts(part):
+def _names(expr: a.Expr) -> Iterator[a.ApamaName]:
+    if isinstance(expr, a.ApamaName):
+        yield expr
+    for inner in _parts(expr):
         yield from _names(inner)
 
 
-def _parts(part: a.Expr) -> tuple[a.Expr, ...]:
-    match part:
+def _parts(expr: a.Expr) -> tuple[a.Expr, ...]:
+    match expr:
         case a.ApamaMember():
-            return (part.target, *(part.args or ()))
+            return (expr.target, *(expr.args or ()))
         case a.ApamaCall():
-            return part.args
+            return expr.args
         case a.ApamaUnary():
-            return (part.operand,)
+            return (expr.operand,)
         case a.ApamaBinary():
-            return part.left, part.right
+            return expr.left, expr.right
     return ()

@@ -1,4 +1,4 @@
-"""Apama text to `tree.Program`; what is no such text is told in Apama's words."""
+"""Read Apama text into `tree.ApamaProgram`."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def _parser() -> Lark:
 
 @lru_cache(maxsize=16)
 def parse(text: str) -> a.ApamaProgram:
-    """What `text` consists of. Errors: ParseError with the first thing that is wrong."""
+    """Return the program of `text`. Raises ParseError with the first problem."""
     try:
-        found: Tree[Token] = _parser().parse(text)
+        parse_tree: Tree[Token] = _parser().parse(text)
     except UnexpectedInput as error:
         raise ParseError((_diagnostic(error, text),), text, ORIGIN) from None
     try:
-        made: a.ApamaProgram = _Reader().transform(found)
+        program: a.ApamaProgram = _Reader().transform(parse_tree)
     except VisitError as error:
         if isinstance(error.orig_exc, _Refused):
             raise ParseError((error.orig_exc.diagnostic,), text, ORIGIN) from None
         raise
-    return made
+    return program
 
 
 class _Refused(Exception):
-    """What the grammar takes at a token, and the language does not."""
+    """A token that the grammar accepts and the language does not."""
 
     def __init__(self, token: Token, fact: str, hint: str) -> None:
         self.diagnostic = Diagnostic("syntax-error", fact, _of(token), hint)
@@ -49,7 +49,7 @@ class _Refused(Exception):
 
 
 def _own(token: Token) -> str:
-    """The name of an item, a stream or a type."""
+    """Return the name of an item, a stream or a type."""
     if token in APAMA_KEYWORDS:
         hint = "it means something in queries; fields may be called so"
         raise _Refused(token, f"`{token}` is a keyword, it cannot be a name", hint)
@@ -63,15 +63,15 @@ def _diagnostic(error: UnexpectedInput, text: str) -> Diagnostic:
     if isinstance(error, UnexpectedCharacters):
         start = error.pos_in_stream or 0
         word = re.compile(r"\w+|.", re.DOTALL).match(text, start)
-        found = word.group() if word is not None else ""
-        return diagnose(text, Span(start, start + len(found)), found, set(error.allowed or ()))
+        text_at_error = word.group() if word is not None else ""
+        return diagnose(text, Span(start, start + len(text_at_error)), text_at_error, set(error.allowed or ()))
     end = len(text.rstrip())
     accepts = set(error.accepts or ()) if isinstance(error, UnexpectedToken) else set[str]()
     return diagnose(text, Span(end, end), "", accepts)
 
 
 class _Reader(Transformer[Token, Any]):
-    """A method for each rule of the grammar; children of rules that are left out are None."""
+    """Builds the tree; one method per rule of the grammar. Children of optional rules may be None."""
 
     # ---- expressions
     @v_args(meta=True)
@@ -88,7 +88,7 @@ class _Reader(Transformer[Token, Any]):
 
     @v_args(meta=True)
     def string(self, meta: Any, children: Sequence[Token]) -> a.Expr:
-        text = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), children[0][1:-1])
+        text = re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), children[0][1:-1])
         return a.ApamaLiteral(text, span=_span(meta))
 
     @v_args(meta=True)

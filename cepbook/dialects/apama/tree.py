@@ -1,4 +1,4 @@
-"""What an Apama text consists of, as it was written."""
+"""The syntax tree of an Apama text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cepbook.errors import NO_SPAN, Span
 
 @dataclass(frozen=True, slots=True)
 class ApamaNode:
-    """`span` is its text; it does not count in comparisons."""
+    """A node of the tree. `span` is its text and does not count in comparisons."""
 
     span: Span = field(default=NO_SPAN, kw_only=True, compare=False)
 
@@ -17,7 +17,7 @@ class ApamaNode:
 # ---------------------------------------------------------------- expressions
 @dataclass(frozen=True, slots=True)
 class ApamaLiteral(ApamaNode):
-    """A number, text or truth value: of an integer, float, string or boolean."""
+    """An integer, float, string or boolean."""
 
     value: int | float | str | bool
 
@@ -29,7 +29,7 @@ class ApamaName(ApamaNode):
 
 @dataclass(frozen=True, slots=True)
 class ApamaMember(ApamaNode):
-    """``target.name``, and with `args` a method."""
+    """``target.name``, or a method call if `args` is not None."""
 
     target: Expr
     name: str
@@ -38,7 +38,7 @@ class ApamaMember(ApamaNode):
 
 @dataclass(frozen=True, slots=True)
 class ApamaCall(ApamaNode):
-    """``name(args)``: an aggregate, or a new event."""
+    """``name(args)``: an aggregate or a new event."""
 
     name: str
     args: tuple[Expr, ...]
@@ -63,9 +63,9 @@ Expr = ApamaLiteral | ApamaName | ApamaMember | ApamaCall | ApamaUnary | ApamaBi
 # ---------------------------------------------------------------- streams
 @dataclass(frozen=True, slots=True)
 class TemplateConstraint(ApamaNode):
-    """One argument of a template: ``name op value``; without a name it is about the field at its place.
+    """One argument of a template: ``name op value``. Without a name it is about the field at its position.
 
-    With `high` it is the range from `value` to `high`, both included; without a value any does.
+    With `high` it is the range from `value` to `high`, both inclusive. Without a value every field value passes.
     """
 
     name: str | None
@@ -91,7 +91,7 @@ class StreamReference(ApamaNode):
 
 @dataclass(frozen=True, slots=True)
 class ApamaWindow(ApamaNode):
-    """``everything``: ``retain all``. `within` and `retain` are (expression, its ``every``)."""
+    """A window clause. `everything` is ``retain all``; `within` and `retain` are (expression, ``every`` expression)."""
 
     everything: bool = False
     partition: tuple[Expr, ...] = ()
@@ -111,7 +111,7 @@ class QueryInput(ApamaNode):
 
 @dataclass(frozen=True, slots=True)
 class ApamaQuery(ApamaNode):
-    """``from … select …``; `keys` are those of an equi-join. `alias` names the one column of a plain value."""
+    """``from … select …``. `keys` are the keys of an equi-join; `alias` names the only column of a plain value."""
 
     inputs: tuple[QueryInput, ...]
     keys: tuple[Expr, Expr] | None

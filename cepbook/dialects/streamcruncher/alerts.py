@@ -1,4 +1,4 @@
-"""Alerts: which partitions are correlated by which columns, and the patterns that are watched for."""
+"""Alerts: the columns that correlate partitions, and the patterns of presence."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _UNKEYED = t.UNHASHABLE
 
 @dataclass(frozen=True, slots=True)
 class BoundRelation:
-    """What a select reads under `alias`: `partition` is its number, None: a table, or what an alert makes.
+    """A relation that a select reads under `alias`.
 
-    Of `columns` None is known when its stream is not.
+    `partition` is the number of its partition, or None for a table and for the rows of an alert. `columns` is None if
+    its stream is unknown.
     """
 
     alias: str
@@ -36,21 +37,21 @@ RelationDeclarer = Callable[[str, Mapping[str, Type] | None], StoreType]
 def bind_alert(
     node: ast.AlertStream, relations: Mapping[str, BoundRelation], declare: RelationDeclarer, module: ModuleScope
 ) -> Correlation | None:
-    """What is correlated; None when the report says why not. Partitions are numbered in the order of the sources."""
-    aliases = [each.source.alias or "" for each in node.sources]
+    """Return the correlation, or None if it was reported. Partitions are numbered in the order of the sources."""
+    aliases = [item.source.alias or "" for item in node.sources]
     before = len(module.problems.found)
     if len(node.sources) < 2:
         fact = "an alert correlates at least two sources"
         hint = "with one stream a select over its partition is enough"
         module.report("wrong-parameter", fact, node.sources[0].span, hint)
     ids = _ids(node.sources, relations, module)
-    columns = tuple(_projected(each, aliases, relations, module) for each in node.columns)
-    names = [each.alias.text for each in node.columns]
-    for each in node.columns:
-        if names.count(each.alias.text) > 1:
+    columns = tuple(_projected(item, aliases, relations, module) for item in node.columns)
+    names = [item.alias.text for item in node.columns]
+    for item in node.columns:
+        if names.count(item.alias.text) > 1:
             hint = "give it another name behind as"
-            module.report("duplicate-name", f"column `{each.alias.text}` occurs twice", each.alias.span, hint)
-    patterns = tuple(_pattern(each, aliases, module) for each in node.patterns)
+            module.report("duplicate-name", f"column `{item.alias.text}` occurs twice", item.alias.span, hint)
+    patterns = tuple(_pattern(item, aliases, module) for item in node.patterns)
     if len(module.problems.found) > before or any(relations[alias].columns is None for alias in aliases):
         return None
     return Correlation(ids, patterns, columns, declare("alert", None), span=node.span)
@@ -59,34 +60,34 @@ def bind_alert(
 def _ids(
     sources: Sequence[ast.Correlated], relations: Mapping[str, BoundRelation], module: ModuleScope
 ) -> tuple[str, ...]:
-    """The columns that hold the ids, all of one type ("Multi-Stream Correlation": "of the same Data Type")."""
+    """Return the columns that hold the ids, all of one type ("Multi-Stream Correlation": "of the same Data Type")."""
     first: Type | None = None
-    for each in sources:
-        relation = relations.get(each.source.alias or "")
-        type_ = _column(each.column, relation, module)
+    for source in sources:
+        relation = relations.get(source.source.alias or "")
+        type_ = _column(source.column, relation, module)
         if type_ is None:
             continue
         if type_.name in _UNKEYED:
             columns = {} if relation is None else relation.columns or {}
             hint = nearest_or_known_names(None, [name for name, of in columns.items() if of.name not in _UNKEYED])
-            module.report("type-mismatch", f"{describe_type(type_)} tells no events apart", each.column.span, hint)
+            module.report("type-mismatch", f"{describe_type(type_)} tells no events apart", source.column.span, hint)
         elif first is not None and type_ not in (first, t.NULL) and first != t.NULL:
             fact = f"ids of type {describe_type(type_)} are correlated with ids of type {describe_type(first)}"
             hint = "ids are of the same type in all sources"
-            module.report("type-mismatch", fact, each.column.span, hint)
+            module.report("type-mismatch", fact, source.column.span, hint)
         first = type_ if first is None else first
-    return tuple(each.column.text for each in sources)
+    return tuple(source.column.text for source in sources)
 
 
 def _column(name: ast.Name, relation: BoundRelation | None, module: ModuleScope) -> Type | None:
     if relation is None or relation.columns is None:
         return None
-    found = relation.columns.get(name.text)
-    if found is None:
+    type_ = relation.columns.get(name.text)
+    if type_ is None:
         hint = nearest_or_known_names(name.text, relation.columns)
         module.report("unknown-property", f"no column `{name.text}` in `{relation.alias}`", name.span, hint)
         return t.NULL
-    return found
+    return type_
 
 
 def _projected(

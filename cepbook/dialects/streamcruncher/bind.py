@@ -1,7 +1,7 @@
-"""Running queries: from the tree of a dialect that is run in cycles to the plan (`lang.cycles`).
+"""Bind running queries: from the syntax tree to a plan that is evaluated in cycles (`lang.plan.cycles`).
 
-The partitions of a query are bound first, in the order of the text. Each is a relation then, which the select reads
-like a named window: it is bound as every select is, and a row's status is one of its properties.
+The partitions of a query are bound first, in text order. Each becomes a relation, which the select reads like a named
+window: it is bound as every select is, and the status of a row is one of its properties.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Query:
     internal: list[str] = field(default_factory=list)
 
     def declare(self, alias: str, columns: Mapping[str, Type] | None) -> StoreType:
-        """A name in the catalogue for a relation."""
+        """Add a relation to the catalog and return its store."""
         name = alias
         while name in self.module.catalog.event_types or name in self.module.dropped:
             name += "'"
@@ -64,12 +64,12 @@ class _Query:
 def bind_running_query(
     node: ast.RunningQuery, name: str, heading: StatementHeading, module: ModuleScope, settings: Mapping[str, Any]
 ) -> CycleStatement | None:
-    """The statement; None when the report says why not. Errors: UsageError for a setting that makes no sense."""
+    """Return the statement, or None if it was reported. Raises UsageError for an invalid setting."""
     query = _Query(module, settings)
     module.only_functions = True
     before = len(module.problems.found)
-    streams = [each for each in _sources(node.select) if isinstance(each.stream, ast.PartitionStream)]
-    for source in sorted(streams, key=lambda each: each.stream.span.start):
+    streams = [item for item in _sources(node.select) if isinstance(item.stream, ast.PartitionStream)]
+    for source in sorted(streams, key=lambda item: item.stream.span.start):
         _partition(source, query)
     correlation = None
     for source in node.select.sources:
@@ -82,17 +82,17 @@ def bind_running_query(
                 module.catalog.event_types[store.name] = EventType(store.name, columns or {})
                 module.catalog.stores[store.name] = store
             query.relations[source.stream.span.start] = BoundRelation("", store.name, columns)
-    if any(each.code == "duplicate-name" for each in module.problems.found[before:]):
+    if any(item.code == "duplicate-name" for item in module.problems.found[before:]):
         return None  # whose columns are meant is not known
     _refuse_nested(node.select, module)
     select = _Reads(query, node.select, None).rewritten()
-    found = bind_select(select, name, heading, module)
-    for each in query.internal:
-        module.requires.pop(("event type", each), None)
+    select_plan = bind_select(select, name, heading, module)
+    for item in query.internal:
+        module.requires.pop(("event type", item), None)
     every = _every(settings, module)
-    if found is None or len(query.partitions) < len(streams) or module.problems.found:
+    if select_plan is None or len(query.partitions) < len(streams) or module.problems.found:
         return None
-    _check_kind(found, module)
+    _check_kind(select_plan, module)
     return CycleStatement(
         name=name,
         named=heading.name is not None,
@@ -100,8 +100,8 @@ def bind_running_query(
         annotations=heading.annotations,
         partitions=tuple(query.partitions),
         correlation=correlation,
-        select=found,
-        output_type=found.output_type,
+        select=select_plan,
+        output_type=select_plan.output_type,
         every=every,
         fills=_choice(settings, "sliding", ("one", "fill"), "one") == "fill",
         seed=_whole(settings, "seed", 0),
@@ -109,25 +109,29 @@ def bind_running_query(
     )
 
 
-def _check_kind(found: SelectStatement, module: ModuleScope) -> None:
-    """As SQL has it, rows of groups have nothing but keys and aggregates."""
-    if found.kind not in ("aggregated", "aggregated_grouped"):
+def _check_kind(statement: SelectStatement, module: ModuleScope) -> None:
+    """Report columns that are neither grouped nor aggregated: as in SQL, rows of groups have only keys and
+    aggregates.
+    """
+    if statement.kind not in ("aggregated", "aggregated_grouped"):
         return
-    rows = found.root.input.input if isinstance(found.root.input, Having) else found.root.input
+    rows = statement.root.input.input if isinstance(statement.root.input, Having) else statement.root.input
     keys = rows.keys if isinstance(rows, Aggregation) else ()
     clauses = {
-        "a column is selected that": [each.value for each in found.root.columns],
-        "having names a column that": [found.root.input.predicate] if isinstance(found.root.input, Having) else [],
-        "order by names a column that": [each for each, _ in found.root.order_by],
+        "a column is selected that": [entry.value for entry in statement.root.columns],
+        "having names a column that": [statement.root.input.predicate]
+        if isinstance(statement.root.input, Having)
+        else [],
+        "order by names a column that": [entry for entry, _ in statement.root.order_by],
     }
-    places = ((clause, at) for clause, values in clauses.items() for each in values for at in _outside(each, keys))
-    clause, span = next(places, ("a column is selected that", found.span))
+    places = ((clause, at) for clause, values in clauses.items() for entry in values for at in _outside(entry, keys))
+    clause, span = next(places, ("a column is selected that", statement.span))
     hint = "add it to group by, or take an aggregate of it" if keys else "add group by"
     module.report("invalid-group-by", f"{clause} is neither grouped nor aggregated", span, hint)
 
 
 def _outside(value: x.BoundExpr, keys: Sequence[x.BoundExpr]) -> Iterator[Span]:
-    """Where `value` reads a row beside the keys of its group; what is inside of an aggregate is no part of it."""
+    """Yield where `value` reads a row next to the keys of its group, but not inside of an aggregate."""
     if isinstance(value, x.Prop) and value not in keys:
         yield value.span
     elif value not in keys:
@@ -136,9 +140,9 @@ def _outside(value: x.BoundExpr, keys: Sequence[x.BoundExpr]) -> Iterator[Span]:
 
 
 def _refuse_nested(node: ast.Select, module: ModuleScope) -> None:
-    """As SQL has it, there are no aggregates in aggregates."""
+    """Report aggregates inside of aggregates, as SQL does."""
     for outer in _aggregates(node):
-        inner = next((each for arg in outer.args or () for each in _aggregates(arg)), None)
+        inner = next((call for arg in outer.args or () for call in _aggregates(arg)), None)
         if inner is not None:
             fact = f"`{inner.name}` inside the aggregate `{outer.name}`"
             hint = "aggregate in a partition first: (partition … with …)"
@@ -146,21 +150,21 @@ def _refuse_nested(node: ast.Select, module: ModuleScope) -> None:
 
 
 def _aggregates(node: object) -> Iterator[ast.NameStep]:
-    """The calls of aggregates in a tree; of two values and more, min and max are functions."""
-    calls = (each for each in walk(node) if isinstance(each, ast.NameStep) and each.args is not None)
-    return (each for each in calls if each.name.lower() in AGGREGATES and len(each.args or ()) < 2)
+    """Yield the calls of aggregates in a tree; min and max of several values are functions."""
+    calls = (step for step in walk(node) if isinstance(step, ast.NameStep) and step.args is not None)
+    return (step for step in calls if step.name.lower() in AGGREGATES and len(step.args or ()) < 2)
 
 
 def _sources(node: object) -> Iterator[ast.StreamSource]:
-    """All sources in a tree, those of alerts and subqueries included."""
-    return (each for each in walk(node) if isinstance(each, ast.StreamSource))
+    """Return all sources in a tree, including those of alerts and subqueries."""
+    return (node_ for node_ in walk(node) if isinstance(node_, ast.StreamSource))
 
 
 # ---------------------------------------------------------------- partitions
 def _partition(source: ast.StreamSource, query: _Query) -> None:
     stream, module, settings = source.stream, query.module, query.settings
     assert isinstance(stream, ast.PartitionStream) and source.alias is not None
-    if any(source.alias == each.alias for each in query.relations.values()):
+    if any(source.alias == relation.alias for relation in query.relations.values()):
         at = module.word(source.alias, Span(stream.stages[-1].span.end, source.span.end))
         module.report("duplicate-name", f"`{source.alias}` names two partitions", at, _RENAME)
     event_type = module.catalog.event_types.get(stream.type_name)
@@ -176,10 +180,10 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
     else:
         module.need("event type", stream.type_name)
     nothing = ast.Select((), (), span=stream.span)
-    found = bind_stages(stream, source.alias, event_type, _Reads(query, nothing, None).expr, module)
-    store = query.declare(source.alias, found.columns)
+    bound = bind_stages(stream, source.alias, event_type, _Reads(query, nothing, None).expr, module)
+    store = query.declare(source.alias, bound.columns)
     number = len(query.partitions)
-    query.relations[stream.span.start] = BoundRelation(source.alias, store.name, found.columns, number)
+    query.relations[stream.span.start] = BoundRelation(source.alias, store.name, bound.columns, number)
     weight = _of_stream(settings, "weights", stream.type_name, module)
     if weight is not None and (isinstance(weight, bool) or not isinstance(weight, (int, float)) or not weight >= 0):
         raise UsageError(f"the weight of `{stream.type_name}` is a number not below 0, found {weight!r}")
@@ -193,26 +197,26 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
         if not t.is_integral(of[time]):
             raise UsageError(f"the timestamp `{time}` of `{stream.type_name}` is in milliseconds, found {of[time]}")
     known = () if event_type is None else tuple(event_type.properties)
-    read = SourceNode(stream.type_name, found.filter, source.alias, span=stream.span)
+    read = SourceNode(stream.type_name, bound.filter, source.alias, span=stream.span)
     weight = 1.0 if weight is None else float(weight)
-    query.partitions.append(StreamPartition(read, known, found.stages, store, weight, time, span=source.span))
+    query.partitions.append(StreamPartition(read, known, bound.stages, store, weight, time, span=source.span))
 
 
 def _composite(columns: Sequence[tuple[int, str, str]], query: _Query) -> dict[str, Type] | None:
-    """The columns of what an alert makes."""
+    """Return the columns of the rows that an alert makes, or None if one is unknown."""
     relations = list(query.relations.values())
-    found: dict[str, Type] = {}
+    composite: dict[str, Type] = {}
     for number, column, name in columns:
         known = relations[number].columns
         if known is None:
             return None
-        found[name] = known[column]
-    return found
+        composite[name] = known[column]
+    return composite
 
 
 # ---------------------------------------------------------------- the select
 class _Reads:
-    """Rewrites one select (the query or a subquery in it) so that it reads relations; `around` are those outside."""
+    """Rewrites one select (the query, or a subquery in it) to read relations; `around` is the select around it."""
 
     def __init__(self, query: _Query, node: ast.Select, around: _Reads | None) -> None:
         self.query = query
@@ -220,7 +224,7 @@ class _Reads:
         self.node = node
         self.around = around
         self.relations = [self._relation(source) for source in node.sources]
-        aliases = [each.alias for each in self.relations]
+        aliases = [relation.alias for relation in self.relations]
         for number, (source, alias) in enumerate(zip(node.sources, aliases, strict=True)):
             if alias and alias in aliases[:number]:
                 self.module.report("duplicate-name", f"`{alias}` names two sources", source.span, _RENAME)
@@ -230,13 +234,17 @@ class _Reads:
         if isinstance(stream, (ast.PartitionStream, ast.AlertStream)):
             return self.query.relations[stream.span.start]
         if isinstance(stream, ast.SameStream):
-            named = {each.alias: each for each in self.query.relations.values() if each.partition is not None}
-            found = named.get(stream.alias)
-            if found is None:
+            named = {
+                candidate.alias: candidate
+                for candidate in self.query.relations.values()
+                if candidate.partition is not None
+            }
+            relation = named.get(stream.alias)
+            if relation is None:
                 hint = nearest_or_known_names(stream.alias, named)
                 module.report("unknown-name", f"no partition `{stream.alias}` in this query", stream.span, hint)
                 return BoundRelation(source.alias or "", self.query.declare("self", None).name, None)
-            return replace(found, alias=source.alias or "")
+            return replace(relation, alias=source.alias or "")
         assert isinstance(stream, ast.FilterStream)
         name, alias = stream.type_name, source.alias or stream.type_name
         known = module.catalog.event_types.get(name)
@@ -246,19 +254,19 @@ class _Reads:
             hint = f"say what of it is kept: {name} (partition store last 10) as {alias}"
             module.report("wrong-parameter", f"`{name}` is a stream, not a table", stream.span, hint)
         elif name not in module.dropped:
-            tables = [each for each in module.catalog.stores if each not in self.query.internal]
+            tables = [candidate for candidate in module.catalog.stores if candidate not in self.query.internal]
             hint = nearest_or_known_names(name, tables) or "reference tables are given with the query, as its `tables`"
             module.report("unknown-type", f"no table `{name}`", stream.span, hint)
         return BoundRelation(alias, self.query.declare(name, None).name, None)
 
     def rewritten(self) -> ast.Select:
-        """The select over relations; conditions on the status of a source are filters of it."""
+        """Return the select over relations; conditions on the status of a source become filters of the source."""
         node = self.node
         filters: list[list[ast.Expr]] = [[] for _ in self.relations]
         rest: list[ast.Expr] = []
-        for part in _conjuncts(node.where):
-            place = self._place(part)
-            (rest if place is None else filters[place]).append(self.expr(part))
+        for conjunct in _conjuncts(node.where):
+            place = self._place(conjunct)
+            (rest if place is None else filters[place]).append(self.expr(conjunct))
         where = rest[0] if len(rest) == 1 else ast.Logical("and", tuple(rest), span=node.span) if rest else None
         sources = []
         for source, relation, own in zip(node.sources, self.relations, filters, strict=True):
@@ -266,7 +274,7 @@ class _Reads:
             sources.append(ast.StreamSource(stream, (), relation.alias or None, span=source.span))
         group_by = node.group_by
         if group_by is not None:
-            group_by = replace(group_by, items=tuple(self.expr(each) for each in group_by.items))  # type: ignore[arg-type]
+            group_by = replace(group_by, items=tuple(self.expr(item) for item in group_by.items))  # type: ignore[arg-type]
         return replace(
             node,
             items=self._items() if self.around is None else tuple(map(self._plain_item, node.items)),
@@ -274,32 +282,32 @@ class _Reads:
             where=where,
             group_by=group_by,
             having=None if node.having is None else self.expr(node.having),
-            order_by=tuple(replace(each, expr=self.expr(each.expr)) for each in node.order_by),
+            order_by=tuple(replace(item, expr=self.expr(item.expr)) for item in node.order_by),
         )
 
-    def _place(self, part: ast.Expr) -> int | None:
-        """The source that a condition on the row status is about; None for other conditions."""
-        if not isinstance(part, ast.RowStatus):
+    def _place(self, conjunct: ast.Expr) -> int | None:
+        """Return the number of the source whose row status a condition tests, or None for other conditions."""
+        if not isinstance(conjunct, ast.RowStatus):
             return None
         own = [n for n, r in enumerate(self.relations) if r.partition is not None]
-        if part.alias is None:
+        if conjunct.alias is None:
             return own[0] if len(own) == 1 else None
-        return next((n for n in own if self.relations[n].alias == part.alias), None)
+        return next((n for n in own if self.relations[n].alias == conjunct.alias), None)
 
     # -------------------------------------------------------------- the select list
     def _plain_item(self, item: ast.SelectItem) -> ast.SelectItem:
         return item if item.expr is None else replace(item, expr=self.expr(item.expr))
 
     def _items(self) -> tuple[ast.SelectItem, ...]:
-        """The items with names; those of ``*`` one by one."""
-        found: list[ast.SelectItem] = []
+        """Return the select items with names; ``*`` is expanded."""
+        items: list[ast.SelectItem] = []
         taken: set[str] = set()
         for item in self.node.items:
             if item.expr is not None:
-                name = item.alias or _column_name(item.expr) or f"col{len(found) + 1}"
+                name = item.alias or _column_name(item.expr) or f"col{len(items) + 1}"
                 if item.alias is None and name in taken:
-                    name = _qualified(item.expr) or f"col{len(found) + 1}"
-                found.append(replace(item, expr=self.expr(item.expr), alias=name))
+                    name = _qualified(item.expr) or f"col{len(items) + 1}"
+                items.append(replace(item, expr=self.expr(item.expr), alias=name))
                 taken.add(name)
                 continue
             relations = [r for r in self.relations if item.stream in (None, r.alias)]
@@ -309,21 +317,21 @@ class _Reads:
             for relation in relations:
                 for column in relation.columns or ():
                     if column != STATUS:
-                        shown = column if column not in taken else f"{relation.alias}.{column}"
+                        column_name = column if column not in taken else f"{relation.alias}.{column}"
                         names = (relation.alias, column) if relation.alias else (column,)
-                        steps = tuple(ast.NameStep(each, span=item.span) for each in names)
+                        steps = tuple(ast.NameStep(name_, span=item.span) for name_ in names)
                         chain = ast.Chain(steps, span=item.span)
-                        found.append(ast.SelectItem(chain, shown, span=item.span))
-                        taken.add(shown)
-        if found:
-            return tuple(found)
+                        items.append(ast.SelectItem(chain, column_name, span=item.span))
+                        taken.add(column_name)
+        if items:
+            return tuple(items)
         return (ast.SelectItem(ast.Literal(None, "null", span=self.node.span), "col1", span=self.node.span),)
 
     # -------------------------------------------------------------- expressions
     def expr(self, node: ast.Expr) -> ast.Expr:
-        """An expression of the select."""
-        found: ast.Expr = replace_nodes(node, self._rule)
-        return found
+        """Return an expression of the select, rewritten."""
+        rewritten: ast.Expr = replace_nodes(node, self._rule)
+        return rewritten
 
     def _rule(self, node: object) -> object | None:
         if isinstance(node, ast.RowStatus):
@@ -335,13 +343,13 @@ class _Reads:
         return None
 
     def _status(self, node: ast.RowStatus) -> ast.Expr:
-        """The condition as a comparison of a property."""
+        """Return a condition on the row status as a comparison of a property."""
         relation = self._of_status(node)
         if relation is None:
             return ast.Literal(True, "boolean", span=node.span)
         value = NEW if node.status == "new" else DEAD
         names = (relation.alias, STATUS)
-        chain = ast.Chain(tuple(ast.NameStep(each, span=node.span) for each in names), span=node.span)
+        chain = ast.Chain(tuple(ast.NameStep(name, span=node.span) for name in names), span=node.span)
         op: Any = "!=" if node.status == "not dead" else "="
         return ast.Compare(op, chain, ast.Literal(value, "int", span=node.span), span=node.span)
 
@@ -359,14 +367,14 @@ class _Reads:
             return None
         scope: _Reads | None = self
         while scope is not None:
-            found = next((r for r in scope.relations if r.alias == node.alias), None)
-            if found is not None:
-                if found.partition is None and found.columns is not None:
+            relation = next((r for r in scope.relations if r.alias == node.alias), None)
+            if relation is not None:
+                if relation.partition is None and relation.columns is not None:
                     fact = f"`{node.alias}` is a table, and only partitions have a `{STATUS}`"
                     problems.add("wrong-parameter", fact, node.span, _LEAVE)
-                elif found.columns is None and found.partition is None:
+                elif relation.columns is None and relation.partition is None:
                     problems.add("wrong-parameter", f"only partitions have a `{STATUS}`", node.span, _LEAVE)
-                return None if found.columns is None or found.partition is None else found
+                return None if relation.columns is None or relation.partition is None else relation
             scope = scope.around
         nearest = nearest_or_known_names(node.alias, [r.alias for r in self.relations])
         problems.add("unknown-name", f"no partition `{node.alias}`", node.span, nearest)
@@ -374,14 +382,14 @@ class _Reads:
 
 
 def _listed(relations: Sequence[BoundRelation]) -> str:
-    return ", ".join(f"`{each.alias}`" for each in relations)
+    return ", ".join(f"`{relation.alias}`" for relation in relations)
 
 
 def _conjuncts(node: ast.Expr | None) -> list[ast.Expr]:
     if node is None:
         return []
     if isinstance(node, ast.Logical) and node.op == "and":
-        return [part for operand in node.operands for part in _conjuncts(operand)]
+        return [conjunct for operand in node.operands for conjunct in _conjuncts(operand)]
     return [node]
 
 
@@ -396,8 +404,8 @@ def _qualified(node: ast.Expr) -> str | None:
 
 
 def range_comparisons(node: ast.Between, inner: Callable[[ast.Expr], ast.Expr]) -> ast.Expr:
-    """As SQL has it: two comparisons, with bounds in order and null undecided."""
-    value, low, high = (inner(each) for each in (node.operand, node.low, node.high))
+    """Return ``between`` as in SQL: two comparisons with ordered bounds, undecided for null."""
+    value, low, high = (inner(operand) for operand in (node.operand, node.low, node.high))
     sides = ast.Compare(">=", value, low, span=node.span), ast.Compare("<=", value, high, span=node.span)
     inside = ast.Logical("and", sides, span=node.span)
     return ast.Unary("not", inside, span=node.span) if node.negated else inside
@@ -405,50 +413,50 @@ def range_comparisons(node: ast.Between, inner: Callable[[ast.Expr], ast.Expr]) 
 
 # ---------------------------------------------------------------- settings
 def _of_stream(settings: Mapping[str, Any], setting: str, stream: str, module: ModuleScope) -> Any:
-    """What a setting says of a stream. Errors: UsageError when it names streams that there are not."""
-    given = settings.get(setting)
-    if given is None:
+    """Return the value of a setting for a stream. Raises UsageError if the setting names unknown streams."""
+    values = settings.get(setting)
+    if values is None:
         return None
-    if not isinstance(given, Mapping):
-        raise UsageError(f"`{setting}` has a value for each stream, such as {{'{stream}': …}}, found {given!r}")
-    for name in given:
+    if not isinstance(values, Mapping):
+        raise UsageError(f"`{setting}` has a value for each stream, such as {{'{stream}': …}}, found {values!r}")
+    for name in values:
         if name not in module.catalog.event_types:
-            streams = [each for each in module.catalog.event_types if each not in module.catalog.stores]
+            streams = [type_name for type_name in module.catalog.event_types if type_name not in module.catalog.stores]
             raise UsageError(f"`{setting}` names `{name}`, which is no stream{known_names_line(str(name), streams)}")
-    return given.get(stream)
+    return values.get(stream)
 
 
 def _every(settings: Mapping[str, Any], module: ModuleScope) -> int | None:
-    given = settings.get("schedule")
-    if given is None:
+    schedule = settings.get("schedule")
+    if schedule is None:
         return None
-    policy = given.get("policy") if isinstance(given, Mapping) else None
-    every = given.get("every_ms") if isinstance(given, Mapping) else None
+    policy = schedule.get("policy") if isinstance(schedule, Mapping) else None
+    every = schedule.get("every_ms") if isinstance(schedule, Mapping) else None
     if policy == "sooner" and every is None:
         return None
     if policy != "fixed" or isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        fact = f"`schedule` is not understood: {given!r}"
+        fact = f"`schedule` is not understood: {schedule!r}"
         hint = '{"policy": "sooner"}, or {"policy": "fixed", "every_ms": 1000}'
         raise UsageError(f"{fact}\n  hint: {hint}")
     return every * 1000 if module.options.microseconds else every
 
 
 def _choice(settings: Mapping[str, Any], setting: str, known: Sequence[str], default: str) -> str:
-    given = settings.get(setting, default)
-    if given not in known:
-        raise UsageError(f"`{setting}` is {' or '.join(map(repr, known))}, found {given!r}")
-    return str(given)
+    choice = settings.get(setting, default)
+    if choice not in known:
+        raise UsageError(f"`{setting}` is {' or '.join(map(repr, known))}, found {choice!r}")
+    return str(choice)
 
 
 def _whole(settings: Mapping[str, Any], setting: str, default: int) -> int:
-    given = settings.get(setting, default)
-    if isinstance(given, bool) or not isinstance(given, int):
-        raise UsageError(f"`{setting}` is a whole number, found {given!r}")
-    return given
+    number = settings.get(setting, default)
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise UsageError(f"`{setting}` is a whole number, found {number!r}")
+    return number
 
 
 def translate(text: str, catalog: Catalog, names: Collection[str] = (), options: Options = Options()) -> ModulePlan:
-    """The plan of a query. Errors: ParseError, BindError; UsageError for a setting that makes no sense."""
+    """Return the plan of a query. Raises ParseError, BindError, or UsageError for an invalid setting."""
     module, settings = parse(text), settings_of(text)
     name = settings.get("name")
     (query,) = module.statements
@@ -456,9 +464,9 @@ def translate(text: str, catalog: Catalog, names: Collection[str] = (), options:
         query = replace(query, annotations=(ast.Annotation("name", name, span=Span(0, 0)),))
     tables = read_tables(settings.get("tables"))
     new = [
-        create_window_for(each, columns, rows, each in names or each == name)
-        for each, (columns, rows) in tables.items()
-        if each not in catalog.event_types
+        create_window_for(item, columns, rows, item in names or item == name)
+        for item, (columns, rows) in tables.items()
+        if item not in catalog.event_types
     ]
     rules: dict[type[ast.Statement], StatementRule] = {
         ast.CreateWindow: bind_create_window,
@@ -466,46 +474,48 @@ def translate(text: str, catalog: Catalog, names: Collection[str] = (), options:
     }
     try:
         sql = replace(options, integer_division=True)
-        found = bind(replace(module, statements=(*new, query)), catalog, text, names, sql, rules)
+        plan = bind(replace(module, statements=(*new, query)), catalog, text, names, sql, rules)
     except BindError as error:
-        raise BindError(tuple(_in_its_words(each, text) for each in error.diagnostics), text, DIALECT_NAME) from None
-    return _filled(found, tables, catalog) if tables else found
+        raise BindError(tuple(_in_its_words(item, text) for item in error.diagnostics), text, DIALECT_NAME) from None
+    return _filled(plan, tables, catalog) if tables else plan
 
 
-def _filled(found: ModulePlan, tables: Mapping[str, tuple[tuple[str, ...], TableRows]], catalog: Catalog) -> ModulePlan:
-    """The plan whose query gives the tables their rows. Errors: UsageError for columns that a table does not have."""
-    *windows, query = found.statements
+def _filled(
+    module: ModulePlan, tables: Mapping[str, tuple[tuple[str, ...], TableRows]], catalog: Catalog
+) -> ModulePlan:
+    """Return the plan whose query fills the tables. Raises UsageError for columns that a table does not have."""
+    *windows, query = module.statements
     own = {w.store.name: w.output_type for w in windows if isinstance(w, CreateWindowStatement)}
-    given = []
+    table_rows = []
     for name, (columns, rows) in tables.items():
         of = (own[name] if name in own else catalog.event_types[name]).properties
         if name not in own and (name not in catalog.stores or set(of) != set(columns)):
             raise UsageError(f"`{name}` is there already, and has the columns {', '.join(of)}")
-        given.append((name, columns, widen_rows(rows, [of[column] for column in columns])))
+        table_rows.append((name, columns, widen_rows(rows, [of[column] for column in columns])))
     assert isinstance(query, CycleStatement)
-    return replace(found, statements=(*windows, replace(query, tables=tuple(given))))
+    return replace(module, statements=(*windows, replace(query, tables=tuple(table_rows))))
 
 
 _WORDS = {"property or stream": "column or source", "property": "column", "event type": "stream", "statement": "query"}
 
 
-def _in_its_words(found: Diagnostic, text: str) -> Diagnostic:
-    """A diagnostic that the binder of selects gives about `text`, in the words of the dialect."""
-    message = found.message
+def _in_its_words(diagnostic: Diagnostic, text: str) -> Diagnostic:
+    """Return a diagnostic of the binder in the words of the dialect."""
+    message = diagnostic.message
     for word, own in _WORDS.items():
         message = message.replace(f"no {word} ", f"no {own} ")
-    hint = found.hint
-    if found.code == "ambiguous-property":
+    hint = diagnostic.hint
+    if diagnostic.code == "ambiguous-property":
         message = message.replace("a property of several streams", "a column of several sources")
         hint = f"write {message.partition('`')[2].partition('`')[0]} with its source before it, as in w.column"
-    named = text[found.span.start : found.span.end]
-    if found.code == "unknown-property" and named[:1] == '"' and not (hint or "").startswith("did"):
+    named = text[diagnostic.span.start : diagnostic.span.end]
+    if diagnostic.code == "unknown-property" and named[:1] == '"' and not (hint or "").startswith("did"):
         hint = f"names stand in double quotes, texts in single ones: '{named[1:-1]}'"
-    return replace(found, message=message, hint=hint)
+    return replace(diagnostic, message=message, hint=hint)
 
 
 def declared_names(text: str) -> frozenset[str]:
-    """The name of the query, if it is given one."""
+    """Return the name of the query if it has one."""
     parse(text)
     name = settings_of(text).get("name")
     return frozenset() if name is None else frozenset((name,))

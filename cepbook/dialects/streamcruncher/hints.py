@@ -1,4 +1,4 @@
-"""What to say when the parser of running queries stops: the fact, the place, and a remedy for typical mistakes."""
+"""Diagnostics for the place where the parser of running queries stops, with hints for typical mistakes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _ELSEWHERE = {
 
 
 def diagnose(error: UnexpectedToken, piece: StatementTokens, parser: Lark) -> Diagnostic:
-    """The diagnostic of a parse that stopped in `piece`."""
+    """Return the diagnostic of a parse that stopped in `piece`."""
     accepted = frozenset(error.accepts or ()) or frozenset(error.expected)
     spelled = {terminal.name: terminal.pattern.value for terminal in parser.terminals}
     tokens = piece.tokens
@@ -90,26 +90,26 @@ def diagnose(error: UnexpectedToken, piece: StatementTokens, parser: Lark) -> Di
     start = tokens[-1].end if error.token.type == "$END" else error.token.start_pos
     at = next((i for i, token in enumerate(tokens) if token.start == start), len(tokens))
     if at < len(tokens):
-        span, found = Span(tokens[at].start, tokens[at].end), f"`{tokens[at].text}` cannot stand here"
+        span, fact = Span(tokens[at].start, tokens[at].end), f"`{tokens[at].text}` cannot stand here"
     else:
-        span, found = Span(tokens[-1].end, tokens[-1].end), "the query ends too early"
+        span, fact = Span(tokens[-1].end, tokens[-1].end), "the query ends too early"
     if at < len(tokens) and tokens[at].text[0] == "$" and tokens[at].text.lower() != STATUS:
         return Diagnostic("syntax", f"unknown `{tokens[at].text}`", span, f"did you mean `{STATUS}`?")
-    wanted = _expected(accepted, spelled)
-    message = f"{found}, expected {wanted}" if wanted else found
+    expected = _expected(accepted, spelled)
+    message = f"{fact}, expected {expected}" if expected else fact
     return Diagnostic("syntax", message, span, _hint(tokens, at, accepted, spelled))
 
 
 def _expected(accepted: frozenset[str], spelled: dict[str, str]) -> str:
-    """The accepted terminals in words, or nothing where they are too many to help."""
+    """Return the accepted terminals in words, or an empty text if there are too many to help."""
     if {"NAME", "NUMBER", "STRING"} <= accepted:
         return "an expression"
-    wanted = [_NAMES[name] for name in ("NAME", "UNIT", "NUMBER", "$END") if name in accepted]
+    texts = [_NAMES[name] for name in ("NAME", "UNIT", "NUMBER", "$END") if name in accepted]
     others = accepted - {"NAME", "UNIT", "NUMBER", "$END"}
-    wanted += sorted(_NAMES.get(name, f"`{spelled.get(name, name.lower())}`") for name in others)
-    if not wanted or len(wanted) > 6:
+    texts += sorted(_NAMES.get(name, f"`{spelled.get(name, name.lower())}`") for name in others)
+    if not texts or len(texts) > 6:
         return ""
-    return wanted[0] if len(wanted) == 1 else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
 
 
 def _hint(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str], spelled: dict[str, str]) -> str | None:
@@ -193,7 +193,7 @@ def _quoted(word: str) -> str:
 
 
 def _of_place(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str]) -> str | None:
-    """What the place wants, whatever stands there."""
+    """Return what the place accepts, whatever word stands there."""
     before, here = _word(tokens, at - 1), _word(tokens, at)
     if before == "is" and "NULL" in accepted:
         return "write is null or is not null; equality is written ="
@@ -235,7 +235,7 @@ def _word(tokens: tuple[SourceToken, ...], at: int) -> str:
 
 
 def _open(tokens: tuple[SourceToken, ...], at: int) -> SourceToken | None:
-    """The bracket before `at` that is not closed before it."""
+    """Return the last bracket before `at` that is not closed before it."""
     stack: list[SourceToken] = []
     for token in tokens[:at]:
         if token.kind == "(":

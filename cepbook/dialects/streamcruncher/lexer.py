@@ -1,4 +1,4 @@
-"""Tokens of StreamCruncher's running queries. Words are keywords where the parser can go on with them, else names."""
+"""Tokens of running queries. A word is a keyword where the parser can continue with the keyword, else a name."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _TOKEN = re.compile(
 
 
 def tokenize(source: str) -> tuple[StatementTokens, Diagnostic | None]:
-    """The tokens of a text, and what cannot be one."""
+    """Return the tokens of a text, and the diagnostic of the first character that begins no token."""
     tokens: list[SourceToken] = []
     bad: Diagnostic | None = None
-    for found in _TOKEN.finditer(source):
-        kind, text = found.lastgroup or "", found.group()
+    for match in _TOKEN.finditer(source):
+        kind, text = match.lastgroup or "", match.group()
         if kind == "bad" and bad is None:
-            bad = _unreadable(source, found.start(), text)
+            bad = _unreadable(source, match.start(), text)
         if kind != "skip":
-            tokens.append(SourceToken(text if kind == "punct" else kind, text, found.start(), found.end()))
+            tokens.append(SourceToken(text if kind == "punct" else kind, text, match.start(), match.end()))
     return StatementTokens(tuple(tokens), len(source)), bad
 
 
@@ -113,7 +113,7 @@ class RunningQueryLexer(StatementLexer):
 
 
 def _means(keyword: str, following: SourceToken) -> bool:
-    """Whether a word is a keyword, before what follows, where a name may stand, too."""
+    """Return whether a word before `following` is a keyword in a place that also accepts a name."""
     if keyword in _NOT_BEFORE and following.kind in ("(", "."):
         return False
     before = _BEFORE.get(keyword)

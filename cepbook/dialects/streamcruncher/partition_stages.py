@@ -27,7 +27,7 @@ _UNKEYED = t.UNHASHABLE
 
 @dataclass(frozen=True, slots=True)
 class BoundStages:
-    """What is bound: `filter` is tested of events, `columns` are those of the last stage (None: unknown)."""
+    """The bound stages: `filter` tests events; `columns` are those of the last stage, or None if they are unknown."""
 
     stages: tuple[CycleStage, ...]
     filter: x.BoundExpr | None
@@ -40,23 +40,23 @@ Rewrite = Callable[[ast.Expr], ast.Expr]
 def bind_stages(
     node: ast.PartitionStream, alias: str, event_type: EventType | None, rewrite: Rewrite, module: ModuleScope
 ) -> BoundStages:
-    """The stages in order; what is wrong is in the report. `rewrite` gives conditions as the binder knows them."""
+    """Bind the stages in order and report their problems. `rewrite` turns conditions into the binder's form."""
     columns: Mapping[str, Type] | None = None if event_type is None else event_type.properties
-    found: list[CycleStage] = []
+    stages: list[CycleStage] = []
     condition = None
     for number, stage in enumerate(node.stages):
         reader = _Stage(stage, columns, node.type_name if number == 0 else "the stage before", rewrite, module)
         takes, where = reader.first(alias) if number == 0 else reader.chained(alias)
         if number == 0:
             condition, where = where, None
-        made = reader.bound(takes, where)
+        bound = reader.bound(takes, where)
         columns = reader.output
-        found.append(made)
-    return BoundStages(tuple(found), condition, columns)
+        stages.append(bound)
+    return BoundStages(tuple(stages), condition, columns)
 
 
 class _Stage:
-    """One stage; `columns` are those of what comes in, None if they are not known."""
+    """One stage; `columns` are the incoming columns, or None if they are unknown."""
 
     def __init__(
         self, node: ast.Stage, columns: Mapping[str, Type] | None, of: str, rewrite: Rewrite, module: ModuleScope
@@ -83,60 +83,71 @@ class _Stage:
         aggregates = self._aggregates(keys)
         window = self._window()
         names = () if self.output is None else tuple(self.output)
-        shown = tuple(keys) + tuple(each.alias for each in aggregates) if aggregates else names
-        return CycleStage(tuple(keys), window, aggregates, node.pinned, takes, where, shown, span=node.span)
+        visible_names = tuple(keys) + tuple(aggregate.alias for aggregate in aggregates) if aggregates else names
+        return CycleStage(tuple(keys), window, aggregates, node.pinned, takes, where, visible_names, span=node.span)
 
     # -------------------------------------------------------------- columns
     def _column(self, name: ast.Name) -> Type:
-        """The type of a column that comes in."""
+        """Return the type of an incoming column."""
         if self.columns is None:
             return t.NULL
-        found = self.columns.get(name.text)
-        if found is None:
+        type_ = self.columns.get(name.text)
+        if type_ is None:
             where = f"`{self.of}`" if " " not in self.of else self.of
             hint = nearest_or_known_names(name.text, self.columns)
             self.module.report("unknown-property", f"no column `{name.text}` in {where}", name.span, hint)
             return t.NULL
-        return found
+        return type_
 
     def _others(self, fits: Callable[[Type], bool]) -> str | None:
-        """The hint that names the columns whose type `fits`."""
+        """Return a hint that names the columns whose type `fits`."""
         return nearest_or_known_names(None, [name for name, type_ in (self.columns or {}).items() if fits(type_)])
 
     def _aggregates(self, keys: Mapping[str, Type]) -> tuple[CycleAggregate, ...]:
         problems, node = self.module.problems, self.node
-        found: list[CycleAggregate] = []
+        aggregates: list[CycleAggregate] = []
         output: dict[str, Type] = dict(keys)
-        for each in node.aggregates:
-            row = CYCLE_AGGREGATES.get(each.function.text.lower())
-            type_ = self._column(each.column)
-            registered = self.module.catalog.functions.get(each.function.text)
+        for aggregate in node.aggregates:
+            row = CYCLE_AGGREGATES.get(aggregate.function.text.lower())
+            type_ = self._column(aggregate.column)
+            registered = self.module.catalog.functions.get(aggregate.function.text)
             if row is None and registered is not None:
                 row = CycleAggregateRow(
-                    each.function.text, partial(_given, registered.returns), "a registered function", "any"
+                    aggregate.function.text, partial(_given, registered.returns), "a registered function", "any"
                 )
             if row is None:
-                hint = did_you_mean(each.function.text, CYCLE_AGGREGATES) or f"there are {', '.join(CYCLE_AGGREGATES)}"
-                problems.add("unknown-function", f"no aggregate `{each.function.text}`", each.function.span, hint)
-                output[each.alias.text] = t.NULL
+                hint = (
+                    did_you_mean(aggregate.function.text, CYCLE_AGGREGATES)
+                    or f"there are {', '.join(CYCLE_AGGREGATES)}"
+                )
+                problems.add(
+                    "unknown-function", f"no aggregate `{aggregate.function.text}`", aggregate.function.span, hint
+                )
+                output[aggregate.alias.text] = t.NULL
                 continue
             if row.values == "numbers" and not t.is_numeric(type_) and type_ != t.NULL:
                 fact = f"`{row.name}` needs numbers, found {describe_type(type_)}"
-                problems.add("type-mismatch", fact, each.column.span, _of_values(type_))
+                problems.add("type-mismatch", fact, aggregate.column.span, _of_values(type_))
             if row.values == "ordered" and not _is_key(type_):
                 fact = f"`{row.name}` cannot order {describe_type(type_)}"
-                problems.add("type-mismatch", fact, each.column.span, _of_values(type_))
-            if each.alias.text in output:
-                what = "a partition column" if each.alias.text in keys else "another aggregate"
-                fact = f"`{each.alias.text}` is the name of {what} already"
-                problems.add("duplicate-name", fact, each.alias.span, "give it another name behind as")
-            output[each.alias.text] = row.result(type_)
-            found.append(
-                CycleAggregate(row.name, each.column.text, each.alias.text, not each.entrance_only, span=each.span)
+                problems.add("type-mismatch", fact, aggregate.column.span, _of_values(type_))
+            if aggregate.alias.text in output:
+                what = "a partition column" if aggregate.alias.text in keys else "another aggregate"
+                fact = f"`{aggregate.alias.text}` is the name of {what} already"
+                problems.add("duplicate-name", fact, aggregate.alias.span, "give it another name behind as")
+            output[aggregate.alias.text] = row.result(type_)
+            aggregates.append(
+                CycleAggregate(
+                    row.name,
+                    aggregate.column.text,
+                    aggregate.alias.text,
+                    not aggregate.entrance_only,
+                    span=aggregate.span,
+                )
             )
         if node.aggregates:
             self.output = output
-        return tuple(found)
+        return tuple(aggregates)
 
     def _window(self) -> CycleWindow:
         node, problems = self.node.window, self.module.problems
@@ -154,24 +165,24 @@ class _Stage:
         if node.kind == "recent" and self.module.options.microseconds:
             size *= 1000
         ranked_by = None if node.column is None else node.column.text
-        group = tuple(each.text for each in node.update_group)
+        group = tuple(group_column.text for group_column in node.update_group)
         return CycleWindow(node.kind, size, node.at_most, ranked_by, group, span=node.span)
 
     # -------------------------------------------------------------- pre-filters
     def first(self, alias: str) -> tuple[None, x.BoundExpr | None]:
-        """The pre-filter of the first stage."""
+        """Bind the pre-filter of the first stage."""
         node = self.node.where
         if node is None:
             return None, None
-        for each in walk(node):
-            if isinstance(each, ast.RowStatus):
+        for subexpr in walk(node):
+            if isinstance(subexpr, ast.RowStatus):
                 fact = f"events have no `{STATUS}` before the first partition"
                 hint = "write the condition behind the partitions, in where"
-                self.module.report("wrong-parameter", fact, each.span, hint)
+                self.module.report("wrong-parameter", fact, subexpr.span, hint)
         return None, self._condition(node, alias)
 
     def chained(self, alias: str) -> tuple[Literal["new", "dead"] | None, x.BoundExpr | None]:
-        """Of a chained stage: which rows it takes, and the rest of its pre-filter."""
+        """Return which rows a chained stage takes, and the rest of its pre-filter."""
         node, problems = self.node.where, self.module.problems
         hint = f"begin with where {STATUS} is new, or is dead"
         if node is None:
@@ -187,11 +198,11 @@ class _Stage:
         elif first.status == "not dead":
             fact = "a chained partition takes rows that are new, or rows that are dead"
             problems.add("wrong-parameter", fact, first.span, hint)
-        for each in (each for part in rest for each in walk(part)):
-            if isinstance(each, ast.RowStatus):
+        for subexpr in (subexpr for conjunct in rest for subexpr in walk(conjunct)):
+            if isinstance(subexpr, ast.RowStatus):
                 fact = f"`{STATUS}` stands only at the beginning of the where clause of a chained partition"
                 hint = f"a condition behind the partitions, in where, tests {alias}.{STATUS}"
-                problems.add("wrong-parameter", fact, each.span, hint)
+                problems.add("wrong-parameter", fact, subexpr.span, hint)
         takes: Literal["new", "dead"] = "new"
         if isinstance(first, ast.RowStatus):
             takes = "dead" if first.status == "dead" else "new"
@@ -201,14 +212,14 @@ class _Stage:
         return takes, self._condition(whole, alias)
 
     def _condition(self, node: ast.Expr, alias: str) -> x.BoundExpr | None:
-        """The condition over what comes in."""
+        """Bind a condition over the incoming columns."""
         wrong = False
-        for each in walk(node):
-            what = _refused(each)
+        for subexpr in walk(node):
+            what = _refused(subexpr)
             if what is not None:
                 wrong = True
-                self.module.report("wrong-parameter", f"{what} in {_FILTER}", each.span, _ALLOWED)
-        if wrong or self.columns is None or any(isinstance(each, ast.RowStatus) for each in walk(node)):
+                self.module.report("wrong-parameter", f"{what} in {_FILTER}", subexpr.span, _ALLOWED)
+        if wrong or self.columns is None or any(isinstance(subexpr, ast.RowStatus) for subexpr in walk(node)):
             return None
         stream = ScopeStream(None, EventType(self.of, self.columns), self.of, alias)
         scope = Scope(self.module, (stream,), no_aggregates=_FILTER, no_row_functions=_FILTER)
@@ -224,7 +235,7 @@ def _is_ranked(type_: Type) -> bool:
 
 
 def _of_values(type_: Type) -> str:
-    """The hint that names the aggregates that take values of a type."""
+    """Return a hint that names the aggregates for values of a type."""
     kinds = ("any", "ordered") if _is_key(type_) else ("any",)
     return f"values of this type are taken by {', '.join(n for n, r in CYCLE_AGGREGATES.items() if r.values in kinds)}"
 
@@ -235,12 +246,12 @@ def _given(type_: Type, _: Type) -> Type:
 
 def _conjuncts(node: ast.Expr) -> list[ast.Expr]:
     if isinstance(node, ast.Logical) and node.op == "and":
-        return [part for operand in node.operands for part in _conjuncts(operand)]
+        return [conjunct for operand in node.operands for conjunct in _conjuncts(operand)]
     return [node]
 
 
 def _refused(node: ast.SyntaxNode) -> str | None:
-    """What of the language a pre-filter does not have."""
+    """Return the part of the language that a pre-filter does not have."""
     match node:
         case ast.Like():
             return "like"

@@ -1,8 +1,4 @@
-"""StreamCruncher's running queries: text to the plan that all dialects share.
-
-The grammar is ``cepbook/lang/grammar/streamcruncher.lark`` (StreamCruncher - Basics; what is not in that document is
-not in the grammar).
-"""
+"""Read running queries into syntax trees. The grammar is ``grammar.lark`` in this folder."""
 
 from __future__ import annotations
 
@@ -36,7 +32,7 @@ def _parser() -> Any:
 
 
 def parse(text: str) -> ast.Module:
-    """The one query of `text`. Errors: ParseError with the first thing that is wrong."""
+    """Return a module with the one query of `text`. Raises ParseError with the first problem."""
     piece, bad = tokenize(text)
     if bad is not None:
         raise ParseError((bad,), text, DIALECT_NAME)
@@ -62,28 +58,28 @@ class _Reader(ExpressionReader):
 
     def query(self, node: ParseNode) -> ast.Select:
         _, first, distinct, items, *rest = node.children
-        sources = [self.read(each) for each in rest if each.data in _SOURCES]
-        clauses = {each.data: each for each in rest if each.data not in _SOURCES}
-        found = ast.Select(self.read(items), tuple(sources), distinct=distinct is not None, span=span_of(node))
-        found = replace(found, joins=tuple(ast.Join("inner", None) for _ in sources[1:]))
+        sources = [self.read(child) for child in rest if child.data in _SOURCES]
+        clauses = {child.data: child for child in rest if child.data not in _SOURCES}
+        select = ast.Select(self.read(items), tuple(sources), distinct=distinct is not None, span=span_of(node))
+        select = replace(select, joins=tuple(ast.Join("inner", None) for _ in sources[1:]))
         if "where" in clauses:
-            found = replace(found, where=self.where(clauses["where"]))
+            select = replace(select, where=self.where(clauses["where"]))
         if "group_by" in clauses:
             *keys, having = clauses["group_by"].children
             keys_ = ast.GroupBy(self.exprs(keys), span=span_of(clauses["group_by"]))
-            found = replace(found, group_by=keys_, having=None if having is None else self.expr(having))
+            select = replace(select, group_by=keys_, having=None if having is None else self.expr(having))
         if "order_by" in clauses:
-            found = replace(found, order_by=tuple(map(self.read, clauses["order_by"].children)))
+            select = replace(select, order_by=tuple(map(self.read, clauses["order_by"].children)))
         if "limit" in clauses:
             if first is not None:
                 fact = "`first` and `limit` say the same"
                 raise MisplacedSyntax(fact, span_of(clauses["limit"]), "keep one of them")
             limit, offset = clauses["limit"].children
             counts = self._rows(limit), None if offset is None else self._rows(offset)
-            found = replace(found, limit=ast.RowLimit(*counts, span=span_of(clauses["limit"])))
+            select = replace(select, limit=ast.RowLimit(*counts, span=span_of(clauses["limit"])))
         elif first is not None:
-            found = replace(found, limit=ast.RowLimit(self._rows(first), span=span_of(first)))
-        return found
+            select = replace(select, limit=ast.RowLimit(self._rows(first), span=span_of(first)))
+        return select
 
     def _rows(self, token: Token) -> ast.Expr:
         value, kind = parse_number(str(token))
@@ -134,9 +130,9 @@ class _Reader(ExpressionReader):
         return ast.StreamSource(stream, (), None if alias is None else str(alias), span=span_of(node))
 
     def stage(self, node: ParseNode) -> ast.Stage:
-        parts = {each.data: each for each in node.children}
+        parts = {child.data: child for child in node.children}
         keys = parts["keys"].children if "keys" in parts else ()
-        (window,) = (each for each in node.children if each.data in _WINDOWS)
+        (window,) = (child for child in node.children if child.data in _WINDOWS)
         pinned, aggregates = None, ()
         if "aggregates" in parts:
             pinned, *aggregates = parts["aggregates"].children
@@ -192,8 +188,8 @@ class _Reader(ExpressionReader):
     # ------------------------------------------------------------ alert
     def alert(self, node: ParseNode) -> ast.StreamSource:
         columns, *rest = node.children
-        sources = tuple(self.read(each) for each in rest if each.data == "correlated")
-        patterns = tuple(self.read(each) for each in rest if each.data == "present")
+        sources = tuple(self.read(child) for child in rest if child.data == "correlated")
+        patterns = tuple(self.read(child) for child in rest if child.data == "present")
         stream = ast.AlertStream(tuple(map(self.read, columns.children)), sources, patterns, span=span_of(node))
         return ast.StreamSource(stream, span=span_of(node))
 
@@ -207,10 +203,10 @@ class _Reader(ExpressionReader):
         return ast.Correlated(source, _name(column), span=span_of(node))
 
     def present(self, node: ParseNode) -> ast.Present:
-        members = [each.children for each in node.children]
-        wanted = tuple(_name(name) for negated, name in members if negated is None)
+        members = [member.children for member in node.children]
+        required = tuple(_name(name) for negated, name in members if negated is None)
         unwanted = tuple(_name(name) for negated, name in members if negated is not None)
-        return ast.Present(wanted, unwanted, span=span_of(node))
+        return ast.Present(required, unwanted, span=span_of(node))
 
     # ------------------------------------------------------------ expressions
     def row_status(self, node: ParseNode) -> ast.Expr:
@@ -229,8 +225,8 @@ class _Reader(ExpressionReader):
 
     def case(self, node: ParseNode) -> ast.Expr:
         *branches, default = node.children
-        found = tuple((self.expr(b.children[0]), self.expr(b.children[1])) for b in branches)
-        return ast.Case(None, found, None if default is None else self.expr(default), span=span_of(node))
+        bound_branches = tuple((self.expr(b.children[0]), self.expr(b.children[1])) for b in branches)
+        return ast.Case(None, bound_branches, None if default is None else self.expr(default), span=span_of(node))
 
     def string(self, node: ParseNode) -> ast.Literal:
         return ast.Literal(str(node.children[0])[1:-1].replace("''", "'"), "string", span=span_of(node))

@@ -1,7 +1,7 @@
-"""Reference tables of running queries: rows given beside the text are named windows, which all statements can read.
+"""Reference tables: rows given next to the text become named windows, which all statements can read.
 
-A table is ``{"columns": ["code", …], "rows": [["a"], …]}``, or a list of rows as dicts. What columns hold decides their
-types. Later its rows may change as those of every named window do.
+A table is ``{"columns": ["code", …], "rows": [["a"], …]}`` or a list of rows as dicts. The values decide the types of
+the columns. Later, the rows may change like those of every named window.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ TableRows = tuple[tuple[object, ...], ...]
 _FORM = 'a DataFrame, a list of dicts, or {"columns": ["code"], "rows": [["a"]]}'
 
 
-def read_tables(given: object) -> dict[str, tuple[tuple[str, ...], TableRows]]:
-    """Columns and rows of each table. Errors: UsageError for what is no table."""
-    if given is None:
+def read_tables(tables: object) -> dict[str, tuple[tuple[str, ...], TableRows]]:
+    """Return columns and rows of each table. Raises UsageError for other data."""
+    if tables is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise UsageError(f"`tables` has a table for each name, found {given!r}")
-    return {str(name): _table(str(name), table) for name, table in given.items()}
+    if not isinstance(tables, Mapping):
+        raise UsageError(f"`tables` has a table for each name, found {tables!r}")
+    return {str(name): _table(str(name), table) for name, table in tables.items()}
 
 
-def _table(name: str, given: Any) -> tuple[tuple[str, ...], TableRows]:
-    if isinstance(given, Mapping) and isinstance(given.get("columns"), Sequence) and "rows" in given:
-        columns, rows = tuple(given["columns"]), given["rows"]
-    elif isinstance(given, Sequence) and given and all(isinstance(row, Mapping) for row in given):
-        columns = tuple(dict.fromkeys(key for row in given for key in row))
-        rows = [[row.get(column) for column in columns] for row in given]
+def _table(name: str, table: Any) -> tuple[tuple[str, ...], TableRows]:
+    if isinstance(table, Mapping) and isinstance(table.get("columns"), Sequence) and "rows" in table:
+        columns, rows = tuple(table["columns"]), table["rows"]
+    elif isinstance(table, Sequence) and table and all(isinstance(row, Mapping) for row in table):
+        columns = tuple(dict.fromkeys(key for row in table for key in row))
+        rows = [[row.get(column) for column in columns] for row in table]
     else:
         raise UsageError(f"table `{name}` is not understood\n  hint: {_FORM}")
     if not columns or not all(isinstance(column, str) and column for column in columns):
@@ -47,7 +47,7 @@ def _table(name: str, given: Any) -> tuple[tuple[str, ...], TableRows]:
 
 
 def create_window_for(name: str, columns: Sequence[str], rows: TableRows, taken: bool) -> ast.CreateWindow:
-    """The statement that creates the named window of a table; it has the table's name, unless that is `taken`."""
+    """Return the statement that creates the named window of a table; it is called like the table, unless `taken`."""
     of = [_type([row[place] for row in rows]) for place in range(len(columns))]
     declared = tuple(ast.ColumnDef(column, type_.name) for column, type_ in zip(columns, of, strict=True))
     annotations = () if taken else (ast.Annotation("name", name),)
@@ -55,7 +55,7 @@ def create_window_for(name: str, columns: Sequence[str], rows: TableRows, taken:
 
 
 def widen_rows(rows: TableRows, types: Sequence[Type]) -> TableRows:
-    """Rows whose whole numbers are floating ones in columns of such."""
+    """Return the rows with integers as floats in floating-point columns."""
     floating = [type_ in (t.DOUBLE, t.FLOAT) for type_ in types]
     return tuple(
         tuple(
@@ -67,7 +67,7 @@ def widen_rows(rows: TableRows, types: Sequence[Type]) -> TableRows:
 
 
 def _type(values: Sequence[object]) -> Type:
-    """The type that holds all values of a column."""
+    """Return the type that holds all values of a column."""
     kinds = {bool: t.BOOLEAN, int: t.LONG, float: t.DOUBLE, str: t.STRING, type(None): t.NULL}
-    found = common_type([kinds.get(type(value), t.OBJECT) for value in values])
-    return t.OBJECT if found is None or found == t.NULL else found
+    joined_type = common_type([kinds.get(type(value), t.OBJECT) for value in values])
+    return t.OBJECT if joined_type is None or joined_type == t.NULL else joined_type

@@ -1,4 +1,4 @@
-"""Remedies for what is mistyped in ``create context`` and where statements refer to contexts."""
+"""Hints for mistakes in ``create context`` and in statements that refer to contexts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTEXT_FIRST_HINT = "context stands first: context NAME select …"
 
 
 def context_hint(stop: ParseFailure) -> str | None:
-    """What helps in a declaration of a context, and in statements of contexts."""
+    """Return a hint for a declaration of a context or a statement in a context, or None."""
     outside = _outside(stop)
     if ("create", "context") in pairwise(outside):
         return _in_declaration(stop, outside[outside.index("create") + 2 :])
@@ -26,18 +26,18 @@ def context_hint(stop: ParseFailure) -> str | None:
 
 
 def _outside(stop: ParseFailure) -> list[str]:
-    """The words and signs before the stop that stand in no brackets, nor in those that are open where it stopped."""
-    depth, found = 0, []
+    """Return the words and signs before the failure that stand in no brackets, or in brackets that are still open."""
+    depth, words = 0, []
     for token in stop.tokens[: stop.at]:
         depth -= token.kind in BRACKETS.values()
         if depth == 0:
-            found.append(token.text.lower())
+            words.append(token.text.lower())
         depth += token.kind in BRACKETS
-    return found
+    return words
 
 
 def _in_declaration(stop: ParseFailure, words: list[str]) -> str | None:
-    """`words` are those behind ``create context``."""
+    """Return a hint for a declaration; `words` are the words after ``create context``."""
     levels = [i for i, word in enumerate(words) if word == "context" and i in (1, 2)] or [0]
     level = max([*levels, *(i for i in range(1, len(words)) if words[i] == "context" and words[i - 1] == ",")])
     own = words[level:]
@@ -60,41 +60,41 @@ def _before_kind(stop: ParseFailure, own: list[str], *, nested: bool) -> str | N
 
 
 def _of_condition(stop: ParseFailure, kind: str, own: list[str]) -> str | None:
-    """Of what begins and ends partitions."""
-    found, before = stop.text(), stop.text(-1)
-    if found == "by" and before in ("start", "end"):
+    """Return a hint for the conditions that begin and end partitions."""
+    word, before = stop.text(), stop.text(-1)
+    if word == "by" and before in ("start", "end"):
         return f"leave by out: {before} EVENT"
-    if found == "end" and kind == "initiated" and before not in ("initiated", "by"):
+    if word == "end" and kind == "initiated" and before not in ("initiated", "by"):
         return "write terminated: end goes with start"
-    if found in ("terminated", "initiated") and kind == "start" and before not in ("start", "end"):
-        return f"write end: {found} goes with {'initiated' if found == 'terminated' else 'terminated'} by"
-    if found == "and" and before == "now" and kind == "start":
+    if word in ("terminated", "initiated") and kind == "start" and before not in ("start", "end"):
+        return f"write end: {word} goes with {'initiated' if word == 'terminated' else 'terminated'} by"
+    if word == "and" and before == "now" and kind == "start":
         return "@now and stands behind initiated by"
     behind = own[-2:] if own[-1:] == ["by"] else own[-1:]
     begins, ends = behind[0] in ("start", "initiated"), behind[0] in ("end", "terminated")
     if not (begins or ends):
         return None
-    if found == "pattern":
+    if word == "pattern":
         return "write the pattern in brackets: pattern [ … ]"
     if stop.kind() == "NUMBER" and (stop.text(1) in TIME_UNITS or stop.text(2) in TIME_UNITS):
         return f"write after before the time: {' '.join(behind)} after {stop.found} {stop.tokens[stop.at + 1].text}"
-    if found in ("in", "within"):
+    if word in ("in", "within"):
         return f"write {' '.join(behind)} after …"
     if stop.kind() == "NUMBER" and stop.text(1) == ",":
         return "write a crontab in parentheses: (0, 9, *, *, *)"
-    if stop.ended or found in ("end", "terminated", ","):
+    if stop.ended or word in ("end", "terminated", ","):
         return f"say when partitions {'begin' if begins else 'end'}: {CONDITION_FORMS}"
     return None
 
 
 def _of_kind(stop: ParseFailure, kind: str, own: list[str]) -> str | None:
-    found = stop.text()
-    if "FROM" in stop.accepted and (stop.ended or found in ("granularity", "initiated", "terminated")):
-        shown = {"partition": "partition by id from Tick", "coalesce": "hash_code(id) from Tick granularity 16"}
-        return f"say of which events: {shown.get(kind, 'from Tick')}"
-    if kind == "partition" and "FROM" in stop.accepted and found not in ("", "from"):
+    word = stop.text()
+    if "FROM" in stop.accepted and (stop.ended or word in ("granularity", "initiated", "terminated")):
+        examples = {"partition": "partition by id from Tick", "coalesce": "hash_code(id) from Tick granularity 16"}
+        return f"say of which events: {examples.get(kind, 'from Tick')}"
+    if kind == "partition" and "FROM" in stop.accepted and word not in ("", "from"):
         return "a key is a property: name it, and those of a composite key with and between them"
-    if "GRANULARITY" in stop.accepted and (stop.ended or stop.kind() == "NUMBER" or found == "preallocate"):
+    if "GRANULARITY" in stop.accepted and (stop.ended or stop.kind() == "NUMBER" or word == "preallocate"):
         return "say how many partitions there are at most: granularity 16"
     if kind == "group" and stop.accepted == {"AS"} and own:
         return "name the category: group by v > 1 as NAME"
@@ -117,7 +117,7 @@ def _of_statement(stop: ParseFailure) -> str | None:
 
 
 def _at_termination(stop: ParseFailure) -> str | None:
-    """Of ``output … when terminated``."""
+    """Return a hint for ``output … when terminated``."""
     words = [token.text.lower() for token in stop.tokens[: stop.at]]
     if "output" not in words:
         return None

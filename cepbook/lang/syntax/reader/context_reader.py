@@ -1,4 +1,4 @@
-"""Contexts of EPL: parse tree to `ast`."""
+"""Read contexts of EPL: parse tree to syntax tree."""
 
 from __future__ import annotations
 
@@ -90,5 +90,5 @@ class ContextReader(SelectReader):
 
 
 def optional_word(token: Any) -> str | None:
-    """The text of a keyword that may be missing."""
+    """Return the text of an optional keyword, or None."""
     return str(token) if isinstance(token, Token) else None

@@ -1,4 +1,6 @@
-"""Expressions of EPL: parse tree to `ast`. Each method is named after the grammar rule (or alias) that it reads."""
+"""Read expressions of EPL: parse tree to syntax tree. Each method is named after the grammar rule (or alias) that it
+reads.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 
 
 class ParseNode(Protocol):
-    """A parse tree: the rule (or its alias), and trees, tokens or None for what was not written."""
+    """A node of a parse tree. `data` is the rule (or its alias); children are nodes, tokens, or None for
+    omitted parts.
+    """
 
     data: str
     children: list[Any]
@@ -31,7 +35,7 @@ class ParseNode(Protocol):
 
 
 class MisplacedSyntax(Exception):
-    """A text that the grammar takes and the language does not."""
+    """Text that the grammar accepts and the language does not."""
 
     def __init__(self, message: str, span: Span, hint: str | None = None) -> None:
         self.diagnostic = Diagnostic("syntax", message, span, hint)
@@ -39,7 +43,7 @@ class MisplacedSyntax(Exception):
 
 
 def span_of(node: ParseNode | Token) -> Span:
-    """The text range of a tree (with its keywords and brackets) or of a token."""
+    """Return the text range of a tree (with its keywords and brackets) or of a token."""
     if isinstance(node, Token):
         return Span(node.start_pos or 0, node.end_pos or 0)
     meta = node.meta
@@ -47,12 +51,12 @@ def span_of(node: ParseNode | Token) -> Span:
 
 
 def unescape_name(token: Token | str) -> str:
-    """A name without its backticks and without backslashes before dots."""
+    """Return a name without its backticks and without backslashes before dots."""
     return token[1:-1] if token[0] == "`" else token.replace("\\", "") if "\\" in token else str(token)
 
 
 def without_placeholders(children: Iterable[Any]) -> list[Any]:
-    """The children without placeholders of what was not written."""
+    """Return the children without the placeholders of omitted parts."""
     return [child for child in children if child is not None]
 
 
@@ -60,11 +64,11 @@ class ExpressionReader:
     """Reads expressions, arguments and parameters."""
 
     def read(self, node: Any) -> Any:
-        """The `ast` value of any tree."""
+        """Return the syntax tree of any parse tree."""
         return getattr(self, str(node.data))(node)
 
     def expr(self, node: Any) -> ast.Expr:
-        """The expression of a tree; lists in parentheses are no expression."""
+        """Return the expression of a tree. Raises MisplacedSyntax for a list in parentheses."""
         value: ast.Expr = getattr(self, str(node.data))(node)
         if type(value) is ast.Tuple_:
             raise MisplacedSyntax("a list in parentheses is no value", value.span, "write {a, b} for an array")
@@ -87,7 +91,7 @@ class ExpressionReader:
         return _literal(str(node.children[0]), node)
 
     def parameter(self, node: ParseNode) -> ast.Parameter:
-        """``?`` is numbered by `epl.parse`, which knows those before it."""
+        """Read a parameter; ``?`` is numbered later, by `bind.substitution`, from the parameters before it."""
         question, _, rest = str(node.children[0]).partition(":")
         name, _, type_name = rest.partition(":") if question else (rest, "", "")
         return ast.Parameter(name or 0, type_name or None, span=span_of(node))
@@ -270,7 +274,7 @@ class ExpressionReader:
         return ast.TypeTest(self.expr(operand), tuple(self.type_text(t) for t in types), span=span_of(node))
 
     def type_text(self, node: Any) -> str:
-        """A type as written, without blanks: ``int[]``."""
+        """Return a type as written, without blanks: ``int[]``."""
         name, *rest = node.children
         text: str = self.dotted(name)
         inner = [self.type_text(child) for child in rest if child.data == "type_ref"]
@@ -306,7 +310,7 @@ class ExpressionReader:
         return ast.Tuple_(self.exprs(node.children), span=span_of(node))
 
     def add_steps(self, node: Any, steps: list[ast.NameStep]) -> None:
-        """Append what one step is: a step, and one more for each index behind a call or another index."""
+        """Append the steps of one node: one step, and one more for each index after a call or another index."""
         children = node.children
         token = children[0].children[0]
         call, optional = children[1], children[-1] is not None
@@ -340,7 +344,7 @@ class ExpressionReader:
             )
 
     def arguments(self, node: ParseNode) -> tuple[tuple[ast.Expr, ...], bool, bool, NamedArguments]:
-        """Arguments, distinct, wildcard and named arguments of a call."""
+        """Return arguments, distinct, wildcard and named arguments of a call."""
         args: list[ast.Expr] = []
         named: list[Any] = []
         distinct = wildcard = False
@@ -358,7 +362,7 @@ class ExpressionReader:
         return tuple(args), distinct, wildcard, self.named(named)
 
     def named(self, nodes: Iterable[Any]) -> NamedArguments:
-        """Pairs of a parameter's name and its values: one, or those of a list in parentheses."""
+        """Return pairs of a parameter's name and its values: one value, or those of a list in parentheses."""
         pairs: list[tuple[str, tuple[ast.Expr, ...]]] = []
         for node in nodes:
             if node is None:
@@ -405,8 +409,8 @@ class ExpressionReader:
 
     def time_period(self, node: ParseNode) -> ast.Expr:
         parts: list[tuple[ast.Expr, str]] = []
-        for part in node.children:
-            amount_node, word = part.children
+        for unit_node in node.children:
+            amount_node, word = unit_node.children
             amount, unit = self.expr(amount_node), TIME_UNITS[str(word)]
             if isinstance(amount, ast.Literal) and amount.type == "string":
                 raise MisplacedSyntax(
@@ -423,7 +427,7 @@ class ExpressionReader:
 
     # ------------------------------------------------------------ parameters and crontabs
     def params(self, node: ParseNode | None) -> tuple[tuple[ast.Expr, ...], NamedArguments]:
-        """Positional and named parameters; none for a missing list."""
+        """Return positional and named parameters; empty tuples for a missing list."""
         if node is None:
             return (), ()
         positional = [child for child in node.children if child.data != "named_arg"]
@@ -434,7 +438,7 @@ class ExpressionReader:
         return ast.Crontab(self.cron_fields(node), span=span_of(node))
 
     def cron_fields(self, node: ParseNode) -> tuple[ast.Expr, ...]:
-        """Crontab fields; ``name:8`` is a range whose low end is a variable, not a named parameter."""
+        """Return crontab fields; ``name:8`` is a range that begins with a variable, not a named parameter."""
         return tuple(self.cron_field(child) for child in node.children)
 
     def cron_field(self, node: Any) -> ast.Expr:
@@ -479,7 +483,10 @@ def _literal(text: str, node: ParseNode) -> ast.Literal:
 
 
 def parse_number(text: str) -> tuple[int | float, str]:
-    """Value and type of a number as written: suffix L, f or d; small hexadecimal: byte; too large an int: long."""
+    """Return value and type of a number as written.
+
+    The suffix L, f or d decides the type. Small hexadecimal numbers are byte; an int that is too large is long.
+    """
     if text[-2:-1] and text.lower().lstrip("-").startswith("0x"):
         value = int(text, 16)
         if -128 <= value < 128:
@@ -499,8 +506,8 @@ def parse_number(text: str) -> tuple[int | float, str]:
 
 
 def unquote(token: str) -> str:
-    """The value of a string literal: ``\\uXXXX`` is a character, any other backslash is dropped."""
+    r"""Return the value of a string literal: ``\\uXXXX`` is a character, any other backslash is dropped."""
     text = token[1:-1]
     if "\\" not in text:
         return text
-    return ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
+    return ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else escape[2], text)

@@ -1,4 +1,4 @@
-"""Remedies for what other languages write, and for small slips, by the words at which the parser stops."""
+"""Hints for constructs of other languages and for small slips, by the words at which the parser stops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OUTPUT_SELECTORS = ("snapshot", "last", "first", "all")
 
 
 def foreign_syntax_hint(stop: ParseFailure) -> str | None:
-    """What helps where SQL, Java or Python would go on."""
+    """Return a hint where SQL, Java or Python would continue, or None."""
     return _creating(stop) or _annotation(stop) or _in_pattern(stop) or _of_source(stop) or _paced(stop) or _value(stop)
 
 
@@ -62,7 +62,7 @@ def _in_pattern(stop: ParseFailure) -> str | None:
 
 
 def _of_source(stop: ParseFailure) -> str | None:
-    """Of what stands in the from-clause."""
+    """Return a hint for the from-clause."""
     if stop.text() == "(" and stop.text(-1) == "using":
         return "write on a.x = b.x"
     if stop.text() == "(" and stop.text(-1) == "from":
@@ -75,7 +75,7 @@ def _of_source(stop: ParseFailure) -> str | None:
 
 
 def _paced(stop: ParseFailure) -> str | None:
-    """Of the output clause."""
+    """Return a hint for the output clause."""
     words = [token.text.lower() for token in stop.tokens[: stop.at]]
     if "output" not in words or stop.open_brackets():
         return None
@@ -90,32 +90,32 @@ def _paced(stop: ParseFailure) -> str | None:
 
 
 def _value(stop: ParseFailure) -> str | None:
-    found, before = stop.text(), stop.text(-1)
-    if stop.at == 0 and found == "with":
+    word, before = stop.text(), stop.text(-1)
+    if stop.at == 0 and word == "with":
         return "EPL has no with: insert into X select … makes a stream X, which other statements read"
     if stop.kind() == "NUMBER" and before == "top" and stop.text(-2) == "select":
         return f"write limit {stop.found} behind the other clauses"
-    if found == "(" and before == "filter" and stop.text(-2) == ")":
+    if word == "(" and before == "filter" and stop.text(-2) == ")":
         return "a filter stands among the arguments: count(*, filter: x > 1), sum(x, filter: x > 1)"
-    if before == "?" and found not in (".", "?"):
+    if before == "?" and word not in (".", "?"):
         return CASE_HINT
-    if found == "instanceof":
+    if word == "instanceof":
         return "write instanceof(x, string)"
-    if found == ":" and ":" in (before, stop.text(1)):
+    if word == ":" and ":" in (before, stop.text(1)):
         return "write cast(x, long)"
-    if found == ":" and stop.text(1) == "=":
+    if word == ":" and stop.text(1) == "=":
         return "write ="
-    if found == "over" or (found == "(" and before == "over" and stop.text(-2) == ")"):
+    if word == "over" or (word == "(" and before == "over" and stop.text(-2) == ")"):
         return "EPL has no over: group by makes groups, avg(x, group_by: y) one for a single aggregate"
     if before == "in" and stop.kind() in ("NUMBER", "STRING") and stop.text(1) == ",":
         return "write the values in parentheses: in (1, 2)"
-    if found == "," and ":" in stop.words + tuple(_range(stop)):
+    if word == "," and ":" in stop.words + tuple(_range(stop)):
         return "write a range with a colon, [1:5], or a list in parentheses, (1, 5)"
     return None
 
 
 def _range(stop: ParseFailure) -> list[str]:
-    """A colon, where a range behind ``in`` is open and has no upper bound yet."""
+    """Return a colon if a range after ``in`` is open and has no upper bound yet."""
     brackets = stop.open_brackets()
     if not brackets or brackets[-1].kind not in BRACKETS:
         return []

@@ -1,9 +1,9 @@
-"""Tokens of EPL: a scan of the whole text once, then names and keywords told apart by what the parser can take.
+"""Tokens of EPL: one scan of the whole text, then names and keywords told apart by what the parser accepts.
 
-EPL has some 150 keywords, and most of them may name a property. So the scan knows only words; the contextual
-`Lexer` below looks a word up when the parser asks for it: a keyword if the parser can go on with that keyword,
-otherwise a name, unless the word is reserved (Esper reference, appendix Reserved Keywords, and what was
-recorded for names in the corpus).
+EPL has some 150 keywords, and most of them may name a property. The scan therefore knows only words. The contextual
+lexer below looks a word up when the parser requests it: the word is a keyword if the parser can continue with the
+keyword, otherwise a name, unless it is reserved (Esper reference, appendix Reserved Keywords, and what was recorded for
+names in the corpus).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ DATAFLOW_HEAD = re.compile(r"create\s+dataflow\s+[\w.]+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class SourceToken:
-    """One word, number, string or sign: `kind` is word, tick, NUMBER, STRING, SCRIPT, RAW or the sign itself."""
+    """One word, number, string or sign. `kind` is word, tick, NUMBER, STRING, SCRIPT, RAW, or the sign itself."""
 
     kind: str
     text: str
@@ -75,14 +75,14 @@ class SourceToken:
 
 @dataclass(frozen=True, slots=True)
 class StatementTokens:
-    """The tokens of one statement and where its text ends (the place of ``;`` or of the end of the text)."""
+    """The tokens of one statement, and the offset at which its text ends (that of ``;`` or of the end of the text)."""
 
     tokens: tuple[SourceToken, ...]
     end: int
 
 
 def tokenize(source: str) -> tuple[tuple[StatementTokens, ...], tuple[Diagnostic, ...]]:
-    """All statements of `source` as tokens, cut at ``;``, and what cannot be a token (never closed strings)."""
+    """Return the tokens of each statement of `source`, and diagnostics of text that is no token (unclosed strings)."""
     pieces: list[StatementTokens] = []
     bad: list[Diagnostic] = []
     tokens: list[SourceToken] = []
@@ -94,9 +94,9 @@ def tokenize(source: str) -> tuple[tuple[StatementTokens, ...], tuple[Diagnostic
             tokens.append(SourceToken("SCRIPT", source[position:end], position, end))
             position = end
             continue
-        found = match(source, position)
-        assert found is not None  # the last alternative takes any character
-        kind, text, end = found.lastgroup or "", found.group(), found.end()
+        token_match = match(source, position)
+        assert token_match is not None  # the last alternative takes any character
+        kind, text, end = token_match.lastgroup or "", token_match.group(), token_match.end()
         if kind == "word":
             lower = text.lower()
             if lower == "expression" and (head := SCRIPT_HEAD.match(source, position)):
@@ -130,20 +130,20 @@ def tokenize(source: str) -> tuple[tuple[StatementTokens, ...], tuple[Diagnostic
 
 
 def _words(source: str, start: int, end: int) -> Iterator[SourceToken]:
-    for found in re.finditer(r"[\w.]+", source[start:end]):
-        yield SourceToken("word", found.group(), start + found.start(), start + found.end())
+    for match in re.finditer(r"[\w.]+", source[start:end]):
+        yield SourceToken("word", match.group(), start + match.start(), start + match.end())
 
 
 def _closing(source: str, start: int) -> int:
-    """The offset behind the bracket that closes the one at `start`; the end of the text if none does."""
+    """Return the offset after the bracket that closes the one at `start`, or the end of the text."""
     depth = 0
-    for found in re.finditer(r"//[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[\[\]]", source[start:], re.S):
-        if found.group() == "[":
+    for match in re.finditer(r"//[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[\[\]]", source[start:], re.S):
+        if match.group() == "[":
             depth += 1
-        elif found.group() == "]":
+        elif match.group() == "]":
             depth -= 1
             if depth == 0:
-                return start + found.end()
+                return start + match.end()
     return len(source)
 
 
@@ -160,7 +160,7 @@ def _statement_end(source: str, start: int) -> int:
 
 
 def _unreadable(source: str, position: int, text: str) -> tuple[Diagnostic, int]:
-    """Why the character at `position` starts nothing, and where to go on."""
+    """Return the diagnostic of the character at `position`, and the offset at which to continue."""
     line_end = source.find("\n", position)
     line_end = len(source) if line_end < 0 else line_end
     if text in "'\"":
@@ -201,7 +201,7 @@ NAME_BEFORE: dict[str, frozenset[str]] = {
 
 
 class StatementLexer(Lexer):
-    """Gives the parser the tokens of one `Piece`. Keywords and signs are those that the grammar writes in quotes."""
+    """Supplies the parser with the tokens of one statement. Keywords and signs are those that the grammar quotes."""
 
     __future_interface__ = 2
 
@@ -214,7 +214,7 @@ class StatementLexer(Lexer):
 
 
 class EplStatementLexer(StatementLexer):
-    """The tokens of EPL."""
+    """The lexer of EPL."""
 
     def lex(self, lexer_state: LexerState, parser_state: Any) -> Iterator[Token]:
         piece: Any = lexer_state.text
@@ -303,8 +303,10 @@ END_TOKEN = SourceToken("end", "", 0, 0)
 
 
 def _shifts(parser_state: Any, terminal: str) -> bool:
-    """Whether the parser can really go on with `terminal`, which its table alone does not tell: a low bound may end in
-    ``a.b:``, as the name of a stream and the namespace of its window do.
+    """Return whether the parser can really continue with `terminal`.
+
+    The parse table alone does not tell: a low bound may end in ``a.b:``, and so may the name of a stream before the
+    namespace of its window.
     """
     states, stack = parser_state.parse_conf.states, list(parser_state.state_stack)
     while True:
@@ -317,9 +319,10 @@ def _shifts(parser_state: Any, terminal: str) -> bool:
 
 
 def _parameter(tokens: tuple[SourceToken, ...], i: int) -> tuple[str, int]:
-    """What ``?`` or ``:`` begins where a value may stand, and of how many tokens: ``?``, ``?:name``, ``?:name:type``,
-    ``?::type``, ``:name``. Blanks may not stand in it. A type is ``int``, ``java.lang.Integer``, ``int[]`` or
-    ``int[primitive]``; a name behind a second colon that is none is the end of a range.
+    """Return the terminal that ``?`` or ``:`` begins in place of a value, and its number of tokens.
+
+    Forms are ``?``, ``?:name``, ``?:name:type``, ``?::type`` and ``:name``, without blanks. A type is ``int``,
+    ``java.lang.Integer``, ``int[]`` or ``int[primitive]``; another name after a second colon is the end of a range.
     """
 
     def follows(*kinds: str) -> bool:
@@ -350,7 +353,7 @@ def _parameter(tokens: tuple[SourceToken, ...], i: int) -> tuple[str, int]:
 
 
 def _opens_context(tokens: tuple[SourceToken, ...], i: int) -> bool:
-    """Whether ``context NAME …`` stands at `i` (and not a property called context)."""
+    """Return whether ``context NAME …`` stands at `i`, and not a property called context."""
     if i + 1 >= len(tokens) or tokens[i].kind != "word" or tokens[i].text.lower() != "context":
         return False
     return i + 2 < len(tokens) and tokens[i + 2].text.lower() in CONTEXT_STARTS

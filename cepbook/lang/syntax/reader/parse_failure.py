@@ -1,4 +1,4 @@
-"""Where the parser of EPL stopped, as what gives hints looks at it."""
+"""The place at which the parser of EPL stopped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True, slots=True)
 class ParseFailure:
-    """Where the parser stopped: the statement's tokens, the position in them, and which words or signs would do.
+    """The tokens of the statement, the position at which the parser stopped, and what it accepts there.
 
     `accepted` holds terminal names of the grammar, `words` the keywords among them as written.
     """
@@ -23,7 +23,7 @@ class ParseFailure:
     words: tuple[str, ...]
 
     def text(self, offset: int = 0) -> str:
-        """The lower-cased token at `offset` from the stop; empty outside of the statement."""
+        """Return the token at `offset` from the failure in lower case, or an empty text outside of the statement."""
         i = self.at + offset
         return self.tokens[i].text.lower() if 0 <= i < len(self.tokens) else ""
 
@@ -40,7 +40,7 @@ class ParseFailure:
         return self.at >= len(self.tokens)
 
     def open_brackets(self) -> list[SourceToken]:
-        """The brackets before the stop that are not closed before it."""
+        """Return the brackets before the failure that are not closed before it."""
         stack: list[SourceToken] = []
         for token in self.tokens[: self.at]:
             if token.kind in BRACKETS:
@@ -50,7 +50,7 @@ class ParseFailure:
         return stack
 
     def opens_clause(self) -> bool:
-        """Whether the word at the stop begins its clause (and is not meant as a name)."""
+        """Return whether the word at the failure begins a clause (and is not meant as a name)."""
         word, following = self.text(), self.text(1)
         if word in ("group", "order"):
             return following == "by"
@@ -59,13 +59,13 @@ class ParseFailure:
         return word in CLAUSE_KEYWORDS and self.kind(1) not in (",", ")", "=", ".") and following not in CLAUSE_KEYWORDS
 
     def clauses_before(self) -> list[str]:
-        """Clause keywords outside of brackets before the stop."""
-        depth, found = 0, []
+        """Return the clause keywords outside of brackets before the failure."""
+        depth, clauses = 0, []
         for token in self.tokens[: self.at]:
             if token.kind in BRACKETS:
                 depth += 1
             elif token.kind in BRACKETS.values():
                 depth -= 1
             elif depth == 0 and token.kind == "word" and token.text.lower() in CLAUSE_KEYWORDS:
-                found.append(token.text.lower())
-        return found
+                clauses.append(token.text.lower())
+        return clauses

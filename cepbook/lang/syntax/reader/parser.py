@@ -1,7 +1,7 @@
-"""EPL, the event processing language of Esper 8 and 9: text to `ast.Module`.
+"""Read EPL, the event processing language of Esper 8 and 9: text to syntax tree.
 
-The grammar is in ``cepbook/lang/grammar/*.lark``; the tables of the LALR parser are built once and kept in the
-user's cache directory.
+The grammar is in ``lang/syntax/grammar``. The tables of the LALR parser are built once and stored in the user's cache
+directory.
 """
 
 from __future__ import annotations
@@ -38,11 +38,10 @@ def _parser() -> Any:
 @rejecting_deep_nesting()
 @lru_cache(maxsize=64)
 def parse_epl(text: str) -> ast.Module:
-    """The statements of `text`, which are separated by ``;``. Spans count characters of `text`.
+    """Return the statements of `text`, which are separated by ``;``. Spans count characters of `text`.
 
-    A cell is read several times on its way (for the names in it, to check it, to run it): the last trees are kept.
-
-    Raises `ParseError` with the first error of every statement that is not EPL, UsageError where one is too deep.
+    The last trees are cached, because a cell is read several times (for its names, to check it, to run it). Raises
+    ParseError with the first error of every statement that is not EPL, and UsageError for a tree that is too deep.
     """
     pieces, unreadable = tokenize(text)
     diagnostics = list(unreadable)
@@ -64,7 +63,7 @@ def parse_epl(text: str) -> ast.Module:
 
 
 def _parse_piece(piece: StatementTokens) -> Any:
-    """The statement (or module declaration) of `piece`, or the diagnostic of its first error."""
+    """Return the statement (or module declaration) of `piece`, or the diagnostic of its first error."""
     try:
         tree: Tree[Token] = _parser().parse(piece)
         return STATEMENT_READER.read(tree)

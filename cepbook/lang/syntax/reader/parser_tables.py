@@ -1,8 +1,8 @@
-"""LALR parsers from grammar files, with their tables kept in a cache file of the user.
+"""LALR parsers from grammar files, with their tables in a cache file of the user.
 
-Building the tables takes about a second, loading them some 50 ms. The file's name holds a digest of the grammar, the
-lexer's name and the versions of Python and lark, so a stale file is never read; a directory that cannot be written
-costs only time. The file is JSON: whoever else may write to the directory can spoil a parser, but not run code.
+Building the tables takes about a second, loading them some 50 ms. The name of the file holds a digest of the grammar,
+the lexer's name and the versions of Python and lark, so a stale file is never read. A directory that cannot be written
+costs only time. The file is JSON: another user who may write to the directory can spoil a parser, but not run code.
 """
 
 from __future__ import annotations
@@ -28,24 +28,26 @@ LexerChoice = type[Lexer] | Literal["contextual"]
 
 
 def load_parser(dialect: str, package: str, grammar_files: tuple[str, ...], lexer: LexerChoice) -> Lark:
-    """The parser for the concatenated grammar files; `dialect` names the cache file."""
+    """Return the parser for the concatenated grammar files of `package`; `dialect` names the cache file."""
     folder = files(package)
     grammar = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in grammar_files)
     cache = _cache_file(dialect, grammar, lexer)
-    found = _load(cache, lexer)
-    if found is None:
+    parser = _load(cache, lexer)
+    if parser is None:
         edit = _as_whole_words if lexer == "contextual" else None
-        found = Lark(
+        parser = Lark(
             grammar, parser="lalr", lexer=lexer, propagate_positions=True, maybe_placeholders=True, edit_terminals=edit
         )
-        _save(found, cache)
-    _shorten(found)
-    return found
+        _save(parser, cache)
+    _shorten(parser)
+    return parser
 
 
 def _as_whole_words(terminal: TerminalDef) -> None:
-    """A keyword ends where a word does: lark's lexer would find ``select`` at the beginning of ``selection`` wherever
-    no name can stand. Where both can it is a keyword.
+    """Make a keyword end where a word does.
+
+    The lexer of lark would find ``select`` at the start of ``selection`` where no name can stand. Where both can stand
+    the keyword wins.
     """
     word = terminal.pattern.value
     if isinstance(terminal.pattern, PatternStr) and word.isalpha():
@@ -54,7 +56,7 @@ def _as_whole_words(terminal: TerminalDef) -> None:
 
 
 def _shorten(parser: Lark) -> None:
-    """Rules that only hand on their one child do so at once: of an expression there is one for each precedence."""
+    """Skip rules that only pass on their one child: an expression has one such rule for each precedence."""
     callbacks = parser.parser.parser.parser.callbacks
     for rule in callbacks:
         if isinstance(rule, Rule) and _hands_on(rule):
@@ -90,7 +92,7 @@ def _load(path: Path, lexer: LexerChoice) -> Lark | None:
 
 
 def _plain(parser: Lark) -> Any:
-    """What `parser` consists of, as JSON: numbers that are keys become text, the lexer's class is left out."""
+    """Return `parser` as JSON data: integer keys become text, the lexer's class is left out."""
     data, memo = parser.memo_serialize([TerminalDef, Rule])
     lexing = {**data["parser"]["lexer_conf"], "lexer_type": None}
     parts = {**data["parser"], "lexer_conf": lexing}
@@ -98,9 +100,9 @@ def _plain(parser: Lark) -> Any:
     return {"data": {**data, "options": options, "parser": parts}, "memo": memo}
 
 
-def _from_plain(kept: Any, lexer: LexerChoice) -> Lark:
-    """The parser that `_plain` has taken apart."""
-    data, memo = kept["data"], {int(number): entry for number, entry in kept["memo"].items()}
+def _from_plain(document: Any, lexer: LexerChoice) -> Lark:
+    """Restore a parser from the data of `_plain`."""
+    data, memo = document["data"], {int(number): entry for number, entry in document["memo"].items()}
     data["options"]["lexer"] = data["parser"]["lexer_conf"]["lexer_type"] = lexer
     table = data["parser"]["parser"]
     table["tokens"] = {int(number): name for number, name in table["tokens"].items()}
@@ -113,7 +115,7 @@ def _from_plain(kept: Any, lexer: LexerChoice) -> Lark:
 
 
 def _save(parser: Lark, path: Path) -> None:
-    """Write to a file beside `path` and rename it: readers and other writers never see half a file."""
+    """Write to a file next to `path` and rename it: other processes never see half a file."""
     written: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

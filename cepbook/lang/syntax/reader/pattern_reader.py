@@ -1,4 +1,4 @@
-"""Patterns, row patterns and streams of EPL: parse tree to `ast`."""
+"""Read patterns, row patterns and streams of EPL: parse tree to syntax tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cepbook.lang.syntax.reader.expression_reader import (
 
 
 def is_rule(child: Any, kind: str) -> bool:
-    """Whether `child` is a tree of that rule."""
+    """Return whether `child` is a tree of the rule `kind`."""
     return isinstance(child, Tree) and child.data == kind
 
 
@@ -136,8 +136,8 @@ class PatternReader(ExpressionReader):
                 raise MisplacedSyntax(f"the stream already has the alias {alias}", span_of(word))
             else:
                 alias = self.read(word)
-        kept: Any = retain
-        return ast.StreamSource(self.read(stream), tuple(windows), alias, unidirectional, kept, span=span_of(node))
+        retained: Any = retain
+        return ast.StreamSource(self.read(stream), tuple(windows), alias, unidirectional, retained, span=span_of(node))
 
     subsource = source
 
@@ -274,5 +274,5 @@ SKIP_CLAUSES = {"last": "past last row", "next": "to next row", "current": "to c
 
 
 def annotation_value(value: object) -> object:
-    """The Python value of an annotation's value."""
+    """Return the Python value of an annotation's value."""
     return value.value if isinstance(value, ast.Literal) else value

@@ -1,4 +1,4 @@
-"""Select statements and their clauses: parse tree to `ast`."""
+"""Read select statements and their clauses: parse tree to syntax tree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SelectReader(PatternReader):
     """Reads select statements, subqueries and the clauses that they share."""
 
     def optional(self, node: Any) -> Any:
-        """The value of a tree, None for what was not written."""
+        """Return the value of a tree, or None for an omitted part."""
         return None if node is None else self.read(node)
 
     def optional_expr(self, node: Any) -> ast.Expr | None:
@@ -67,7 +67,8 @@ class SelectReader(PatternReader):
 
     def column_names(self, node: ParseNode) -> tuple[str, ...]:
         return tuple(
-            ".".join(self.name(part) for part in child.children) for child in without_placeholders(node.children)
+            ".".join(self.name(name_node) for name_node in child.children)
+            for child in without_placeholders(node.children)
         )
 
     def event_precedence(self, node: ParseNode) -> ast.Expr:
@@ -201,7 +202,7 @@ class SelectReader(PatternReader):
         return ast.Output(fields.pop("kind", None), which, after, **fields, span=span_of(node))
 
     def output_rate(self, node: ParseNode) -> dict[str, Any]:
-        """The fields of `ast.Output` that one rate sets."""
+        """Return the fields of `ast.Output` that one rate sets."""
         first, *rest = node.children
         match str(node.data):
             case "every_events":
@@ -227,6 +228,6 @@ class SelectReader(PatternReader):
 
 
 def has_eventbean(children: list[Any]) -> bool:
-    """Whether ``@eventbean`` stands behind a select item."""
+    """Return whether ``@eventbean`` stands after a select item."""
     annotations = [child for child in children if isinstance(child, Tree) and child.data == "item_annotation"]
     return any(str(a.children[0].children[0].children[0]).lower() == "eventbean" for a in annotations)

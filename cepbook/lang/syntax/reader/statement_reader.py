@@ -1,4 +1,4 @@
-"""All statements of EPL other than select: parse tree to `ast`."""
+"""Read all statements of EPL other than select: parse tree to syntax tree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA_REPRESENTATIONS = ("map", "objectarray", "json", "avro", "bean", "xml", "
 
 
 class StatementReader(ContextReader):
-    """Reads whole statements; `read` of a start tree gives a statement or a (kind, name) pair of the module."""
+    """Reads whole statements; a start tree becomes a statement, or a (kind, name) pair of the module."""
 
     def start(self, node: ParseNode) -> ast.Statement:
         *before, body = node.children
@@ -285,14 +285,14 @@ class StatementReader(ContextReader):
         )
 
     def _dimensions(self, nodes: Iterable[Any]) -> list[Any]:
-        """The brackets of an array type: ``[]``, or ``[primitive]``, which means the same here."""
-        found = [node for node in nodes if is_rule(node, "dimension")]
-        for word in (node.children[0] for node in found if node.children[0] is not None):
+        """Return the brackets of an array type: ``[]``, or ``[primitive]`` with the same meaning."""
+        brackets = [node for node in nodes if is_rule(node, "dimension")]
+        for word in (node.children[0] for node in brackets if node.children[0] is not None):
             text = self.read(word).lower()
             if text != "primitive":
                 fact = f"{text} cannot stand in the brackets of an array type"
                 raise MisplacedSyntax(fact, span_of(word), "write [] or [primitive]")
-        return found
+        return brackets
 
     def null_column(self, node: ParseNode) -> ast.ColumnDef:
         name, *annotations = node.children
@@ -314,8 +314,8 @@ class StatementReader(ContextReader):
 
     def sketch_column(self, node: ParseNode) -> ast.ColumnDef:
         name, function, *rest = node.children
-        options = [each for each in rest if each.data == "named_arg"]
-        annotations = [each for each in rest if each.data != "named_arg"]
+        options = [child for child in rest if child.data == "named_arg"]
+        annotations = [child for child in rest if child.data != "named_arg"]
         function_name: str = self.read(function)
         step = ast.NameStep(function_name, (), named=self.named(options), span=span_of(function))
         chain = ast.Chain((step,), span=step.span)
@@ -335,7 +335,7 @@ class StatementReader(ContextReader):
 
     def create_window(self, node: ParseNode) -> ast.CreateWindow:
         name, *windows, retain, body, insert = node.children
-        kept: Any = self.optional(retain)
+        retained: Any = self.optional(retain)
         fields: dict[str, Any] = {}
         if is_rule(body, "window_columns"):
             fields["columns"] = tuple(self.read(child) for child in body.children)
@@ -344,17 +344,17 @@ class StatementReader(ContextReader):
             fields = {"as_type": self.read(type_name), "select": self.optional(items)}
         if insert is not None:
             fields |= {"insert": True, "insert_where": self.optional_expr(insert.children[0])}
-        return ast.CreateWindow(self.read(name), tuple(self.read(w) for w in windows), retain=kept, **fields)
+        return ast.CreateWindow(self.read(name), tuple(self.read(w) for w in windows), retain=retained, **fields)
 
     def create_window_columns(self, node: ParseNode) -> ast.CreateWindow:
         name, *windows, last, columns, insert = node.children
-        found = [self.read(window) for window in windows]
-        found.append(ast.Window(self.read(last), (), span=span_of(last)))
+        read_windows = [self.read(window) for window in windows]
+        read_windows.append(ast.Window(self.read(last), (), span=span_of(last)))
         fields = tuple(self.read(child) for child in columns.children)
         if insert is None:
-            return ast.CreateWindow(self.read(name), tuple(found), columns=fields)
+            return ast.CreateWindow(self.read(name), tuple(read_windows), columns=fields)
         where = self.optional_expr(insert.children[0])
-        return ast.CreateWindow(self.read(name), tuple(found), columns=fields, insert=True, insert_where=where)
+        return ast.CreateWindow(self.read(name), tuple(read_windows), columns=fields, insert=True, insert_where=where)
 
     def create_table(self, node: ParseNode) -> ast.CreateTable:
         name, *columns = node.children

@@ -1,6 +1,6 @@
-"""What to say when the parser stops: the fact, the place, and a remedy for typical mistakes.
+"""Diagnostics for the place where the parser of EPL stops: the fact, the place, and a hint for typical mistakes.
 
-A remedy is a function in `REMEDIES` that looks at the tokens around the place and gives a hint or None; the first
+A remedy is a function in `REMEDIES` that looks at the tokens around the place and returns a hint or None. The first
 hint wins, so special cases stand before general ones.
 """
 
@@ -50,7 +50,7 @@ VALUE_ENDS = ("word", "tick", "NUMBER", "STRING", ")", "]")
 
 
 def diagnose(error: UnexpectedToken, piece: StatementTokens, parser: Lark) -> Diagnostic:
-    """The diagnostic of a parse that stopped in `piece`."""
+    """Return the diagnostic of a parse that stopped in `piece`."""
     accepted = frozenset(error.accepts or ()) or frozenset(error.expected)
     spelled = {t.name: t.pattern.value for t in parser.terminals}
     words = tuple(sorted(spelled[name] for name in accepted if name in spelled and spelled[name][0].isalpha()))
@@ -58,37 +58,37 @@ def diagnose(error: UnexpectedToken, piece: StatementTokens, parser: Lark) -> Di
     at = next((i for i, t in enumerate(piece.tokens) if t.start == start), len(piece.tokens))
     stop = ParseFailure(piece.tokens, at, accepted, words)
     if stop.ended:
-        span, found = Span(piece.tokens[-1].end, piece.tokens[-1].end), "the statement ends too early"
+        span, fact = Span(piece.tokens[-1].end, piece.tokens[-1].end), "the statement ends too early"
     else:
-        span, found = Span(stop.tokens[at].start, stop.tokens[at].end), f"`{stop.found}` cannot stand here"
-    wanted = expected_text(accepted, spelled)
-    message = f"{found}, expected {wanted}" if wanted else found
+        span, fact = Span(stop.tokens[at].start, stop.tokens[at].end), f"`{stop.found}` cannot stand here"
+    expected = expected_text(accepted, spelled)
+    message = f"{fact}, expected {expected}" if expected else fact
     hint = next((hint for remedy in REMEDIES if (hint := remedy(stop)) is not None), None)
     return Diagnostic("syntax", message, span, hint)
 
 
 def expected_text(accepted: frozenset[str], spelled: dict[str, str]) -> str:
-    """The accepted terminals in words, or nothing where they are too many to help."""
-    wanted: list[str] = []
+    """Return the accepted terminals in words, or an empty text if there are too many to help."""
+    texts: list[str] = []
     rest = set(accepted)
     if accepted >= VALUE_TERMINALS:
         return "an expression"
     if "IDENT" in rest:
-        wanted.append("a name")
+        texts.append("a name")
     if "UNIT" in rest and "EVENTS" in rest:
-        wanted.append("`events`")
+        texts.append("`events`")
     rest -= {"IDENT", "SOFT", "EVENTS", "_AND_WHEN", "_COMMA_CONTEXT", "NAMED", "DOT_NS", "QUANTIFIER"}
     if "$END" in rest:
-        wanted.append("the end of the statement")
+        texts.append("the end of the statement")
         rest.discard("$END")
-    wanted += sorted(
+    texts += sorted(
         TERMINAL_TEXTS[name] if name in TERMINAL_TEXTS else f"`{spelled[name]}`"
         for name in rest
         if name in TERMINAL_TEXTS or name in spelled
     )
-    if not wanted or len(wanted) > 5:
+    if not texts or len(texts) > 5:
         return ""
-    return wanted[0] if len(wanted) == 1 else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
 
 
 # ---------------------------------------------------------------- remedies
@@ -107,7 +107,7 @@ def foreign_operator(stop: ParseFailure) -> str | None:
 
 
 def comment(stop: ParseFailure) -> str | None:
-    """A comment that is not closed, or one as SQL writes it."""
+    """A comment that is not closed, or one in the form of SQL."""
     signs = [a.kind + b.kind for a, b in pairwise(stop.tokens[: stop.at + 2]) if a.end == b.start]
     if "/*" in signs:
         return "close the comment with */"
@@ -151,7 +151,7 @@ def recognize_of_sql(stop: ParseFailure) -> str | None:
 
 
 def declaration(stop: ParseFailure) -> str | None:
-    """The body of a declared expression, which is not in braces, or the name before it."""
+    """The body of a declared expression without braces, or a missing name before it."""
     words = [token.text.lower() for token in stop.tokens[: stop.at]]
     start = 2 if words[:2] == ["create", "expression"] else 1
     if words[start - 1 : start] != ["expression"]:
@@ -213,7 +213,7 @@ NEED_A_VALUE = frozenset("and or not = < > + - * / || <= >= != like between in i
 
 
 def missing_part(stop: ParseFailure) -> str | None:
-    """Something is missing between the word before and a clause that begins, or the end."""
+    """A part is missing between the previous word and a clause that begins, or the end."""
     if not (stop.ended or stop.opens_clause() or stop.text() == "end" or stop.kind() in BRACKETS.values()):
         return None
     before = stop.text(-1)
@@ -229,20 +229,20 @@ def missing_part(stop: ParseFailure) -> str | None:
 
 
 def missing_operand(stop: ParseFailure) -> str | None:
-    """A value is missing before a word or sign that stands behind one, or a type behind a name."""
-    before, found = stop.text(-1), stop.text()
+    """A value is missing before a word or sign that follows a value, or a type after a name."""
+    before, word = stop.text(-1), stop.text()
     if stop.accepted & {"IDENT", "NULL", "NUMBER"} == {"IDENT", "NULL"} and stop.kind() in (",", ")"):
         return f"write a type behind {stop.tokens[stop.at - 1].text}, for example int"
     if not stop.accepted >= VALUE_TERMINALS:
         return None
-    if found == "and" and before in TIME_UNITS and stop.kind(1) == "NUMBER":
+    if word == "and" and before in TIME_UNITS and stop.kind(1) == "NUMBER":
         return "the parts of a time period stand beside each other: 2 minutes 5 seconds"
-    names = stop.kind(1) in ("word", "tick") and not (found == "as" and stop.text(1) in CLAUSE_KEYWORDS)
+    names = stop.kind(1) in ("word", "tick") and not (word == "as" and stop.text(1) in CLAUSE_KEYWORDS)
     if (
-        (found == "as" and names)
-        or found in ("and", "or")
+        (word == "as" and names)
+        or word in ("and", "or")
         or stop.kind() in SIGNS_BEHIND
-        or (found in TIME_UNITS and before in ("(", ",", "every") and _wants_period(stop))
+        or (word in TIME_UNITS and before in ("(", ",", "every") and _wants_period(stop))
     ):
         return f"write a value before {stop.found}"
     if stop.kind() == "," and before in ("(", "select", "by", "distinct", *SELECTORS):
@@ -251,7 +251,7 @@ def missing_operand(stop: ParseFailure) -> str | None:
 
 
 def _wants_period(stop: ParseFailure) -> bool:
-    """Whether a unit of time at the stop lacks its number: in parameters of a window or timer, and behind ``every``."""
+    """Return whether a time unit lacks its number: in parameters of a window or timer, or after ``every``."""
     brackets = stop.open_brackets()
     if stop.text(-1) == "every" or not brackets:
         return stop.text(-1) == "every"
@@ -266,7 +266,7 @@ def _wants_period(stop: ParseFailure) -> bool:
 
 
 def missing_end(stop: ParseFailure) -> str | None:
-    """The statement before has no semicolon behind it."""
+    """The previous statement has no semicolon."""
     if "$END" not in stop.accepted or stop.at == 0 or stop.ended or stop.open_brackets():
         return None
     begins = stop.text(-1) if stop.text() == "into" else stop.text()
@@ -328,7 +328,7 @@ def rate_without_unit(stop: ParseFailure) -> str | None:
 
 
 def keyword_typo(stop: ParseFailure) -> str | None:
-    """The word here, or the one before that was taken for a name, is nearly a keyword."""
+    """The word here, or the previous word that was read as a name, is nearly a keyword."""
     if stop.kind() == "word" and stop.text() not in stop.words:
         close = get_close_matches(stop.text(), stop.words, n=1, cutoff=0.7)
         if close and stop.text() not in RESERVED_WORDS:
@@ -462,7 +462,7 @@ def missing_word(stop: ParseFailure) -> str | None:
 
 
 def missing_comma(stop: ParseFailure) -> str | None:
-    """A call, or a name with a dot, straight behind a value."""
+    """A call, or a name with a dot, directly after a value."""
     if "COMMA" not in stop.accepted:
         return None
     if stop.kind() == "word" and stop.text(1) == "(" and _ends_a_value(stop, -1):
