@@ -1,7 +1,7 @@
 """The command line: ``cepbook run``, ``test``, ``format`` and ``lab``.
 
-Exit codes: 0 all went well; 1 the EPL, the events, a statement or a case is at fault, or a file is not formatted;
-2 the command line is; 130 interrupted by Ctrl-C; 141 nobody reads the standard output any more.
+Exit codes: 0 success; 1 an error in the EPL, the events, a statement or a case, or a file that is not formatted; 2 an
+error in the command line; 130 interrupted by Ctrl-C; 141 the reader of the standard output has closed it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from cepbook import __version__
 from cepbook.cli.command import CliCommand
 from cepbook.errors import CepbookError, printable, shorten_line
 
-# Name -> the module of its `COMMAND`, and what it does. Only the module of the command that is given is loaded: pandas
-# takes a second, and `format`, which editors and hooks call for each file, needs none.
+# Name -> module with its `COMMAND`, and summary. Only the module of the called command is imported: pandas takes a
+# second, and `format`, which editors and hooks call for each file, does not need it.
 COMMANDS = {
     "run": ("cepbook.cli.run_command", "Run EPL modules over files of events and write what statements deliver."),
     "test": ("cepbook.cli.scenario_command", "Run the cases of scenario files."),
@@ -34,11 +34,14 @@ class _Parser(argparse.ArgumentParser):
         super().error(shorten_line(printable(message)))
 
 
-def main(given: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code. `given` are the words behind ``cepbook`` (default: of this process)."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    `arguments` are the words after ``cepbook``, by default of this process.
+    """
     try:
         try:
-            return _run(given)
+            return _run(arguments)
         except CepbookError as error:
             print(f"cepbook: {error}", file=sys.stderr)
             return FAILED
@@ -48,7 +51,7 @@ def main(given: Sequence[str] | None = None) -> int:
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()
-    except BrokenPipeError:  # whoever read has enough, as in `cepbook test | head`: it is told by the exit code
+    except BrokenPipeError:  # the reader has closed the pipe, as in `cepbook test | head`
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -56,25 +59,25 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def load(words: Sequence[str]) -> tuple[str, CliCommand | None]:
-    """The command that the words begin with, loaded with all that it needs; None where there is no such command."""
-    name = next((word for word in words if not word.startswith("-")), "")  # no option before it has a value
+    """Return the name of the command and the imported command; None if there is no such command."""
+    name = next((word for word in words if not word.startswith("-")), "")  # options before the command have no values
     if name not in COMMANDS:
         return name, None
     command: CliCommand = importlib.import_module(COMMANDS[name][0]).COMMAND
     return name, command
 
 
-def _run(given: Sequence[str] | None) -> int:
+def _run(arguments: Sequence[str] | None) -> int:
     parser = _Parser(prog="cepbook", description="Complex event processing: EPL over event streams.")
     parser.add_argument("--version", action="version", version=f"cepbook {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    words = sys.argv[1:] if given is None else given
-    wanted, command = load(words)
+    words = sys.argv[1:] if arguments is None else arguments
+    called, command = load(words)
     for name, (_, summary) in COMMANDS.items():
-        made = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
-        if command is not None and name == wanted:
-            command.arguments(made)
-            made.set_defaults(run=command.run)
+        subparser = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        if command is not None and name == called:
+            command.arguments(subparser)
+            subparser.set_defaults(run=command.run)
     options = parser.parse_args(words)
     run: Callable[[argparse.Namespace], int] = options.run
     return run(options)

@@ -1,4 +1,4 @@
-"""What a command of the command line is, and reading its words."""
+"""The interface of a command, and parsing of its arguments."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from cepbook.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class CliCommand:
-    """A module of this package has one as `COMMAND`: `arguments` declares what it takes, `run` does it and gives the
-    exit code."""
+    """A command. Each module of this package with one has it as `COMMAND`.
+
+    `arguments` declares the options, `run` executes the command and returns the exit code.
+    """
 
     arguments: Callable[[argparse.ArgumentParser], object]
     run: Callable[[argparse.Namespace], int]
 
 
 def name_value_pair(text: str) -> tuple[str, str]:
-    """An argparse type: ``NAME=REST``."""
+    """Parse ``NAME=VALUE``. An argparse type."""
     name, equals, rest = text.partition("=")
     if not equals or not name.strip() or not rest.strip():
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not `{text}`")
@@ -30,7 +32,7 @@ def name_value_pair(text: str) -> tuple[str, str]:
 
 
 def parse_value_text(text: str) -> Any:
-    """A value as JSON writes it; what is no JSON is a text."""
+    """Parse a JSON value; text that is no JSON is a string."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -38,7 +40,7 @@ def parse_value_text(text: str) -> Any:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file. Errors: UsageError."""
+    """Return the text of a file. Errors: UsageError."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""``cepbook format``: EPL files laid out anew (`cepbook.lang.syntax.formatter`)."""
+"""``cepbook format``: lays out EPL files (`cepbook.lang.explain.formatting`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Format every file; one that is not EPL is told of and left alone, the others are done."""
+    """Format every file. A file that is not EPL is reported and left unchanged."""
     failed = changed = count = 0
     for path in _files(options.paths):
         count += 1

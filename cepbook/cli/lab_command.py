@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def starter() -> dict[str, object]:
-    """A small notebook that begins."""
+    """Return a small example notebook."""
     cells: list[dict[str, object]] = []
     for number, (kind, source) in enumerate(CELLS):
         cell: dict[str, object] = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": source}
@@ -51,9 +51,10 @@ def starter() -> dict[str, object]:
 
 
 def command(notebook: Path, layout: str, rest: list[str]) -> list[str]:
-    """The command that opens it; JupyterLab asks nothing of the outside. Raises UsageError without JupyterLab.
+    """Return the command that opens the notebook without network access. Errors: UsageError without JupyterLab.
 
-    The directory `layout` is empty: JupyterLab would restore one that has the notebook open, and begin two kernels.
+    The directory `layout` is empty, because JupyterLab would restore a layout in which the notebook is open and start
+    two kernels.
     """
     if find_spec("jupyterlab") is None:
         raise UsageError("JupyterLab is not installed\n  hint: pip install 'cepbook[lab]'")
@@ -70,7 +71,7 @@ def command(notebook: Path, layout: str, rest: list[str]) -> list[str]:
 
 
 def open_lab(options: argparse.Namespace) -> int:
-    """Make the notebook if need be and run JupyterLab until it ends."""
+    """Create the notebook if it does not exist, and run JupyterLab until it ends."""
     notebook: Path = options.notebook
     rest: list[str] = options.rest
     if str(notebook).startswith("-"):  # ``cepbook lab -- --no-browser`` names none

@@ -1,4 +1,4 @@
-"""Pipes of ``cepbook run``: events come on the standard input, rows go to the standard output as they are made."""
+"""Pipes of ``cepbook run``: events arrive on the standard input, rows go to the standard output as they are made."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from cepbook.session.io.sinks import FileSink, SinkError
 from cepbook.session.io.sources import SourcePause
 from cepbook.session.replay.replay import Replay
 
-PIPE = "-"  # what stands for one in place of the name of a file
-PAUSE = 0.2  # seconds between two looks whether a pipe in which nothing comes is to be waited for any longer
-CHUNK = 65_536  # bytes that are read from a pipe at once
+PIPE = "-"  # instead of a file name
+PAUSE = 0.2  # seconds between two checks whether to go on waiting for a silent pipe
+CHUNK = 65_536  # bytes read from a pipe at once
 
 
 class StandardOutput:
-    """Rows for the standard output, which go there as they are made. `unread`: nobody reads them any more.
+    """Rows for the standard output. `unread`: the reader has closed it.
 
-    Then the run ends, but where files are written, too.
+    Then the run ends, unless it also writes files.
     """
 
     def __init__(self) -> None:
@@ -35,17 +35,17 @@ class StandardOutput:
         self._others = False
 
     def begin(self, replay: Replay[Workbench], sinks: list[FileSink], others: bool) -> None:
-        """The rows of `replay` go to `sinks`; `others`: and to files."""
+        """Send the rows of `replay` to `sinks`; `others`: files are written as well."""
         self._replay, self.sinks, self._others = replay, sinks, others
 
     @property
     def ended(self) -> bool:
-        """Whether no more events are wanted."""
+        """True if no more events are needed."""
         stopped = self._replay is not None and self._replay.interrupted
         return stopped or self._closed or (self.unread and not self._others)
 
     def take_rest(self, *, alone: bool) -> None:
-        """After Ctrl-C: what was read from the pipe, if that is the only source, goes in; nothing more is read."""
+        """After Ctrl-C, read nothing more, and send the events read from the pipe if it is the only source."""
         self._closed = True
         if self._replay is not None and self.came and alone and not self.unread:
             left = self.came - self._replay.progress.events - self._replay.progress.late
@@ -54,7 +54,7 @@ class StandardOutput:
                     self._replay.step(left)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write buffered rows."""
         for sink in self.sinks:
             if sink.error is None:
                 with suppress(SinkError):  # kept by the sink; `close` tells
@@ -62,7 +62,7 @@ class StandardOutput:
                 self._look(sink)
 
     def close(self) -> None:
-        """Write what waits, for the last time. Raises SinkError where that failed and somebody still reads."""
+        """Write buffered rows for the last time. Errors: SinkError if that failed although the output is read."""
         for sink in self.sinks:
             try:
                 sink.close()
@@ -79,7 +79,7 @@ class StandardOutput:
 
 
 def events_of(pipe: IO[str], out: StandardOutput) -> Iterator[dict[str, Any] | SourcePause]:
-    """The objects of the lines of a pipe, to its end or until they are wanted no more."""
+    """Return the objects in the lines of a pipe, until it ends or no more are needed."""
     number = 0
     for line in _lines(pipe, out):
         if line is None:
@@ -94,11 +94,11 @@ def events_of(pipe: IO[str], out: StandardOutput) -> Iterator[dict[str, Any] | S
 
 
 def _lines(pipe: IO[str], out: StandardOutput) -> Iterator[str | bytes | None]:
-    """Lines as they come; None when the next is waited for: rows of those before are written first."""
+    """Return lines as they arrive; None before waiting for the next one, so that earlier rows are written first."""
     try:
         number = pipe.fileno()
         select.select([number], [], [], 0)
-    except (OSError, ValueError):  # no pipe, or one that cannot be waited for
+    except (OSError, ValueError):  # not a pipe, or it cannot be polled
         yield from pipe
         return
     rest = b""

@@ -1,4 +1,4 @@
-"""``cepbook run``: a module over files of events, its deliveries into files."""
+"""``cepbook run``: replays files of events through EPL modules and writes deliveries into files."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from cepbook.session.io.time_conversion import format_clock_time, int_or_text
 from cepbook.session.io.writers import SQLITE, check_file_kind
 from cepbook.session.replay.replay import Replay
 
-SHOWN = 5  # errors of statements
-WIDTH = 24  # of the bar
+MAX_ERRORS = 5  # printed errors of statements
+WIDTH = 24  # of the bar, in characters
 REFRESH = 0.1  # seconds
 
 
@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="TYPE=FILE",
         help="events of a type: Parquet, CSV or JSON lines; - reads JSON lines from the standard input. A type that "
-        "no module declares is made from the columns of its file",
+        "no module declares is defined by the columns of its file",
     )
     add(
         "--time",
@@ -60,7 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=name_value_pair,
         default=[],
         metavar="STATEMENT=FILE",
-        help="write what a statement delivers: Parquet, CSV, JSON lines, SQLite; - is JSON lines on standard output",
+        help="write the rows of a statement: Parquet, CSV, JSON lines, SQLite; - is JSON lines on the standard output",
     )
     add(
         "--set",
@@ -69,21 +69,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=name_value_pair,
         default=[],
         metavar="NAME=VALUE",
-        help="a variable of EPL, or the parameter :NAME; values as in JSON, other words are texts",
+        help="set an EPL variable or the parameter :NAME; JSON values, other words are strings",
     )
-    add("--start", metavar="TIME", help="where the clock begins: ISO 8601, or ms since 1970 (default: 0)")
-    add("--until", metavar="TIME", help="later events are left out, and the clock goes on to this time")
-    add("--limit", type=int, metavar="N", help="at most so many events")
-    add("--late", choices=("error", "drop"), default="error", help="what becomes of events that go back in time")
+    add("--start", metavar="TIME", help="start of the clock: ISO 8601, or ms since 1970 (default: 0)")
+    add("--until", metavar="TIME", help="leave out later events and advance the clock to this time")
+    add("--limit", type=int, metavar="N", help="replay at most N events")
+    add(
+        "--late",
+        choices=("error", "drop"),
+        default="error",
+        help="raise an error for events that go back in time, or drop them",
+    )
     add("--stepping", action="store_true", help="stop at every due time between events")
-    add("--speed", type=float, metavar="X", help="replay at so many times real time")
-    add("--quiet", action="store_true", help="no progress and no summary")
+    add("--speed", type=float, metavar="X", help="replay at X times real time")
+    add("--quiet", action="store_true", help="print no progress and no summary")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Deploy, replay, write. Statements that failed make the exit code 1; what they did not stop is written.
+    """Deploy, replay, and write. The exit code is 1 if a statement failed; other rows are written all the same.
 
-    Files of a run that fails, or is killed, do not get their names.
+    If the run fails or is killed, its files keep their temporary names.
     """
     for _, path in options.sinks:
         check_file_kind(path)
@@ -92,11 +97,12 @@ def run(options: argparse.Namespace) -> int:
     if not sources:
         raise UsageError("nothing to replay\n  hint: --in TYPE=FILE names the events, as in --in Tick=ticks.parquet")
     workbench, piped = Workbench(start=_moment(options.start) or 0, feed_capacity=1), StandardOutput()
-    given = _deployed(workbench, options, sources, piped)
+    inputs = _deployed(workbench, options, sources, piped)
     if not options.quiet:
-        write_progress_line("reading the events …")  # of large files twice: all is checked before the first one is sent
+        # Large files are read twice: all events are checked before the first one is sent.
+        write_progress_line("reading the events …")
     replay = workbench.replay(
-        given,
+        inputs,
         time=_times(options.time),
         until=_moment(options.until),
         limit=options.limit,
@@ -107,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
     write_progress_line(None)
     sinks: list[FileSink] = []
     interrupted = _replayed(workbench, replay, options, piped, sinks)
-    _tell(workbench, replay.result, options, piped, sinks)
+    _print_results(workbench, replay.result, options, piped, sinks)
     if interrupted:
         raise KeyboardInterrupt
     if piped.unread:
@@ -118,14 +124,14 @@ def run(options: argparse.Namespace) -> int:
 def _deployed(
     workbench: Workbench, options: argparse.Namespace, sources: Mapping[str, str], piped: StandardOutput
 ) -> dict[str, object]:
-    """What to replay, when the modules are deployed that read it and variables have their values."""
+    """Deploy the modules, set the variables, and return the sources to replay by event type."""
     values = _by_name(options.values, "--set")
     texts = [(path, read_text(path)) for path in options.modules]
-    given = _given(workbench, texts, sources, _times(options.time), piped)
+    inputs = _inputs(workbench, texts, sources, _times(options.time), piped)
     _deploy(workbench, texts, {name: parse_value_text(value) for name, value in values.items()})
     _assign(workbench, texts, values)
     _read(workbench, sources)
-    return given
+    return inputs
 
 
 def _replayed(
@@ -135,10 +141,10 @@ def _replayed(
     piped: StandardOutput,
     sinks: list[FileSink],
 ) -> bool:
-    """Replay into files, which are `sinks` then, and into a pipe; whether Ctrl-C ended it."""
+    """Replay into files, which are appended to `sinks`, and into a pipe. Return True if Ctrl-C ended the replay."""
     interrupted = False
     with ExitStack() as stack:
-        stack.callback(_unfinished, sinks)
+        stack.callback(_report_unfinished, sinks)
         files = [(name, path) for name, path in options.sinks if path != PIPE]
         sinks += [stack.enter_context(workbench.sink(name, path, whole=True)) for name, path in files]
         piped.begin(replay, [workbench.sink(name, path) for name, path in options.sinks if path == PIPE], bool(sinks))
@@ -155,40 +161,40 @@ def _replayed(
             replay.stop()
         finally:
             progress.clear()
-        if interrupted and all(path != PIPE for _, path in options.sources):  # a pipe has no end but that
+        if interrupted and all(path != PIPE for _, path in options.sources):  # a pipe ends only so
             for sink in sinks:
                 sink.close(failed=True)
     return interrupted
 
 
-def _tell(
+def _print_results(
     workbench: Workbench,
     result: ReplayResult,
     options: argparse.Namespace,
     piped: StandardOutput,
     sinks: list[FileSink],
 ) -> None:
-    """The summary, what nobody read, and the errors of statements."""
+    """Print the summary, rows that were not read, and the errors of statements."""
     if not options.quiet:
         out = sys.stderr if piped.sinks else sys.stdout
         summary(workbench, result, [*sinks, *piped.sinks], out)
     if piped.unread:
         lost = [f"the last {format_count(sink.lost, 'row')} of `{sink.name}`" for sink in piped.sinks if sink.lost]
-        fact = "nobody reads the standard output any more: not all was read of"
+        fact = "the reader closed the standard output and may have missed"
         print(f"cepbook: {fact} {' and '.join(lost)}", file=sys.stderr)
-    for error in workbench.errors[:SHOWN]:
+    for error in workbench.errors[:MAX_ERRORS]:
         print(f"cepbook: {error}", file=sys.stderr)
 
 
 class ReplayProgressBar:
-    """How far a replay is, in one line of a terminal."""
+    """The progress of a replay in one line of a terminal."""
 
     def __init__(self, replay: Replay[Workbench]) -> None:
         self._replay = replay
         self._drawn = 0.0
 
     def draw(self) -> None:
-        """Draw it anew, but not oftener than ten times a second."""
+        """Draw the line, at most ten times a second."""
         now = time.monotonic()
         if now - self._drawn >= REFRESH:
             self._drawn = now
@@ -212,27 +218,27 @@ class ReplayProgressBar:
             write_progress_line(None)
 
 
-def _unfinished(sinks: list[FileSink]) -> None:
-    """Tell which files have less than they should, and where they are."""
+def _report_unfinished(sinks: list[FileSink]) -> None:
+    """Print the files that are incomplete, and where they are."""
     for sink in sinks:
         if sink.place != sink.path:
             print(f"cepbook: {sink.path!r} is not written; {sink.place!r} has what came until then", file=sys.stderr)
 
 
 def _column(text: str) -> str:
-    """An argparse type: a column, or TYPE=COLUMN."""
+    """Parse a column, or TYPE=COLUMN. An argparse type."""
     if "=" in text:
         name_value_pair(text)
     return text
 
 
 def _by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in pairs:
-        if name in found:
+        if name in values:
             raise UsageError(f"{option} names `{name}` twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _moment(text: str | None) -> int | str | None:
@@ -240,7 +246,7 @@ def _moment(text: str | None) -> int | str | None:
 
 
 def _check_files(read: Iterable[str], written: list[str]) -> None:
-    """Refuse to write where events come from, and two statements into one file (a database has a table for each)."""
+    """Refuse to write a file that is read, or one file for two statements (a database has a table for each)."""
     sources = {Path(path).resolve() for path in read if path != PIPE}
     files: set[Path] = set()
     for path in written:
@@ -252,9 +258,9 @@ def _check_files(read: Iterable[str], written: list[str]) -> None:
         files.add(file)
 
 
-def _times(given: list[str]) -> str | dict[str, str] | None:
-    by_type = _by_name([name_value_pair(each) for each in given if "=" in each], "--time")
-    plain = [each for each in given if "=" not in each]
+def _times(words: list[str]) -> str | dict[str, str] | None:
+    by_type = _by_name([name_value_pair(word) for word in words if "=" in word], "--time")
+    plain = [word for word in words if "=" not in word]
     if len(plain) > 1 or (plain and by_type):
         raise UsageError("--time is one column for all types, or TYPE=COLUMN for each")
     return plain[0] if plain else by_type or None
@@ -267,36 +273,36 @@ def _declared(path: Path, text: str) -> frozenset[str]:
         raise error.counted_from(1, str(path)) from None
 
 
-def _given(
+def _inputs(
     workbench: Workbench,
     texts: list[tuple[Path, str]],
     sources: Mapping[str, str],
     times: str | dict[str, str] | None,
     piped: StandardOutput,
 ) -> dict[str, object]:
-    """What to replay; types that no module declares are defined from their files."""
+    """Return the sources by event type. Types that no module declares are defined from their files."""
     names = frozenset().union(*(_declared(path, text) for path, text in texts))
-    given: dict[str, object] = {}
+    inputs: dict[str, object] = {}
     for name, path in sources.items():
         if path == PIPE:
             if name not in names:
                 raise UsageError(f"the module must declare `{name}` (create schema), which comes from standard input")
-            given[name] = events_of(sys.stdin, piped)
+            inputs[name] = events_of(sys.stdin, piped)
         elif name in names:
-            given[name] = path
+            inputs[name] = path
         else:
             head = _head(path)
             frame = read_file(path) if head is None else head
             columns = frame.columns if isinstance(frame, pd.DataFrame) else frame.column_names
             column = times.get(name) if isinstance(times, dict) else times
             workbench.define(name, frame, time=column if column in columns else None)
-            given[name] = frame if head is None else path
-    return given
+            inputs[name] = frame if head is None else path
+    return inputs
 
 
 def _head(path: str) -> Any:
-    """The columns of a file without its rows, where these need not be read at once; None: they are to be."""
-    if path.lower().endswith(PARQUET):  # which says itself of what kinds its columns are
+    """Return the columns of a file without its rows; None if the file is small and can be read at once."""
+    if path.lower().endswith(PARQUET):  # its schema has the types of the columns
         return parquet_head(path)
     return empty_frame_of(path) if is_large(path) else None
 
@@ -310,7 +316,7 @@ def _deploy(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping
 
 
 def _read(workbench: Workbench, sources: Iterable[str]) -> None:
-    """Refuse events that go nowhere: a name that was misspelt is made into a type, too."""
+    """Refuse events that no statement reads, since a misspelt type name would define a new type."""
     types = workbench.runtime.catalog.event_types
     read = {name for names in workbench.statements()["reads"].dropna() for name in names.split(", ")}
     for name in sources:
@@ -321,7 +327,7 @@ def _read(workbench: Workbench, sources: Iterable[str]) -> None:
 
 
 def _assign(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping[str, str]) -> None:
-    """Give variables their values; what names neither a variable nor a parameter is an error."""
+    """Set variables. Errors: UsageError for a name that is neither a variable nor a parameter."""
     variables = workbench.runtime.catalog.variables
     parameters = {key for _, text in texts for _, key in parameter_uses(epl.parse_epl(text))}
     for name, value in values.items():
@@ -334,7 +340,7 @@ def _assign(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping
 
 
 def summary(workbench: Workbench, result: ReplayResult, sinks: list[FileSink], out: IO[str]) -> None:
-    """Events and clock, then a line for each statement: rows inserted and removed, and where they went."""
+    """Print events and clock, then a line per statement: rows inserted and removed, and their target."""
     head, *_ = repr(result).splitlines()
     print(head, file=out)
     files: dict[str, list[str]] = {}

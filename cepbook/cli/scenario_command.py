@@ -1,4 +1,4 @@
-"""``cepbook test``: scenario files (`cepbook.testing`) without pytest."""
+"""``cepbook test``: runs scenario files (`cepbook.testing`) without pytest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def test(options: argparse.Namespace) -> int:
-    """Run every case; what differs is shown beside what was expected."""
+    """Run every case and print differences beside the expected reactions."""
     counts: Counter[str] = Counter()
     for path in _files(options.paths):
         _test_file(path, read_text(path), options, counts)
@@ -67,10 +67,10 @@ def _test_file(path: Path, source: str, options: argparse.Namespace, counts: Cou
             counts["failed"] += 1
             print(f"FAILED {name}\n{error}\n")
             continue
-        found = record.edits(result) if options.record else []
-        edits += found
+        edits_of_case = record.edits(result) if options.record else []
+        edits += edits_of_case
         outcome = "refused" if result.outcome is Outcome.NOT_COVERED else "passed"
-        if found and record.recorded_all(result):
+        if edits_of_case and record.recorded_all(result):
             outcome = "recorded"
         elif result.outcome is Outcome.FAILED or result.disagreement is not None:
             outcome = "failed"
@@ -79,10 +79,7 @@ def _test_file(path: Path, source: str, options: argparse.Namespace, counts: Cou
         if options.verbose and outcome != "failed":
             print(f"{outcome} {name}")
     if edits:
-        with path.open(encoding="utf-8", newline="") as file:  # keep the line ends
-            exact = file.read()
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.write(record.apply(exact, edits))
+        record.rewrite(path, edits)
 
 
 COMMAND = CliCommand(arguments, test)

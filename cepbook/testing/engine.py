@@ -1,4 +1,4 @@
-"""What the runner needs from an engine: `Engine`. The runner speaks to nothing else."""
+"""The interface between the runner and an engine. The runner uses nothing else of an engine."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ OnFailure = Callable[[StatementError], None]
 
 
 class Engine(Protocol):
-    """A fresh engine for one case. Whatever it cannot do at all it refuses with `Refusal`.
+    """A fresh engine for one case. It raises `Refusal` for anything that it does not support.
 
-    Errors of the scenario's own making are `CepbookError`s; any other exception counts as a defect of the engine.
+    Mistakes of the scenario are `CepbookError`s; any other exception counts as a defect of the engine.
     """
 
     def properties(self, event_type: str) -> PropertyTypes | None:
-        """The declared property types of an event type, or None if there is no such type."""
+        """Return the declared property types of an event type; None if there is no such type."""
 
     def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
-        """Compile and deploy a module; the names of its statements in order."""
+        """Compile and deploy a module and return the names of its statements in order."""
 
     def deploy_query(self, dialect: str, name: str, text: str) -> None:
         """Deploy a query of another dialect as the statement `name`."""
@@ -30,10 +30,10 @@ class Engine(Protocol):
     def undeploy(self, deployment_id: str) -> None: ...
 
     def listen(self, statement: str, on_delivery: OnDelivery) -> None:
-        """Call `on_delivery(statement, insert, remove)` once for each atomic delivery, at the time it is made."""
+        """Call ``on_delivery(statement, insert, remove)`` once for each atomic delivery, at its time."""
 
     def on_failure(self, on_failure: OnFailure) -> None:
-        """Call `on_failure` for each expression that fails at run time without failing the stimulus."""
+        """Call `on_failure` for each expression that fails at run time while the stimulus succeeds."""
 
     def send(self, event_type: str, event: dict[str, Any]) -> None: ...
 

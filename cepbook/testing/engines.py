@@ -1,4 +1,7 @@
-"""The engines that cases run on. `ENGINES` maps the name in a ``refuses:`` line to what opens a fresh one."""
+"""The engines that cases run on.
+
+`ENGINES` maps the name in a ``refuses:`` line to a function that opens a fresh one.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from cepbook.engine.delivery.delta import Delta
 from cepbook.engine.deploy.fire_and_forget import replace_rows, run_query
 from cepbook.engine.runtime import Config, RunningStatement, Runtime
 from cepbook.errors import Refusal, UsageError
+from cepbook.lang.java.numbers import java_text
 from cepbook.lang.syntax.source_text import EPL, SourceText
 from cepbook.lang.types import INT, STRING
 from cepbook.testing.engine import OnDelivery, OnFailure, OpenEngine
-from cepbook.testing.functions import compute_hash, concat_str
 from cepbook.testing.values import PropertyTypes, Row, java_row
 
 
@@ -32,12 +35,12 @@ class RowsEngine:
         self.runtime.register_function("concatStr", concat_str, returns=STRING)
 
     def properties(self, event_type: str) -> PropertyTypes | None:
-        found = self.runtime.catalog.event_types.get(event_type)
-        return None if found is None else found.properties
+        declared = self.runtime.catalog.event_types.get(event_type)
+        return None if declared is None else declared.properties
 
     def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
-        given = {key: self._settings[key] for key in DIALECTS[EPL].settings if key in self._settings}
-        text = SourceText(epl, EPL, given) if given else epl
+        settings = {key: self._settings[key] for key in DIALECTS[EPL].settings if key in self._settings}
+        text = SourceText(epl, EPL, settings) if settings else epl
         statements = self.runtime.deploy(text, deployment_id=deployment_id).statements
         self._statements.update((statement.name, statement) for statement in statements)
         return [statement.name for statement in statements]
@@ -60,11 +63,13 @@ class RowsEngine:
         types = self._statements[statement].output_type.properties
 
         def deliver(delta: Delta) -> None:
-            on_delivery(statement, self._shown(delta.insert or (), types), self._shown(delta.remove or (), types))
+            on_delivery(
+                statement, self._java_rows(delta.insert or (), types), self._java_rows(delta.remove or (), types)
+            )
 
         self._statements[statement].add_listener(deliver)
 
-    def _shown(self, rows: Iterable[Row], types: PropertyTypes) -> list[Row]:
+    def _java_rows(self, rows: Iterable[Row], types: PropertyTypes) -> list[Row]:
         return [java_row(row, types, self.properties) for row in rows]
 
     def on_failure(self, on_failure: OnFailure) -> None:
@@ -81,19 +86,19 @@ class RowsEngine:
 
     def iterate(self, statement: str) -> Iterable[Row]:
         rows = self.runtime.iterate(statement)
-        found = self.runtime.statements.get(statement)
-        return rows if found is None else self._shown(rows, found.output_type.properties)
+        running = self.runtime.statements.get(statement)
+        return rows if running is None else self._java_rows(rows, running.output_type.properties)
 
     def query(self, epl: str) -> Iterable[Row]:
         answer = run_query(self.runtime, epl)
-        return self._shown(answer.rows, answer.properties)
+        return self._java_rows(answer.rows, answer.properties)
 
     def partitions(self, context: str) -> Iterable[Row]:
         rows = [
             {name: value for name, value in partition.items() if name != "statements"}
             for partition in self.runtime.partitions(context)
         ]
-        return self._shown(rows, self.runtime.catalog.contexts[context].properties)
+        return self._java_rows(rows, self.runtime.catalog.contexts[context].properties)
 
     def get_variable(self, name: str) -> Any:
         return self.runtime.get_variable(name)
@@ -105,8 +110,24 @@ class RowsEngine:
         replace_rows(self.runtime, name, rows)
 
 
+# Functions that cases may call without declaring them. Both work on the text that Java gives a value, so that cases can
+# be compared with an implementation on the JVM.
+def compute_hash(value: Any) -> int:
+    """Return Java's ``String.hashCode`` of the value's text, ``& 0x7fffffff``."""
+    code = 0
+    encoded = java_text(value).encode("utf-16-be")
+    for at in range(0, len(encoded), 2):
+        code = (31 * code + int.from_bytes(encoded[at : at + 2], "big")) & 0xFFFFFFFF
+    return code & 0x7FFFFFFF
+
+
+def concat_str(left: Any, right: Any) -> str:
+    """Return the concatenated texts of both values."""
+    return java_text(left) + java_text(right)
+
+
 def _config(options: Mapping[str, Any]) -> Config:
-    """The engine's configuration from camel-case keys as scenario files write them."""
+    """Return the engine's configuration from the camel-case keys of scenario files."""
     known = {field.name for field in fields(Config)}
     chosen: dict[str, Any] = {}
     for key, value in options.items():

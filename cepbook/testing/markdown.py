@@ -1,7 +1,7 @@
-"""The Markdown that scenario files need: sections under headings, and the fenced blocks inside them.
+"""The Markdown of scenario files: sections under headings, and the fenced blocks in them.
 
-Fences follow CommonMark: a block that was opened with four backticks is closed by four or more, so a document
-*about* scenario files can show one inside a longer fence without it being taken for a case.
+Fences follow CommonMark: a block that begins with four backticks ends with four or more. So a document *about* scenario
+files can show one inside a longer fence without being taken for a case.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*\Z")
-CHECK_FENCES = ("trace", "invalid", "invalid-query")  # what a case of a scenario file has, whatever its language
+CHECK_FENCES = ("trace", "invalid", "invalid-query")  # a case has at least one of these
 _CHECK = re.compile(rf"^ {{0,3}}(?:`{{3,}}|~{{3,}})[ \t]*(?:{'|'.join(CHECK_FENCES)})(?!\S)", re.MULTILINE)
 _OPENING = re.compile(r"( {0,3})(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*\Z")
 
 
 def may_check(source: str) -> bool:
-    """Whether a text may hold a case; False says for sure that it does not, without a look at its structure."""
+    """Return False if a text certainly holds no case. This is a fast test without parsing."""
     return _CHECK.search(source) is not None
 
 
@@ -37,7 +37,7 @@ class FencedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with what stands below it up to the next heading.
+    """A heading and its text up to the next heading.
 
     `prose` holds the numbered lines outside of blocks. The text before the first heading is a section of level 0.
     """
@@ -50,10 +50,10 @@ class Section:
     blocks: tuple[FencedBlock, ...]
 
 
-@lru_cache(maxsize=4)  # the same file is looked at several times in a row
+@lru_cache(maxsize=4)  # the same file is read several times in a row
 def sections(text: str) -> tuple[Section, ...]:
-    """The sections of a Markdown text, in order; together they cover every line."""
-    found: list[Section] = []
+    """Return the sections of a Markdown text in order. Together they cover every line."""
+    result: list[Section] = []
     title, level, start = "", 0, 1
     prose: list[tuple[int, str]] = []
     blocks: list[FencedBlock] = []
@@ -69,22 +69,25 @@ def sections(text: str) -> tuple[Section, ...]:
             prose.append((number, line))
         else:
             if level or last:
-                found.append(Section(level, title, start, number - 1, tuple(prose), tuple(blocks)))
+                result.append(Section(level, title, start, number - 1, tuple(prose), tuple(blocks)))
             title, level, start, prose, blocks = heading.group(2), len(heading.group(1)), number, [], []
         last = number
     if level or last:
-        found.append(Section(level, title, start, last, tuple(prose), tuple(blocks)))
-    return tuple(found)
+        result.append(Section(level, title, start, last, tuple(prose), tuple(blocks)))
+    return tuple(result)
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text without their ends. Only line feeds end lines: other separators may stand in strings."""
+    """Return the lines of a text without their ends.
+
+    Only line feeds end lines, because strings may hold other separators.
+    """
     lines = text.replace("\r\n", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
 def _items(text: str) -> Iterator[FencedBlock | tuple[int, str]]:
-    """Blocks, and the numbered lines between them."""
+    """Return the blocks and the numbered lines between them."""
     lines = split_lines(text)
     at = 0
     while at < len(lines):
@@ -98,11 +101,8 @@ def _items(text: str) -> Iterator[FencedBlock | tuple[int, str]]:
         end = at + 1
         while end < len(lines) and closing.match(lines[end]) is None:
             end += 1
-        contents = tuple(_without_indent(line, indent) for line in lines[at + 1 : end])
+        contents = tuple(  # an indented fence indents its contents as well
+            line[min(indent, len(line) - len(line.lstrip(" "))) :] for line in lines[at + 1 : end]
+        )
         yield FencedBlock(info, contents, at + 1, min(end + 1, len(lines)))
         at = end + 1
-
-
-def _without_indent(line: str, indent: int) -> str:
-    """`line` without at most `indent` leading blanks: an indented fence indents its contents, too."""
-    return line[min(indent, len(line) - len(line.lstrip(" "))) :]

@@ -1,8 +1,8 @@
 """The pytest plugin: collects the cases of scenario files as test items, one per case, named ``file.md::case``.
 
-pytest imports this module in every run in an environment that has cepbook. So it imports nothing but pytest at
-first; the reader of scenario files (and with it the languages) follows with the first Markdown file that may be one,
-the engine with the first case.
+pytest imports this module in every run in an environment with cepbook, so it imports only pytest at first. The reader
+of scenario files, and with it the languages, is imported with the first Markdown file that may be one; the engine with
+the first case.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to record from several processes: each would overwrite the others' files."""
+    """Refuse to record from several processes, which would overwrite each other's files."""
     if config.getoption("record") and config.getoption("numprocesses", default=None):
         raise pytest.UsageError("--record works in one process only; run it without -n")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """A collector for a Markdown file that holds scenario cases; other Markdown files are left alone."""
+    """Return a collector for a Markdown file that holds scenario cases; None for other files."""
     if file_path.suffix != ".md":
         return None
     from cepbook.testing.markdown import may_check
@@ -53,7 +53,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(wrapper=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> Generator[None]:
-    """Write what was recorded and tell which files changed."""
+    """Write recorded files and list those that changed."""
     if config.getoption("record"):
         from cepbook.testing.pytest_items import write_recorded
 

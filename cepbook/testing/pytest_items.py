@@ -22,11 +22,11 @@ _EDITS = pytest.StashKey[dict[Path, list[record.LineEdit]]]()
 
 
 class CaseFailed(Exception):
-    """A case did not go as the file says; the message is the report."""
+    """A case differs from its file. The message is the report."""
 
 
 class ScenarioFile(pytest.File):
-    """A Markdown file; one item per case. Cases of the same name are told apart by a number."""
+    """A Markdown file with one item per case. Cases of the same name are numbered."""
 
     def collect(self) -> Iterable[pytest.Item]:
         seen: Counter[str] = Counter()
@@ -43,7 +43,7 @@ class ScenarioFile(pytest.File):
 
 
 class ScenarioItem(pytest.Item):
-    """One case. It is read when it runs, so that a malformed case fails alone."""
+    """One case. It is parsed when it runs, so that a malformed case fails alone."""
 
     def __init__(self, *, section: Section, **rest: Any) -> None:
         super().__init__(**rest)
@@ -57,11 +57,11 @@ class ScenarioItem(pytest.Item):
             raise CaseFailed(report.failure_report(result, self._origin()))
         declared = result.case.refusal_of(ENGINE)
         if declared is not None:
-            # Told at the place of the case: at the place of this line, pytest -rs would fold all cases into one.
+            # With the location of the case; with that of this line, pytest -rs would fold all cases into one.
             raise pytest.skip.Exception(f"refused by the {ENGINE} engine: {declared.reason}", _use_item_location=True)
 
     def _record(self, result: CaseResult) -> bool:
-        """Keep what must change in the file; true if the case is right afterwards."""
+        """Store the changes of the file. Return True if the case is right after them."""
         edits = record.edits(result)
         if edits:
             _edits(self.config).setdefault(self.path, []).extend(edits)
@@ -74,7 +74,7 @@ class ScenarioItem(pytest.Item):
             return str(self.path)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The report itself; a Python traceback would only show the runner."""
+        """Return the report; a Python traceback would only show the runner."""
         if isinstance(excinfo.value, CaseFailed | ScenarioError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
@@ -88,12 +88,9 @@ def _edits(config: pytest.Config) -> dict[Path, list[record.LineEdit]]:
 
 
 def write_recorded(config: pytest.Config) -> Iterator[Path]:
-    """Write what ``--record`` kept, once; the files that changed."""
-    kept = _edits(config)
-    while kept:
-        path, edits = kept.popitem()
-        with path.open(encoding="utf-8", newline="") as file:  # keep the line ends
-            source = file.read()
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.write(record.apply(source, edits))
+    """Write the changes that ``--record`` stored, once, and return the changed files."""
+    edits_by_path = _edits(config)
+    while edits_by_path:
+        path, edits = edits_by_path.popitem()
+        record.rewrite(path, edits)
         yield path

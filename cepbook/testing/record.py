@@ -1,14 +1,15 @@
-"""``pytest --record``: writes what an engine did into the scenario file, by position.
+"""``pytest --record``: writes the actual reactions into the scenario file, by position.
 
-Only what differs is rewritten, so the author's own spelling of a row that agrees stays as it is. Reactions of a case
-with an ``oracle:`` line are facts about another implementation and are never touched; its ``error`` fences are,
-because there only the refusal is the oracle's and the wording is ours.
+Only differing lines are rewritten, so the author's spelling of a row that agrees stays. Reactions of a case with an
+``oracle:`` line are facts about another implementation and are never changed. Its ``error`` fences are, because only
+the refusal is the oracle's and the wording is cepbook's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from cepbook.testing.runner import CaseResult, InvalidResult, StepResult
 from cepbook.testing.trace import INDENT, format_reactions
@@ -16,7 +17,7 @@ from cepbook.testing.trace import INDENT, format_reactions
 
 @dataclass(frozen=True, slots=True)
 class LineEdit:
-    """Replace the lines `first` to `last` (1-based, inclusive) by `lines`; with `last` = `first` - 1, insert them."""
+    """Replace the lines `first` to `last` (1-based, inclusive) by `lines`. If `last` is `first` - 1, insert them."""
 
     first: int
     last: int
@@ -24,17 +25,17 @@ class LineEdit:
 
 
 def edits(result: CaseResult) -> tuple[LineEdit, ...]:
-    """What must change in the file so that it says what happened; nothing if the run stopped early."""
+    """Return the changes that make the file agree with a result; none if the run stopped early."""
     if result.broken is not None or any(not tried.refused and tried.diagnostic is None for tried in result.invalid):
         return ()
-    found = [edit for tried in result.invalid for edit in _error_edit(tried)]
+    changes = [edit for tried in result.invalid for edit in _error_edit(tried)]
     if result.case.oracle is None and not result.refusals:
-        found += [edit for step in result.steps for edit in _step_edit(step)]
-    return tuple(found)
+        changes += [edit for step in result.steps for edit in _step_edit(step)]
+    return tuple(changes)
 
 
 def recorded_all(result: CaseResult) -> bool:
-    """Whether the case agrees with the engine once its `edits` are made."""
+    """Return whether the case agrees with the engine after its `edits`."""
     if result.broken is not None or result.disagreement is not None:
         return False
     if any(not tried.refused and tried.diagnostic is None for tried in result.invalid):
@@ -45,12 +46,20 @@ def recorded_all(result: CaseResult) -> bool:
 
 
 def apply(source: str, changes: Iterable[LineEdit]) -> str:
-    """`source` with all changes made; they must not overlap. Line ends of other lines stay as they are."""
+    """Return `source` with all changes, which must not overlap. Line ends of other lines stay as they are."""
     lines = source.split("\n")
     end = "\r" if lines[0].endswith("\r") else ""
     for edit in sorted(changes, key=lambda edit: edit.first, reverse=True):
         lines[edit.first - 1 : edit.last] = [line + end for line in edit.lines]
     return "\n".join(lines)
+
+
+def rewrite(path: Path, changes: Iterable[LineEdit]) -> None:
+    """Apply changes to a file, without a change of its line ends."""
+    with path.open(encoding="utf-8", newline="") as file:
+        source = file.read()
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(apply(source, changes))
 
 
 def _step_edit(result: StepResult) -> Iterator[LineEdit]:
@@ -67,10 +76,10 @@ def _error_edit(tried: InvalidResult) -> Iterator[LineEdit]:
     if tried.refused or tried.diagnostic is None:
         return
     text = tuple(tried.diagnostic.splitlines())
-    recorded = tried.fence.error
-    if recorded is None:
+    fence_error = tried.fence.error
+    if fence_error is None:
         fence = "````" if any(line.lstrip().startswith("```") for line in text) else "```"
         after = tried.fence.last_line + 1
         yield LineEdit(after, after - 1, ("", f"{fence}error", *text, fence))
     elif not tried.agrees:
-        yield LineEdit(recorded.line + 1, recorded.last_line - 1, text)
+        yield LineEdit(fence_error.line + 1, fence_error.last_line - 1, text)

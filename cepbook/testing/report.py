@@ -1,4 +1,4 @@
-"""Tells what went wrong in a case: the trace with expected and actual reactions side by side."""
+"""Reports on failing cases: the trace with expected and actual reactions side by side."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLUMN_WIDTH = 72
 
 
 def failure_report(result: CaseResult, origin: str) -> str:
-    """Why `result` is a failure, as text with line numbers of the file `origin`."""
+    """Return the report on a failing `result`, with line numbers of the file `origin`."""
     lines = [f"{origin}:{result.case.line}: {result.case.name} (engine: {result.engine})"]
     lines += _steps(result.steps, origin)
     for tried in result.invalid:
@@ -35,7 +35,7 @@ def failure_report(result: CaseResult, origin: str) -> str:
 
 
 def first_difference(result: CaseResult) -> str:
-    """One line that tells what went wrong first; empty if nothing did."""
+    """Return one line on the first difference; empty if there is none."""
     for step in result.steps:
         if not step.agrees:
             return f"line {step.step.line}: {step.step.text[:60]}  {_one_line(step)}"
@@ -57,14 +57,14 @@ def _one_line(step: StepResult) -> str:
 
 
 def _steps(steps: Sequence[StepResult], origin: str) -> Iterator[str]:
-    """The steps that differ, each with the ones just before it; the rest is counted only."""
+    """Return the differing steps, each with a few steps before it. Other steps are only counted."""
     differing = [index for index, step in enumerate(steps) if not step.agrees][:SHOWN_DIFFERENCES]
-    shown = {near for index in differing for near in range(max(0, index - CONTEXT_STEPS), index + 1)}
-    width = max((len(line) for index in shown for line in _columns(steps[index])[0]), default=0)
+    visible = {near for index in differing for near in range(max(0, index - CONTEXT_STEPS), index + 1)}
+    width = max((len(line) for index in visible for line in _columns(steps[index])[0]), default=0)
     width = min(max(width, len("expected")), COLUMN_WIDTH)
     skipped = 0
-    for index, step in enumerate(steps[: max(shown, default=-1) + 1]):
-        if index not in shown:
+    for index, step in enumerate(steps[: max(visible, default=-1) + 1]):
+        if index not in visible:
             skipped += 1
             continue
         if skipped:
@@ -102,12 +102,15 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 
 def compared_lines(step: StepResult) -> list[tuple[str, str]]:
-    """Expected and actual reactions as lines, side by side; a line without a counterpart stands beside an empty one."""
+    """Return expected and actual reactions as pairs of lines.
+
+    A line without counterpart is paired with an empty one.
+    """
     return list(_aligned(*_columns(step)))
 
 
 def _columns(step: StepResult) -> tuple[list[str], list[str]]:
-    """Expected and actual reactions as lines, the columns of rows in one order so that only differences differ."""
+    """Return expected and actual reactions as lines, with the columns of rows in the same order."""
     expected = format_reactions(step.step.reactions) or ["(nothing)"]
     order = {frozenset(row): tuple(row) for reaction in step.step.reactions for row in _rows(reaction)}
     actual = format_reactions([_reordered(reaction, order) for reaction in step.actual], details=True)
@@ -136,7 +139,7 @@ def _reordered(reaction: Reaction, order: Mapping[frozenset[str], Sequence[str]]
 
 
 def _aligned(expected: Sequence[str], actual: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of lines; a line without a counterpart is paired with an empty one."""
+    """Return pairs of lines. A line without counterpart is paired with an empty one."""
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, expected, actual, autojunk=False).get_opcodes():
         left, right = expected[i1:i2], actual[j1:j2]
         if tag == "equal":

@@ -1,15 +1,15 @@
-"""Runs a case against an engine and says where the reactions differ from the expected ones.
+"""Runs a case on an engine and reports where the reactions differ from the expected ones.
 
-`run` executes every step even when an earlier one differed, so that a result shows the whole difference and a
-recorder can rewrite all of it. It stops early only where nothing sensible can follow: a module that does not
-deploy, a refusal of the engine, a defect of the engine.
+`run` executes every step even after a difference, so that a result shows the whole difference and a recorder can
+rewrite all of it. It stops early only if nothing sensible can follow: a module that does not deploy, a refusal of the
+engine, a defect of the engine.
 
-How reactions compare
-  - deliveries in their order across all statements of one stimulus, each one atomic: its insert rows, then its
-    remove rows; with the tag ``unordered`` the rows of one delivery or reading compare as multisets;
-  - deliveries without rows only with the tag ``forced``;
-  - failures as a set beside the deliveries: ``! runtime`` and ``! error`` stand for any failure, ``! name`` for that
-    statement's.
+Comparison of reactions:
+
+  - Deliveries are compared in order across all statements of one stimulus. Each is atomic: its insert rows, then its
+    remove rows. With the tag ``unordered``, the rows of one delivery or reading are compared as multisets.
+  - Deliveries without rows count only with the tag ``forced``.
+  - Failures are compared as a set: ``! runtime`` and ``! error`` match any failure, ``! name`` that statement's.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _STATEMENT_NAME = re.compile(
     r"""@name\s*\(\s*(?:value\s*=\s*)?(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<bare>\w+))""", re.IGNORECASE
 )
 
-_PRIORITIES = ("prioritized", "precedence")  # the names of the option in ``config`` blocks
+_PRIORITIES = ("prioritized", "precedence")  # names of the option in ``config`` blocks
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a step caused. `added` marks reactions to a deployment that no ``deployed`` line has a place for.
+    """The result of a step. `added` marks reactions to a deployment for which there is no ``deployed`` line.
 
-    `can_record` is false for those of them that no trace follows.
+    `can_record` is false for such reactions if no trace follows.
     """
 
     step: TraceStep
@@ -72,10 +72,12 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class InvalidResult:
-    """What became of text that must be refused. `diagnostic` is what the user sees; None if it was accepted.
+    """The result of text that must be refused.
 
-    `problem` says why the text counts as accepted although something was raised. `refused` is true if the engine
-    merely does not support the text yet, which proves nothing.
+    `diagnostic` is the message to the user; None if the text was accepted.
+
+    `problem` explains why the text counts as accepted although an exception was raised. With `refused`, the engine does
+    not support the text yet, which proves nothing.
     """
 
     fence: InvalidFence
@@ -92,7 +94,7 @@ class InvalidResult:
 
 
 class Outcome(Enum):
-    """How a case went, whatever the file declares about it."""
+    """The outcome of a case, regardless of declarations in the file."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -101,7 +103,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BrokenRun:
-    """Why a run stopped: a module that does not deploy, or a defect of the engine (with its traceback)."""
+    """The reason that a run stopped: a module that does not deploy, or a defect of the engine (with its traceback)."""
 
     line: int
     message: str
@@ -128,7 +130,9 @@ class CaseResult:
 
     @property
     def disagreement(self) -> str | None:
-        """How the engine disagrees with the case's ``refuses:`` line or the lack of one; None if it agrees."""
+        """The contradiction between the engine and the case's ``refuses:`` line, or the lack of one; None if they
+        agree.
+        """
         declared = self.case.refusal_of(self.engine)
         if declared is None and self.outcome is Outcome.NOT_COVERED:
             return (
@@ -145,36 +149,33 @@ class CaseResult:
 
 
 def first_line(text: str) -> str:
-    """The first line of a message that may hold a source excerpt."""
+    """Return the first line of a message, which may be followed by a source excerpt."""
     return text.split("\n", 1)[0]
 
 
 def run(case: ScenarioCase, open_engine: OpenEngine, engine: str = "rows") -> CaseResult:
     """Run `case` on a fresh engine; `engine` is its name in ``refuses:`` lines.
 
-    Some recordings were made with priorities, others without, which decides the order among statements. A recorded case
-    that does not say agrees with one of both as a whole; of two results that do not, this is the closer one.
-    Never raises for anything that the case or the engine does; that is what the result tells.
+    Some recordings were made with priorities, others without, which affects the order of statements. A recorded case
+    that does not say is run both ways if needed, and the closer result is returned. Never raises for an error of the
+    case or the engine; the result reports it.
     """
-    found = _Run(case, engine, open_engine).result()
-    settled = any(
+    result = _Run(case, engine, open_engine).result()
+    is_set = any(
         setting.key in _PRIORITIES for f in case.fences if isinstance(f, ConfigFence) for setting in f.settings
     )
-    if case.oracle is None or settled or found.broken is not None or found.outcome is not Outcome.FAILED:
-        return found
-    return max(found, _Run(case, engine, open_engine, {"prioritized": False}).result(), key=_agreeing)
-
-
-def _agreeing(result: CaseResult) -> int:
-    return sum(step.agrees for step in result.steps)
+    if case.oracle is None or is_set or result.broken is not None or result.outcome is not Outcome.FAILED:
+        return result
+    without = _Run(case, engine, open_engine, {"prioritized": False}).result()
+    return max(result, without, key=lambda candidate: sum(step.agrees for step in candidate.steps))
 
 
 class _Stop(Exception):
-    """Ends a run early; what there is to tell has been noted."""
+    """Ends a run early, after the reason was stored."""
 
 
 class _Run:
-    """One run: the engine, the reactions noted since the last stimulus, and the results so far."""
+    """One run: the engine, the reactions since the last stimulus, and the results so far."""
 
     def __init__(
         self, case: ScenarioCase, engine_name: str, open_engine: OpenEngine, options: Mapping[str, Any] | None = None
@@ -205,12 +206,7 @@ class _Run:
         except Exception as error:  # noqa: BLE001 - a defect of the engine is a result, told with its traceback
             self.broken = BrokenRun(self.line, f"{type(error).__name__}: {error}", traceback.format_exc())
         return CaseResult(
-            self.case,
-            self.engine_name,
-            tuple(self.steps),
-            tuple(self.invalid),
-            tuple(self.refusals),
-            self.broken,
+            self.case, self.engine_name, tuple(self.steps), tuple(self.invalid), tuple(self.refusals), self.broken
         )
 
     def _start(self) -> None:
@@ -234,7 +230,7 @@ class _Run:
             self._refuse(refusal.reason)
         except CepbookError as error:
             self._break(str(error))
-        self.engine.on_failure(self._note_failure)
+        self.engine.on_failure(self._note_error)
         if variables:
             self._deploy(";\n".join(variables), "variables")
 
@@ -273,7 +269,7 @@ class _Run:
         self.unplaced += self._take_noted()
 
     def _stop_for(self, error: CepbookError) -> NoReturn:
-        """End the run: as a refusal if that is what `error` is, otherwise as broken."""
+        """End the run: as a refusal if `error` is one, otherwise as broken."""
         reason = refusal_reason(error)
         if reason is not None:
             self._refuse(reason)
@@ -288,14 +284,14 @@ class _Run:
         raise _Stop
 
     def _place_reactions_to_deployment(self, trace: TraceFence | None) -> None:
-        """Deliveries during a deployment belong to a ``deployed`` step; without one they are a difference."""
+        """Compare deliveries during a deployment with a ``deployed`` step; without one they are a difference."""
         if trace is not None and trace.steps and isinstance(trace.steps[0].stimulus, Deployed):
             return
-        shown, self.unplaced = self._shown(self.unplaced), []
-        if shown:
+        reactions, self.unplaced = self._without_empty(self.unplaced), []
+        if reactions:
             line = self.line if trace is None else trace.line
             step = TraceStep(Deployed(), (), "deployed", line, line)
-            self.steps.append(StepResult(step, shown, agrees=False, added=True, can_record=trace is not None))
+            self.steps.append(StepResult(step, reactions, agrees=False, added=True, can_record=trace is not None))
 
     def _run_step(self, step: TraceStep) -> None:
         try:
@@ -307,13 +303,13 @@ class _Run:
             if reason is not None:
                 self._refuse(reason)
             self._note_error(error)
-        actual = self._shown(self._take_noted())
-        expected = self._shown(step.reactions)
+        actual = self._without_empty(self._take_noted())
+        expected = self._without_empty(step.reactions)
         agrees = same_reactions(expected, actual, unordered="unordered" in self.case.tags)
         self.steps.append(StepResult(step, actual, agrees))
 
     def _stimulate(self, stimulus: Stimulus) -> Iterable[Row] | None:
-        """Act on the engine; the rows, if the stimulus reads some."""
+        """Apply a stimulus to the engine and return the rows, if it reads some."""
         match stimulus:
             case Send(event_type):
                 self.engine.send(event_type, self._event(stimulus))
@@ -367,9 +363,6 @@ class _Run:
     def _note_delivery(self, statement: str, insert: Sequence[Row], remove: Sequence[Row]) -> None:
         self.noted.append(StatementDelivery(statement, tuple(map(_snapshot, insert)), tuple(map(_snapshot, remove))))
 
-    def _note_failure(self, error: StatementError) -> None:
-        self._note_error(error)
-
     def _note_error(self, error: CepbookError) -> None:
         what = error.statement if isinstance(error, StatementError) else "runtime"
         failure = Failure(what, str(error))
@@ -380,15 +373,15 @@ class _Run:
         taken, self.noted = self.noted, []
         return taken
 
-    def _shown(self, reactions: Sequence[Reaction]) -> tuple[Reaction, ...]:
-        """Without the empty deliveries, unless the case is about them."""
+    def _without_empty(self, reactions: Sequence[Reaction]) -> tuple[Reaction, ...]:
+        """Return the reactions without empty deliveries, unless the case is about them."""
         if "forced" in self.case.tags:
             return tuple(reactions)
         return tuple(r for r in reactions if not isinstance(r, StatementDelivery) or r.insert or r.remove)
 
 
 def refusal_reason(error: CepbookError) -> str | None:
-    """The reason if `error` only says that something is not supported (yet); None for every other error."""
+    """Return the reason if `error` only reports missing support; None for any other error."""
     if isinstance(error, Refusal):
         return error.reason
     diagnostics = error.diagnostics if isinstance(error, CompileError) else ()
@@ -398,12 +391,12 @@ def refusal_reason(error: CepbookError) -> str | None:
 
 
 def same_reactions(expected: Sequence[Reaction], actual: Sequence[Reaction], *, unordered: bool) -> bool:
-    """Whether an engine's reactions are the expected ones; see the docstring of this module."""
-    wanted = [r for r in expected if not isinstance(r, Failure)]
-    given = [r for r in actual if not isinstance(r, Failure)]
+    """Return whether an engine's reactions match the expected ones; see the module docstring."""
+    expected_rows = [r for r in expected if not isinstance(r, Failure)]
+    actual_rows = [r for r in actual if not isinstance(r, Failure)]
     return (
-        len(wanted) == len(given)
-        and all(_same_reaction(e, a, unordered) for e, a in zip(wanted, given, strict=True))
+        len(expected_rows) == len(actual_rows)
+        and all(_same_reaction(e, a, unordered) for e, a in zip(expected_rows, actual_rows, strict=True))
         and _same_failures(list(_failures(expected)), list(_failures(actual)))
     )
 
@@ -422,8 +415,8 @@ def _same_failures(expected: Sequence[str], actual: Sequence[str]) -> bool:
 
 def _same_reaction(expected: Reaction, actual: Reaction, unordered: bool) -> bool:
     match expected, actual:
-        case ReadRows(wanted), ReadRows(given):
-            return same_rows(wanted, given, unordered=unordered)
+        case ReadRows(expected_rows), ReadRows(actual_rows):
+            return same_rows(expected_rows, actual_rows, unordered=unordered)
         case StatementDelivery(), StatementDelivery():
             return (
                 expected.statement == actual.statement
@@ -434,7 +427,7 @@ def _same_reaction(expected: Reaction, actual: Reaction, unordered: bool) -> boo
 
 
 def _snapshot(row: Row) -> dict[str, Any]:
-    """A copy that later changes of the engine's own rows do not reach; keys of maps as Java prints them."""
+    """Return a copy that is independent of the engine's rows, with keys of maps as Java prints them."""
     return {name if isinstance(name, str) else java_text(name): _copied(value) for name, value in row.items()}
 
 
@@ -447,7 +440,7 @@ def _copied(value: Any) -> Any:
 
 
 def _create_variable(name: str, declared: Mapping[str, Any]) -> str:
-    """The EPL that declares what ``variable NAME = {"type": …, "value": …, "constant": …}`` asks for."""
+    """Return the EPL that declares ``variable NAME = {"type": …, "value": …, "constant": …}``."""
     constant = "constant " if declared.get("constant") else ""
     value = "" if declared.get("value") is None else f" = {_literal(declared['value'])}"
     return f"create {constant}variable {declared['type']} {name}{value}"

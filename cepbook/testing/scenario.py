@@ -1,10 +1,10 @@
-"""Scenario files: Markdown that reads as documentation and runs as a test. This module reads them.
+"""Reads scenario files: Markdown that reads as documentation and runs as a test.
 
-`read` turns one file into frozen dataclasses: `File` holds `Case`s (a case is a heading with fences below it), a
-case holds its fences in the order in which they act, and a `TraceFence` holds `Step`s: one stimulus with the reactions
-that it is expected to cause. Reading is exact; whatever is malformed raises `ScenarioError` with file and line.
+`read` turns a file into frozen dataclasses. A `File` holds cases (a case is a heading with fences below it), a case
+holds its fences in order, and a `TraceFence` holds steps: one stimulus with its expected reactions. Malformed text
+raises `ScenarioError` with file and line.
 
-How to write such files: see the docstring of the package `cepbook.testing`.
+The docstring of the package `cepbook.testing` describes how to write such files.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class TraceFence:
 
 @dataclass(frozen=True, slots=True)
 class ErrorFence:
-    """An ``error`` fence: the diagnostic as the user sees it."""
+    """An ``error`` fence: the expected diagnostic."""
 
     text: str
     line: int
@@ -100,7 +100,7 @@ Fence = ConfigFence | ModuleFence | QueryFence | TraceFence | InvalidFence
 
 @dataclass(frozen=True, slots=True)
 class RefusalLine:
-    """A ``refuses: ENGINE — reason`` line: this engine does not cover the case."""
+    """A ``refuses: ENGINE — reason`` line: the engine does not cover the case."""
 
     engine: str
     reason: str
@@ -111,8 +111,8 @@ class RefusalLine:
 class ScenarioCase:
     """One case. `line` is that of its heading, `last_line` the last one before the next heading.
 
-    `oracle` names the reference implementation that the reactions were recorded from; without one they were
-    written, or recorded from cepbook. `evidence` says how a case without an oracle is known to be right.
+    `oracle` names the reference implementation from which the reactions were recorded. Without one, they were written
+    by hand or recorded from cepbook, and `evidence` may explain why they are right.
     """
 
     name: str
@@ -126,7 +126,7 @@ class ScenarioCase:
     fences: tuple[Fence, ...]
 
     def refusal_of(self, engine: str) -> RefusalLine | None:
-        """The declaration that `engine` does not cover this case, if there is one."""
+        """Return the declaration that `engine` does not cover this case; None without one."""
         return next((r for r in self.refuses if r.engine == engine), None)
 
 
@@ -140,22 +140,22 @@ class File:
 
 
 def read(path: Path) -> File:
-    """Read a scenario file. Raises `ScenarioError` at the first thing that is malformed."""
+    """Read a scenario file. Errors: `ScenarioError` for the first malformed line."""
     source = path.read_text(encoding="utf-8")
     refuse_headless_case(source, path)
     return File(path, source, tuple(parse_case(section, path) for section in case_sections(source)))
 
 
 def is_scenario(source: str) -> bool:
-    """Whether a Markdown text is a scenario file: some case holds EPL or a query of another dialect.
+    """Return whether a Markdown text is a scenario file: a case holds EPL or a query of another dialect.
 
-    A document with mere EPL snippets is none, nor is one that shows a scenario file inside a longer fence. One whose
-    case lacks its heading is one, which cannot be read (`headless_case`).
+    A document with mere EPL snippets is none, nor is one that shows a scenario file inside a longer fence. A text whose
+    case lacks its heading counts as a scenario file that cannot be read (`headless_case`).
     """
     if _COLLECTED.search(source) is None:
         return False
-    found = case_sections(source)
-    return any(_has_subject(section) for section in found) or headless_case(source) is not None
+    cases = case_sections(source)
+    return any(_has_subject(section) for section in cases) or headless_case(source) is not None
 
 
 def _has_subject(section: Section) -> bool:
@@ -163,7 +163,7 @@ def _has_subject(section: Section) -> bool:
 
 
 def headless_case(source: str) -> int | None:
-    """The line of the first block of what would be a case, but stands before the first heading; None without one."""
+    """Return the line of the first block that would be a case but has no heading above; None without one."""
     first = next((s for s in sections(source) if not s.level), None)
     if first is None or not _has_subject(first) or not any(_kind(b) in CHECK_FENCES for b in first.blocks):
         return None
@@ -171,19 +171,19 @@ def headless_case(source: str) -> int | None:
 
 
 def refuse_headless_case(source: str, path: Path) -> None:
-    """Raise `ScenarioError` when a case lacks its heading."""
+    """Raise `ScenarioError` if a case lacks its heading."""
     line = headless_case(source)
     if line is not None:
         raise ScenarioError(path, line, "a case needs a heading above its blocks, as in '## what happens'")
 
 
 def case_sections(source: str) -> tuple[Section, ...]:
-    """The sections that are cases: a heading with a trace or with something that must be refused below it."""
+    """Return the sections that are cases: a heading followed by a trace, or by text that must be refused."""
     return tuple(s for s in sections(source) if s.level and any(_kind(b) in CHECK_FENCES for b in s.blocks))
 
 
 def parse_case(section: Section, path: Path) -> ScenarioCase:
-    """Read one case. Raises `ScenarioError`, which names `path` and the line."""
+    """Parse one case. Errors: `ScenarioError` with `path` and the line."""
     tags: list[str] = []
     facts: dict[str, str] = {}
     refuses: list[RefusalLine] = []
@@ -210,7 +210,7 @@ def parse_case(section: Section, path: Path) -> ScenarioCase:
 
 
 def _read_facts(line: str, tags: list[str], facts: dict[str, str]) -> None:
-    """``tags: a, b; oracle: esper 9.0.0; unordered``: facts by name; a part without a name is a further tag."""
+    """Read ``tags: a, b; oracle: esper 9.0.0; unordered``: facts by name. A word without a name is a further tag."""
     for part in line.split(";"):
         key, colon, value = part.strip().partition(":")
         if not colon:
@@ -222,10 +222,10 @@ def _read_facts(line: str, tags: list[str], facts: dict[str, str]) -> None:
 
 
 def _refuses(text: str, path: Path, line: int) -> RefusalLine:
-    found = _REFUSES.match(text)
-    if found is None:
+    match = _REFUSES.match(text)
+    if match is None:
         raise ScenarioError(path, line, "expected 'refuses: ENGINE — reason'")
-    return RefusalLine(found["engine"], found["reason"].strip(), line)
+    return RefusalLine(match["engine"], match["reason"].strip(), line)
 
 
 def _kind(block: FencedBlock) -> str:

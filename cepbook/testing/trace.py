@@ -1,7 +1,6 @@
-"""Trace lines: stimuli, flush left, and the reactions below them, indented.
+"""Trace lines: flush-left stimuli, and indented reactions below them.
 
-Reading (`parse_steps`) and printing (`format_reactions`) are inverse to each other, so that a recorder can write
-what the reader understands.
+Reading (`parse_steps`) and printing (`format_reactions`) are inverse to each other, so that recorded lines can be read.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ class ReplaceTable:
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """``deployed``: stands for the deployment of the fence above, so that reactions to it have a place."""
+    """``deployed``: stands for the deployment of the fence above, and takes the reactions to it."""
 
 
 Reading = Iterate | RunQuery | GetVariable | Partitions
@@ -119,7 +118,7 @@ Stimulus = Send | Together | Advance | Reading | SetVariable | Undeploy | Replac
 
 @dataclass(frozen=True, slots=True)
 class StatementDelivery:
-    """One atomic delivery of a statement; both row lists may be empty (a forced update)."""
+    """One atomic delivery of a statement. Both row lists may be empty (a forced update)."""
 
     statement: str
     insert: tuple[dict[str, Any], ...]
@@ -128,16 +127,16 @@ class StatementDelivery:
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """The rows that ``iterate``, ``query``, ``get`` or ``partitions`` reads."""
+    """The rows read by ``iterate``, ``query``, ``get`` or ``partitions``."""
 
     rows: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """``! what``: the stimulus failed; `what` is the statement that failed, or ``runtime``.
+    """``! what``: the stimulus failed. `what` is the failing statement, or ``runtime``.
 
-    `detail` is what an engine said; it is shown, but never written to a file or compared.
+    `detail` is the engine's message. It is displayed, but never written to a file or compared.
     """
 
     what: str
@@ -149,7 +148,7 @@ Reaction = StatementDelivery | ReadRows | Failure
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """A stimulus with its expected reactions. Lines are 1-based, reactions stand from `line` + 1 to `last_line`."""
+    """A stimulus with its expected reactions. Lines are 1-based; reactions are from `line` + 1 to `last_line`."""
 
     stimulus: Stimulus
     reactions: tuple[Reaction, ...]
@@ -159,7 +158,7 @@ class TraceStep:
 
 
 def parse_steps(lines: Sequence[str], first_line: int, path: Path) -> tuple[TraceStep, ...]:
-    """Read the lines of a trace; `first_line` is the number of the first one. Raises `ScenarioError`."""
+    """Parse the lines of a trace; `first_line` is the number of the first one. Errors: `ScenarioError`."""
     steps: list[TraceStep] = []
     numbered = [(number, line.rstrip()) for number, line in enumerate(lines, first_line) if line.strip()]
     at = 0
@@ -185,7 +184,7 @@ def _at(path: Path, line: int, parse: Callable[[str], T], text: str) -> T:
 
 
 def parse_stimulus(line: str) -> Stimulus:
-    """Read one flush-left trace line; raises `ValueSyntaxError`."""
+    """Parse one flush-left trace line. Errors: `ValueSyntaxError`."""
     word, _, rest = line.partition(" ")
     rest = rest.strip()
     if line.startswith("@"):
@@ -196,10 +195,10 @@ def parse_stimulus(line: str) -> Stimulus:
 
 
 def _advance(line: str) -> Advance:
-    found = _ADVANCE.match(line)
-    if found is None:
+    match = _ADVANCE.match(line)
+    if match is None:
         raise ValueSyntaxError("expected '@TIME' or '@TIME stepping', the time in whole milliseconds")
-    return Advance(int(found["time"]), found["stepping"] is not None)
+    return Advance(int(match["time"]), match["stepping"] is not None)
 
 
 def _event(line: str) -> Send:
@@ -210,14 +209,14 @@ def _event(line: str) -> Send:
 
 
 def _together(text: str) -> Together:
-    return Together(tuple(_event(part.strip()) for part in text.split(" ;; ")))
+    return Together(tuple(_event(text_of_event.strip()) for text_of_event in text.split(" ;; ")))
 
 
 def _assignment(text: str) -> tuple[str, Any]:
-    found = _ASSIGNMENT.match(text)
-    if found is None:
+    match = _ASSIGNMENT.match(text)
+    if match is None:
         raise ValueSyntaxError("expected 'NAME = JSON'")
-    return found["name"].strip("`"), parse_value(found["value"])
+    return match["name"].strip("`"), parse_value(match["value"])
 
 
 def _replace_table(text: str) -> ReplaceTable:
@@ -251,7 +250,7 @@ _KEYWORDS: dict[str, Callable[[str], Stimulus]] = {
 
 
 def _reactions(lines: Sequence[tuple[int, str]], path: Path) -> Iterator[Reaction]:
-    """The reactions in numbered, indented lines; a run of ``=`` lines is one reading."""
+    """Return the reactions in numbered, indented lines. Consecutive ``=`` lines are one reading."""
     at = 0
     while at < len(lines):
         number, text = lines[at][0], lines[at][1].strip()
@@ -285,18 +284,18 @@ def _read_rows(lines: Sequence[tuple[int, str]], path: Path) -> Iterator[dict[st
 
 
 def _delivery(number: int, text: str, further: Sequence[tuple[int, str]], path: Path) -> StatementDelivery:
-    found = _DELIVERY.match(text)
-    if found is None:
+    match = _DELIVERY.match(text)
+    if match is None:
         raise ScenarioError(
             path, number, "expected a reaction: 'NAME + row', 'NAME - row', 'NAME (empty)', '= row', '! what'"
         )
-    name = _name(found["name"])
-    if found["empty"] is not None:
+    name = _name(match["name"])
+    if match["empty"] is not None:
         if further:
             raise ScenarioError(path, further[0][0], "an (empty) delivery has no rows")
         return StatementDelivery(name, (), ())
     rows: dict[str, list[dict[str, Any]]] = {"+": [], "-": []}
-    rows[found["sign"]].append(_at(path, number, parse_row, found["row"] or ""))
+    rows[match["sign"]].append(_at(path, number, parse_row, match["row"] or ""))
     for line_number, line in further:
         row = _FURTHER_ROW.match(line.strip())
         assert row is not None  # `_run` stops before any other line
@@ -307,7 +306,7 @@ def _delivery(number: int, text: str, further: Sequence[tuple[int, str]], path: 
 
 
 def format_reactions(reactions: Iterable[Reaction], *, details: bool = False) -> list[str]:
-    """The reactions as trace lines without the indentation; with `details`, failures tell what the engine said."""
+    """Return the reactions as trace lines without indentation; `details` adds the messages of failures."""
     lines: list[str] = []
     for reaction in reactions:
         match reaction:

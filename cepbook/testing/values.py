@@ -1,12 +1,12 @@
-"""Values and rows as scenario files write them, and when two of them are the same.
+"""Values and rows in scenario files: their notation, and their comparison with an engine's values.
 
-A row is ``name=value name=value``. Values are JSON; a name that is no identifier (or identifiers joined by dots)
-stands in backticks: ``symbol="A" s.price=10.0 `count(*)`=2``. ``1`` is an integer and ``1.0`` a floating value, and
-the difference counts. A float is the number that Java prints for it, ``1.1``. Not-a-number and the infinities are the
+A row is ``name=value name=value``. Values are JSON. A name that is no identifier (or identifiers joined by dots) is in
+backticks: ``symbol="A" s.price=10.0 `count(*)`=2``. ``1`` is an integer and ``1.0`` a floating value, and the
+difference counts. A float is the number that Java prints for it, ``1.1``. Not-a-number and the infinities are the
 strings ``"NaN"``, ``"Infinity"``, ``"-Infinity"``. A row without columns is ``(no columns)``.
 
-Comparison is by column name, whatever the order of the columns; floating values compare with the relative
-tolerance 1e-9; a decimal equals any number of the same value.
+Rows are compared by column name, in any order of columns; floating values with the relative tolerance 1e-9. A decimal
+equals any number of the same value.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class ValueSyntaxError(ValueError):
-    """Text that is no value or no row; the reader of the file adds the file and the line."""
+    """Text that is no value or no row. The reader of the file adds file and line."""
 
 
 def parse_value(text: str) -> Any:
-    """The one JSON value that `text` holds; raises `ValueSyntaxError`."""
+    """Return the one JSON value in `text`. Errors: `ValueSyntaxError`."""
     value, end = _value_at(text, 0)
     if text[end:].strip():
         raise ValueSyntaxError(f"unexpected text after a value: {text[end:].strip()!r}")
@@ -50,15 +50,15 @@ def parse_value(text: str) -> Any:
 
 
 def parse_name(text: str, start: int = 0) -> tuple[str, int]:
-    """The plain or backticked name at `start`, and the offset after it; raises `ValueSyntaxError`."""
-    found = _NAME.match(text, start)
-    if found is None:
+    """Return the plain or backticked name at `start`, and the offset after it. Errors: `ValueSyntaxError`."""
+    match = _NAME.match(text, start)
+    if match is None:
         raise ValueSyntaxError(f"expected a name at {text[start : start + 20]!r} (other names stand in backticks)")
-    return found.group().strip("`"), found.end()
+    return match.group().strip("`"), match.end()
 
 
 def parse_row(text: str) -> dict[str, Any]:
-    """The row ``a=1 `b c`="x"``, in the order of the text; raises `ValueSyntaxError`."""
+    """Return the row ``a=1 `b c`="x"``, in the order of the text. Errors: `ValueSyntaxError`."""
     row: dict[str, Any] = {}
     if text.strip() == NO_COLUMNS:
         return row
@@ -92,19 +92,19 @@ def _skip_blanks(text: str, at: int) -> int:
 
 
 def format_name(name: str) -> str:
-    """`name`, in backticks unless it is an identifier or identifiers joined by dots."""
+    """Return `name`, in backticks unless it is an identifier or identifiers joined by dots."""
     return name if _PLAIN_NAME.match(name) else f"`{name}`"
 
 
 def format_row(row: Row) -> str:
-    """The row as `parse_row` reads it, columns in the order of the mapping."""
+    """Return the row as `parse_row` reads it, columns in the order of the mapping."""
     if not row:
         return NO_COLUMNS
     return " ".join(f"{format_name(str(name))}={format_value(value)}" for name, value in row.items())
 
 
 def format_value(value: Any) -> str:
-    """The value as `parse_value` reads it; values that JSON does not know are written as their text."""
+    """Return the value as `parse_value` reads it; values that JSON does not know as their text."""
     if isinstance(value, decimal.Decimal):
         return format(value, "f") if value.is_finite() else json.dumps(str(value))
     if isinstance(value, float):
@@ -135,7 +135,7 @@ def _text_of_object(value: object) -> str:
 
 
 def same_value(expected: Any, actual: Any) -> bool:
-    """Whether an engine's value is the one that a scenario file states."""
+    """Return whether an engine's value is the one in a scenario file."""
     if expected is None or actual is None:
         return expected is actual
     if isinstance(expected, bool) or isinstance(actual, bool):
@@ -178,17 +178,17 @@ def _same_decimal(expected: Any, actual: decimal.Decimal) -> bool:
 
 
 def same_row(expected: Row, actual: Row) -> bool:
-    """Whether both rows have the same columns with the same values, in any order of the columns."""
+    """Return whether both rows have the same columns with the same values, in any order."""
     return expected.keys() == actual.keys() and all(same_value(value, actual[name]) for name, value in expected.items())
 
 
 def _same_event(expected: Row, actual: Row) -> bool:
-    """Whether two events or maps inside of rows agree: a property that one of them lacks is null."""
+    """Return whether two nested events or maps agree. A missing property counts as null."""
     return all(same_value(expected.get(name), actual.get(name)) for name in expected.keys() | actual.keys())
 
 
 def same_rows(expected: Sequence[Row], actual: Sequence[Row], *, unordered: bool = False) -> bool:
-    """Whether two row lists agree, in order or (with `unordered`) as multisets."""
+    """Return whether two lists of rows agree, in order or (with `unordered`) as multisets."""
     if len(expected) != len(actual):
         return False
     if not unordered:
@@ -203,10 +203,10 @@ def same_rows(expected: Sequence[Row], actual: Sequence[Row], *, unordered: bool
 
 
 def coerce_row(row: Row, types: PropertyTypes, types_of: Callable[[str], PropertyTypes | None]) -> dict[str, Any]:
-    """An event of the declared property types from a row of JSON values.
+    """Return an event of the declared property types from a row of JSON values.
 
-    Properties that the row leaves out become null; names that are not declared are kept as they are.
-    `types_of` gives the property types of a (nested) event type by name, or None.
+    Missing properties become null. Names that are not declared are kept as they are. `types_of` returns the property
+    types of a (nested) event type by name, or None.
     """
     event = {name: coerce_value(row.get(name), of, types_of) for name, of in types.items()}
     event.update((name, value) for name, value in row.items() if name not in event)
@@ -214,12 +214,12 @@ def coerce_row(row: Row, types: PropertyTypes, types_of: Callable[[str], Propert
 
 
 def java_row(row: Row, types: PropertyTypes, types_of: Callable[[str], PropertyTypes | None]) -> Row:
-    """The row with its floats (not doubles) as Java prints them: ``1.1`` for the single that is nearest to 1.1."""
+    """Return the row with its floats (not doubles) as Java prints them: ``1.1`` for the single nearest to 1.1."""
     return {name: java_value(value, types[name], types_of) if name in types else value for name, value in row.items()}
 
 
 def java_value(value: Any, of: Type, types_of: Callable[[str], PropertyTypes | None]) -> Any:
-    """As `java_row`, of one value of type `of`."""
+    """Return one value of type `of` as Java prints it; see `java_row`."""
     if of.of is not None and isinstance(value, list | tuple):
         element = of.of
         return [java_value(item, element, types_of) for item in value]
@@ -229,7 +229,7 @@ def java_value(value: Any, of: Type, types_of: Callable[[str], PropertyTypes | N
 
 
 def coerce_value(value: Any, to: Type, types_of: Callable[[str], PropertyTypes | None]) -> Any:
-    """One JSON value as a value of the type `to`: 500 for a double becomes 500.0, also inside arrays and events."""
+    """Convert a JSON value to the type `to`: 500 for a double becomes 500.0, also inside arrays and events."""
     if value is None:
         return None
     if to.of is not None and isinstance(value, list):
@@ -251,8 +251,8 @@ def _to_float(value: Any) -> Any:
 
 
 def _to_single(value: Any) -> Any:
-    found = _to_float(value)
-    return to_float32(found) if isinstance(found, float) else found
+    number = _to_float(value)
+    return to_float32(number) if isinstance(number, float) else number
 
 
 def _to_decimal(value: Any) -> Any:

@@ -1,7 +1,8 @@
-"""What happened in a workbench as a scenario file that passes: its modules, its latest events, and what they cause.
+"""The past of a workbench as a scenario file that passes: its modules, its events, and their reactions.
 
-Modules stand where they were deployed, queries that changed rows where they were asked; what was dropped since is not
-there. The reactions are those of the engine to just this file. Named statements are observed (``@name``).
+Modules are at the position of their deployment, queries that changed rows at that of their execution. Undeployed
+modules are left out. The reactions are those of the engine to this very file. Named statements (``@name``) are
+observed.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ _HERE = Path("recorded.md")
 
 @dataclass(frozen=True, slots=True)
 class WorkbenchScenario:
-    """A scenario file of one case, and the statements that deliver other rows there than they did."""
+    """A scenario file of one case, and the statements that deliver other rows in it than they did."""
 
     text: str
     otherwise: tuple[str, ...]
 
 
 def scenario_of(workbench: Workbench, title: str) -> WorkbenchScenario:
-    """What happened as a scenario file with one case called `title`.
+    """Return the past of a workbench as a scenario file with one case called `title`.
 
-    Raises UsageError for what a file cannot have: Python functions, parameters, settings of a dialect, what was done by
-    hand and is no query, and when the past is not known from the beginning on.
+    Errors: UsageError for anything that a file cannot hold (Python functions, parameters, settings of a dialect, manual
+    actions other than queries), and if events from the beginning are missing.
     """
     source = "\n".join(_text(workbench, title))
     (section,) = case_sections(source)
@@ -58,7 +59,7 @@ def scenario_of(workbench: Workbench, title: str) -> WorkbenchScenario:
 
 
 def _otherwise(workbench: Workbench, result: CaseResult) -> Iterator[str]:
-    """Observed statements whose deliveries in the case have other numbers of rows; of feeds that have them all."""
+    """Return the observed statements with complete feeds whose deliveries in the case have other row counts."""
     told: dict[str, list[tuple[int, int]]] = {}
     for step in result.steps:
         for each in step.actual:
@@ -99,7 +100,7 @@ def _text(workbench: Workbench, title: str) -> Iterator[str]:
 
 
 def _story(past: RecordedHistory) -> Iterator[str]:
-    """Modules, and between them traces of what happened from one to the next."""
+    """Return the modules, and between them traces of the events."""
     waiting, number, now = deque(past.deployments), 0, past.start
     log_entries = sorted((*past.log_entries, *past.assignments), key=attrgetter("place"))
     trace: list[str] = []
@@ -126,7 +127,7 @@ def _fence(trace: Sequence[str]) -> Iterator[str]:
 
 
 def _lines(lot: Sequence[LogEntry], now: int) -> Iterator[str]:
-    """The lines of what came with one call."""
+    """Return the trace lines of the events that arrived with one call."""
     first = lot[0]
     line = " ;; ".join(_event(each) for each in lot if each.type_name is not None)
     if first.time > now or not (line or first.variable is not None or first.manual_action is not None):
@@ -140,7 +141,7 @@ def _lines(lot: Sequence[LogEntry], now: int) -> Iterator[str]:
 
 
 def _one_line(manual_action: LogEntry) -> str:
-    """The text of a query that changed rows."""
+    """Return the text of a query that changed rows."""
     if manual_action.query is None:
         raise UsageError(f"this cannot be recorded: {manual_action.what}, which a scenario file has no words for")
     found, at = "", 0
@@ -151,7 +152,7 @@ def _one_line(manual_action: LogEntry) -> str:
 
 
 def _config(config: Config) -> Iterator[str]:
-    """The settings of the engine that are not the usual ones."""
+    """Return the settings of the engine that differ from the defaults."""
     for each in fields(Config):
         value = getattr(config, each.name)
         if value != each.default:

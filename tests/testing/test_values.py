@@ -8,8 +8,7 @@ import pytest
 
 from cepbook.lang.java.numbers import java_text, to_float32
 from cepbook.lang.types import BIGDECIMAL, BIGINTEGER, DOUBLE, FLOAT, INT, LONG, STRING, array_of, event_of
-from cepbook.testing.engines import ENGINES
-from cepbook.testing.functions import compute_hash, concat_str
+from cepbook.testing.engines import ENGINES, compute_hash, concat_str
 from cepbook.testing.values import (
     Row,
     ValueSyntaxError,

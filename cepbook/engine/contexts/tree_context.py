@@ -188,7 +188,7 @@ class TreeContext(TreePartitions):
             self._deliver(partition, deferred, self.readers_of(deferred.type_name))
 
     def _correlated_targets(self, routing: EventRouting, slot: int) -> Sequence[ContextPartition] | None:
-        """Return the partitions, by id, that the correlation index does not exclude for a statement; None if unknown.
+        """Return the candidates of the correlation index for a statement, by id; None if it cannot tell.
         """
         candidates = None if routing.targets == () else self._correlations.candidates(slot, routing.event)
         return None if candidates is None else _older_than_event(routing, candidates)

@@ -98,12 +98,7 @@ class Matcher(PatternRun):
     __slots__ = ("armed", "completed", "ended", "program", "root", "timers")
 
     def __init__(
-        self,
-        program: PatternProgram,
-        owner: PatternOwner,
-        *,
-        partition: Any = None,
-        limit: int = 1_000_000,
+        self, program: PatternProgram, owner: PatternOwner, *, partition: Any = None, limit: int = 1_000_000
     ) -> None:
         super().__init__(owner, partition, limit)
         self.program = program
@@ -157,7 +152,7 @@ class Matcher(PatternRun):
         return hits
 
     def fire(self, hits: list[WaitingAtom], event: Any) -> list[CompleteMatch]:
-        """Let `event` satisfy those of the atoms in `hits` that still wait at their turn; return the completed matches.
+        """Let `event` satisfy the atoms in `hits` that still wait at their turn; return the completed matches.
         """
         for waiter in hits:
             if waiter.alive:
