@@ -245,7 +245,7 @@ def measure(name: str, path: str, frame: pd.DataFrame, session: SparkSession) ->
     floor = source
     if path_ == "by time slice":
         floor = source.repartition(tasks).sortWithinPartitions("ts", "seq")
-    elif path_ == "by key" or run.coverage["q"].form is not None:  # Spark's own windows, by key
+    elif path_ == "by key" or run.coverage["q"].window is not None:  # Spark's own windows, by key
         floor = source.repartition(tasks, "symbol").sortWithinPartitions("ts", "seq")
     found = {"kernel": kernel(name, frame)}
     found["floor"] = spent(lambda: thrown_away(floor))[0]

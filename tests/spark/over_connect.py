@@ -50,7 +50,7 @@ def main(folder: Path) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     for name, given in (("pandas", ticks), ("frame", frame), ("files", read)):
         batch = cep.spark({"Tick": given}, session=session)
-        paths = {n: (p.path, p.form is not None) for n, p in batch.coverage.items()}
+        paths = {n: (p.path, p.window is not None) for n, p in batch.coverage.items()}
         found[name] = [str(cep.compare(batch)), paths, len(batch.errors())]
     kept = cep.spark({"Tick": frame}, persist=True, statements=["by_key"])
     found["kept"] = kept.frame("by_key").count()

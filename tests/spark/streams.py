@@ -17,7 +17,7 @@ from pyspark.sql import Row
 from cepbook.errors import EventError
 from cepbook.lang.plan.dependencies import dependencies_of
 from cepbook.lang.plan.nodes import CycleStatement, SelectStatement
-from cepbook.spark.execution.execution import _program, _read_by_any, _shares, _without_slices
+from cepbook.spark.execution.execution import _program, _properties_read, _task_modules, _without_slices
 from cepbook.spark.plan.placement import place
 from cepbook.spark.streaming.initial_state import INITIAL_STATE_COLUMNS, states_due_at_start
 from cepbook.spark.streaming.processor import EngineProcessor, to_ipc_bytes
@@ -109,11 +109,11 @@ def differences(engine: Recorded, rng: Random, until: int) -> tuple[list[str], C
         at = replace(_without_slices(place(line, runtime.catalog)), ticks=False)
         if not line.inputs:
             continue
-        read = _read_by_any([line], frames, runtime.catalog)
+        read = _properties_read([line], frames, runtime.catalog)
         program = _program([line], runtime, frames, read, engine.start)
-        if at.parts is not None:
-            program = replace(program, shares=_shares(program, at.parts, TASKS))
-        program = replace(program, others=line.feeders)
+        if at.shards is not None:
+            program = replace(program, task_modules=_task_modules(program, at.shards, TASKS))
+        program = replace(program, upstream=line.feeders)
         names = [each.split()[0] for each in INITIAL_STATE_COLUMNS.split(", ")]
         begins = {row[0]: Row(**dict(zip(names, row, strict=True))) for row in states_due_at_start(program, at, TASKS)}
         found, failed = Counter[str](), Counter[str]()

@@ -17,7 +17,13 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.context import CategorySpec
 from cepbook.lang.plan.dependencies import dependencies_of
 from cepbook.lang.plan.nodes import CycleStatement, SelectStatement
-from cepbook.spark.execution.execution import _of_form, _program, _read_by_any, _shares, _wanted
+from cepbook.spark.execution.execution import (
+    _for_vectorized_window,
+    _predicates,
+    _program,
+    _properties_read,
+    _task_modules,
+)
 from cepbook.spark.execution.time_slices import TimeBucket, TimeSlice, counted_events, slices_at
 from cepbook.spark.plan.context_shards import hash_buckets, hashed_properties
 from cepbook.spark.plan.placement import Placement, bypass_engine, place
@@ -121,12 +127,12 @@ def divided(program: TaskProgram, at: Placement, engine: Recorded) -> list[list[
         if name in tags:
             own = tuple(str(event.get(p)) for p in keys.get(name, ()))
             places = [(crc32(repr(own).encode()) if at.path == "by key" else number) % len(found)]
-            if at.parts is not None and isinstance(at.parts.spec, CategorySpec):
-                own_of = (at.parts.spec.categories[task::TASKS] for task in range(TASKS))
+            if at.shards is not None and isinstance(at.shards.spec, CategorySpec):
+                own_of = (at.shards.spec.categories[task::TASKS] for task in range(TASKS))
                 places = [i for i, own_ in enumerate(own_of) if any(passes(c, event) for _, c in own_)]
-            elif at.parts is not None:
-                columns = [[event.get(p)] for p in hashed_properties(at.parts, name)]
-                places = [hash_buckets(at.parts, name, columns)[0] % TASKS]
+            elif at.shards is not None:
+                columns = [[event.get(p)] for p in hashed_properties(at.shards, name)]
+                places = [hash_buckets(at.shards, name, columns)[0] % TASKS]
             for place_ in places:
                 found[place_].append(number)
     return found
@@ -134,9 +140,9 @@ def divided(program: TaskProgram, at: Placement, engine: Recorded) -> list[list[
 
 def sliced(program: TaskProgram, at: Placement, engine: Recorded) -> list[TimeSlice]:
     """A slice for each time."""
-    assert at.reach is not None
+    assert at.lookback is not None
     tags = {name for _, name, _, _ in program.inputs}
-    wanted, found = counted_events(at.reach), {}
+    wanted, found = counted_events(at.lookback), {}
     catalog = engine.runtime.catalog
     for name, time, event in engine.events:
         counted = [catalog.is_a(name, w.event_type) and passes(w.filter, event) for w in wanted]
@@ -145,7 +151,7 @@ def sliced(program: TaskProgram, at: Placement, engine: Recorded) -> list[TimeSl
         found[time] = TimeBucket(time, time, known.events + (name in tags), numbers)
     for time in engine.stops:
         found.setdefault(time, TimeBucket(time, time, 0, (0,) * len(wanted)))
-    return slices_at(sorted(found)[1:], [found[time] for time in sorted(found)], at.reach, wanted, 1.0)
+    return slices_at(sorted(found)[1:], [found[time] for time in sorted(found)], at.lookback, wanted, 1.0)
 
 
 def passes(condition: Any, event: Mapping[str, Any]) -> bool:
@@ -257,21 +263,21 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
         placed = place(line, runtime.catalog, clocks)
         at = bypass_engine(placed, line, runtime.catalog, runtime.config, clocks)
         at = placed if at.path == "native" else at  # as tasks would
-        read = _read_by_any([line], frames, runtime.catalog)
+        read = _properties_read([line], frames, runtime.catalog)
         program = _program([line], runtime, frames, read, engine.start)
-        program = replace(program, stops=at.ticks, others=line.feeders if at.form is None else ())
-        if at.form is not None:
-            program = _of_form(program, at)
+        program = replace(program, has_ticks=at.ticks, upstream=line.feeders if at.window is None else ())
+        if at.window is not None:
+            program = _for_vectorized_window(program, at)
             paths["by columns"] += 1
-        chosen_by = _wanted([line], runtime.catalog, at)
+        chosen_by = _predicates([line], runtime.catalog, at)
         found, failed, before = Counter[str](), Counter[str](), paths["dropped"]
         try:
-            slices = sliced(program, at, engine) if at.reach is not None else [WHOLE] * TASKS
-            program = replace(program, begins=tuple(s.begin for s in slices) if at.reach is not None else ())
-            if at.parts is not None:
-                program = replace(program, shares=_shares(program, at.parts, TASKS))
+            slices = sliced(program, at, engine) if at.lookback is not None else [WHOLE] * TASKS
+            program = replace(program, slice_starts=tuple(s.begin for s in slices) if at.lookback is not None else ())
+            if at.shards is not None:
+                program = replace(program, task_modules=_task_modules(program, at.shards, TASKS))
             events = divided(program, at, engine)
-            if at.reach is not None:
+            if at.lookback is not None:
                 everything = sorted(number for each in events for number in each)
                 events = [[n for n in everything if within(each, engine.events[n][1])] for each in slices]
                 paths["slices"] += len(slices)
@@ -290,7 +296,7 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
         paths[at.path] += 1
         title = f"{each.name} {at.path}"
         wrong += otherwise(title, found, expected)
-        if engine.failed is not None and at.form is None:
+        if engine.failed is not None and at.window is None:
             # contexts look at events that no statement wants, too, and nobody complains of those that travel nowhere
             wrong += failing_otherwise(title, failed, engine.failed, program, fewer=paths["dropped"] != before)
     return wrong, paths

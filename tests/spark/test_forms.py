@@ -147,7 +147,7 @@ def test_the_same_rows_as_in_tasks_and_in_the_kernel(
     quotes = spark.createDataFrame(pa.table({"ts": [-(10**6)], "symbol": ["A"], "seq": [1]}))  # nobody looks at them
     run = cep.spark({"Quote": quotes, "Tick": frame}, **given)
     assert {p.path for p in run.coverage.values()} == {"native", "by key"}, run
-    assert all(p.form is not None for p in run.coverage.values()), run
+    assert all(p.window is not None for p in run.coverage.values()), run
     with monkeypatch.context() as without:
         without.setattr(execution, "bypass_engine", lambda found, *_: found)
         tasks = cep.spark({"Tick": frame}, **given)

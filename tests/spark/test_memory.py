@@ -82,7 +82,7 @@ def test_ten_times_the_events_take_no_more_memory(name: str) -> None:
     runtime = Runtime()
     runtime.deploy(SCHEMA + EPL[name])
     program, _ = single_statement_program(runtime, "q")
-    program = replace(program, stops=True)
+    program = replace(program, has_ticks=True)
     most(program, 3)  # what is made once
     few, rows = most(program, 5)
     many, more = most(program, 50)

@@ -15,7 +15,7 @@ from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import SnapshotError, UsageError
 from cepbook.lang.plan.dependencies import dependencies_of
 from cepbook.lang.plan.nodes import CreateSchemaStatement, CreateVariableStatement
-from cepbook.spark.execution.execution import _shares
+from cepbook.spark.execution.execution import _task_modules
 from cepbook.spark.execution.spark_actions import error_behind
 from cepbook.spark.plan.placement import Placement, place
 from cepbook.spark.plan.state_fingerprint import state_fingerprint_of
@@ -342,8 +342,8 @@ def test_a_mark_is_of_all_partitions_that_are_dealt_out() -> None:
         plans = [s for d in runtime.deployments.values() for s in d.plan.statements]
         placement = place(dependencies_of("q", plans, runtime.catalog, {"T": None}), runtime.catalog)
         program = program_in(runtime)
-        assert placement.parts is not None
-        program = replace(program, shares=_shares(program, placement.parts, 32))
+        assert placement.shards is not None
+        program = replace(program, task_modules=_task_modules(program, placement.shards, 32))
         found: dict[str, Any] = json.loads(state_fingerprint_of(program, replace(placement, reason=reason), 32))
         return found
 
@@ -382,7 +382,7 @@ def test_categories_deliver_without_an_event_of_theirs(epl: str) -> None:
 
 
 def test_the_state_of_another_mark_is_refused() -> None:
-    program, store = replace(program_of(QUERIES[1]), mark="{}"), Store()
+    program, store = replace(program_of(QUERIES[1]), fingerprint="{}"), Store()
 
     def show(program: TaskProgram) -> None:
         processor = EngineProcessor(program, True)
@@ -392,7 +392,7 @@ def test_the_state_of_another_mark_is_refused() -> None:
     show(program)
     show(program)
     with pytest.raises(SnapshotError, match="was written by a version"):
-        show(replace(program, mark='{"format": 1}'))
+        show(replace(program, fingerprint='{"format": 1}'))
 
 
 def test_what_spark_says_of_a_state_with_other_columns_is_said_as_of_another_mark() -> None:

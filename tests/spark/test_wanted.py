@@ -132,5 +132,5 @@ def _wanted(epl: str) -> dict[str, list[int]]:
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
     line = dependencies_of(name, plans, runtime.catalog, ("Tick", "Quote"))
     placement = place(line, runtime.catalog, {"Tick": "ts", "Quote": "ts"})
-    found = execution._wanted([line], runtime.catalog, replace(placement, form=None))
+    found = execution._predicates([line], runtime.catalog, replace(placement, window=None))
     return {kind: [len(way) for way in ways] for kind, ways in found.items()}

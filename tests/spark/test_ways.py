@@ -126,11 +126,11 @@ def test_the_table_in_the_document_is_the_one_made_here(found: dict[str, tuple[A
 
 
 def _way(at: Any) -> str:
-    return f"{at.path}, by columns" if at.form is not None and at.path != "native" else str(at.path)
+    return f"{at.path}, by columns" if at.window is not None and at.path != "native" else str(at.path)
 
 
 def _tasks(at: Any) -> str:
-    return TASKS["by key" if at.path == "native" and at.form is not None else at.path]
+    return TASKS["by key" if at.path == "native" and at.window is not None else at.path]
 
 
 def test_the_physical_plans_are_those_of_the_table(found: dict[str, tuple[Any, Any]], spark: SparkSession) -> None:
@@ -140,7 +140,7 @@ def test_the_physical_plans_are_those_of_the_table(found: dict[str, tuple[Any, A
         exchanges = re.findall(r"Exchange (\w+)", plan)
         assert ("MapInArrow" in plan) is (at.path != "native"), (form, plan)
         tasks = job.output().rows.frame.rdd.getNumPartitions()
-        if at.path in ("native", "row by row") and at.form is None:
+        if at.path in ("native", "row by row") and at.window is None:
             assert not exchanges, (form, plan)
         elif at.path in ("by key", "by time slice", "native"):
             assert tasks == wanted > 1 and "SinglePartition" not in exchanges, (form, tasks, plan)

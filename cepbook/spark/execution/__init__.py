@@ -1,1 +1,1 @@
-"""A run: statements placed, the stream dealt out, the tasks, what they give."""
+"""A run: statements are placed, the stream is divided among tasks, the tasks run, and their output becomes frames."""

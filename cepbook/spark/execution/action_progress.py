@@ -1,7 +1,8 @@
-"""What becomes of a Spark action that somebody waits for: a line of progress, and Ctrl-C cancels its jobs.
+"""Spark actions that a user waits for: a line of progress, and Ctrl-C, which cancels the jobs.
 
-The numbers are Spark's own (its status tracker, or the progress handler of Spark Connect). The line stands on a
-terminal's standard error; a notebook shows it where `session.shown_by` says. ``CEPBOOK_PROGRESS=off`` keeps quiet.
+The numbers come from Spark: from its status tracker, or from the progress handler of Spark Connect. The line appears on
+the standard error of a terminal; a notebook registers its own display (`use_progress_display`). With
+``CEPBOOK_PROGRESS=off`` there is no line.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 
 
 def run_with_progress(session: SparkSession, action: Callable[[], _T], name: str = "Spark", quiet: bool = False) -> _T:
-    """What `action` gives. Its jobs show under `name` how far they are, unless `quiet`; Ctrl-C (stop) cancels them.
+    """Return the result of `action`. Its jobs show their progress under `name`, unless `quiet`.
 
-    Raises KeyboardInterrupt then, when Spark has let go.
+    Ctrl-C cancels the jobs; KeyboardInterrupt is raised when Spark has ended them.
     """
-    watch = (_Connect if is_remote() else _Classic)(session, name, quiet)
+    watch = (_ConnectMonitor if is_remote() else _ClassicMonitor)(session, name, quiet)
     watch.begin()
     try:
-        found = action()
+        result = action()
     except Exception:
         if watch.interrupted.is_set():  # what Spark says of jobs that were cancelled
             raise KeyboardInterrupt from None
@@ -48,17 +49,17 @@ def run_with_progress(session: SparkSession, action: Callable[[], _T], name: str
         watch.end()
     if watch.interrupted.is_set():  # it had ended before it was cancelled
         raise KeyboardInterrupt
-    return found
+    return result
 
 
 def progress_text(done: int, tasks: int, running: int, seconds: float, name: str = "Spark") -> str:
-    """A bar of tasks, with how many run now."""
+    """Return a bar of the tasks that are done, with the number that run now."""
     full = _WIDTH * done // tasks if tasks else 0
     return f"{name} [{'#' * full}{'.' * (_WIDTH - full)}] {done} of {tasks} tasks, {running} running, {seconds:.0f} s"
 
 
-class _Watch:
-    """One action: a thread that looks at its jobs, and cancels them when it is told to."""
+class _ActionMonitor:
+    """Monitors one action in a thread, which polls its jobs and cancels them on request."""
 
     def __init__(self, session: SparkSession, name: str, quiet: bool) -> None:
         self._session = session
@@ -68,7 +69,7 @@ class _Watch:
         self._stop = threading.Event()
         self.interrupted = threading.Event()
         self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="cepbook progress", daemon=True)
+        self._thread = threading.Thread(target=self._poll, name="cepbook progress", daemon=True)
         self._before: Any = None
         self._shown = False
 
@@ -87,8 +88,9 @@ class _Watch:
         self._thread.join(timeout=5)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Let the thread cancel: this one is inside of Spark's call, and waits until the jobs have ended. To break that
-        off as well takes a second Ctrl-C: py4j tells of its broken call with tracebacks.
+        """Ask the thread to cancel; this one is inside a call of Spark and waits for the jobs to end.
+
+        A second Ctrl-C ends that call as well; py4j then reports the broken call with tracebacks.
         """
         again = self.interrupted.is_set()
         self.interrupted.set()
@@ -96,20 +98,20 @@ class _Watch:
         if again:
             self._before(number, frame)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         started = time.monotonic()
         while not self._stop.is_set():
             if self.interrupted.is_set():  # again and again: a job may just be about to start
                 self.cancel()
             seconds = time.monotonic() - started
             if seconds >= SHOW_AFTER and (numbers := self.tasks()) is not None:
-                self._tell(progress_text(*numbers, seconds, self._title))
+                self._display_line(progress_text(*numbers, seconds, self._title))
             self._wake.wait(POLL_INTERVAL)
             self._wake.clear()
         if self._shown:
-            self._tell(None)
+            self._display_line(None)
 
-    def _tell(self, line: str | None) -> None:
+    def _display_line(self, line: str | None) -> None:
         if self._quiet or os.environ.get("CEPBOOK_PROGRESS") == "off":
             return
         self._shown = True
@@ -122,11 +124,11 @@ class _Watch:
         raise NotImplementedError
 
     def tasks(self) -> tuple[int, int, int] | None:
-        """Tasks done, tasks in all, tasks running; None while nothing is known."""
+        """Return the numbers of tasks done, of all tasks and of running tasks; None while nothing is known."""
         raise NotImplementedError
 
 
-class _Classic(_Watch):
+class _ClassicMonitor(_ActionMonitor):
     def begin(self) -> None:
         context = self._context = self._session.sparkContext
         self._former = [(name, context.getLocalProperty(name)) for name in (_GROUP, _DESCRIPTION)]
@@ -145,14 +147,14 @@ class _Classic(_Watch):
         tracker = self._context.statusTracker()
         jobs = (tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(self._name))
         stages = [tracker.getStageInfo(number) for job in jobs if job is not None for number in job.stageIds]
-        found = [(s.numCompletedTasks, s.numTasks, s.numActiveTasks) for s in stages if s is not None]
-        return _sums(found)
+        counts = [(s.numCompletedTasks, s.numTasks, s.numActiveTasks) for s in stages if s is not None]
+        return _totals(counts)
 
 
-class _Connect(_Watch):
+class _ConnectMonitor(_ActionMonitor):
     def begin(self) -> None:
         self._numbers: tuple[int, int, int] | None = None
-        self._handler = cast(Any, self._take)  # the protocol names its parameters otherwise
+        self._handler = cast(Any, self._on_stages)  # the protocol names its parameters otherwise
         self._session.addTag(self._name)
         self._session.registerProgressHandler(self._handler)
         super().begin()
@@ -162,9 +164,11 @@ class _Connect(_Watch):
         self._session.removeProgressHandler(self._handler)
         self._session.removeTag(self._name)
 
-    def _take(self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
-        found = _sums([(stage.num_completed_tasks, stage.num_tasks, 0) for stage in stages or ()])
-        self._numbers = None if found is None else (found[0], found[1], inflight_tasks)
+    def _on_stages(
+        self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool
+    ) -> None:
+        counts = _totals([(stage.num_completed_tasks, stage.num_tasks, 0) for stage in stages or ()])
+        self._numbers = None if counts is None else (counts[0], counts[1], inflight_tasks)
 
     def cancel(self) -> None:
         self._session.interruptTag(self._name)
@@ -173,7 +177,7 @@ class _Connect(_Watch):
         return self._numbers
 
 
-def _sums(stages: list[tuple[int, int, int]]) -> tuple[int, int, int] | None:
+def _totals(stages: list[tuple[int, int, int]]) -> tuple[int, int, int] | None:
     if not stages:
         return None
     done, tasks, running = (sum(numbers) for numbers in zip(*stages, strict=True))

@@ -1,4 +1,4 @@
-"""A module of EPL over DataFrames in one call: event types from the frames' columns, a runtime, the run."""
+"""EPL modules over DataFrames in one call: event types from the columns of the frames, a runtime, and a run."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ _SCALARS: dict[type[st.DataType], Type] = {
 
 
 def frame_event_types(name: str, columns: st.StructType, time: str | None = None) -> dict[str, EventType]:
-    """The event type of a frame with these columns, and those of structs in them, by name; dates are long (ms).
+    """Return the event type of a frame with these columns, and those of structs in them, by name.
 
-    Decimals without a fraction are biginteger, others bigdecimal; a column of another type is an object.
+    Dates become long (ms). Decimals without a fraction become biginteger, others bigdecimal, any other type object.
     """
-    found: dict[str, EventType] = {}
+    event_types: dict[str, EventType] = {}
 
     def of(t: st.DataType, inside: str) -> Type:
         if isinstance(t, st.StructType):
-            found.update(frame_event_types(inside, t))
+            event_types.update(frame_event_types(inside, t))
             return event_of(inside)
         if isinstance(t, st.ArrayType):
             return array_of(of(t.elementType, inside))
@@ -59,8 +59,8 @@ def frame_event_types(name: str, columns: st.StructType, time: str | None = None
         return _SCALARS.get(type(t), lt.MAP if isinstance(t, st.MapType) else lt.OBJECT)
 
     properties = {field.name: of(field.dataType, f"{name}_{field.name}") for field in columns.fields}
-    found[name] = EventType(name, properties, time_property=time)
-    return found
+    event_types[name] = EventType(name, properties, time_property=time)
+    return event_types
 
 
 def deploy_module(
@@ -69,35 +69,36 @@ def deploy_module(
     time: str | Mapping[str, str] | None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Runtime:
-    """A runtime with the statements of `epl`; event types that it does not create have the `columns` of their frames.
+    """Return a runtime with the statements of `epl`; a type that the module does not create has the columns of its
+    frame.
 
     Errors: ParseError, BindError.
     """
     runtime = Runtime(functions=functions)
-    own = declared_names(epl)
-    for name, found in columns.items():
-        if name not in own:
+    created = declared_names(epl)
+    for name, schema in columns.items():
+        if name not in created:
             column = time if isinstance(time, str) else (time or {}).get(name)
-            for each in frame_event_types(name, found, column).values():
-                runtime.define(each)
+            for event_type in frame_event_types(name, schema, column).values():
+                runtime.define(event_type)
     runtime.deploy(epl)
     return runtime
 
 
 def frame_schema(frame: Any, name: str, session: SparkSession | None) -> st.StructType:
-    """The columns of a frame or Parquet file as Spark has them.
+    """Return the columns of a frame or Parquet file as Spark has them.
 
-    Errors: UsageError for something else, EventError for names and values that cannot be those of columns.
+    Errors: UsageError for anything else, EventError for names and values that columns cannot have.
     """
     if isinstance(frame, str | os.PathLike):
         check_path(frame)
         frame = open_frame(session or local_session(), frame)
     check_unique_columns(names_of(frame) or [], name)
     if isinstance(frame, DataFrame) or hasattr(frame, "sparkSession"):
-        found: st.StructType = frame.schema
-        return found
+        schema: st.StructType = frame.schema
+        return schema
     if isinstance(frame, pd.DataFrame):
-        frame = _table_of(frame.head(1000), name)
+        frame = _sample_table(frame.head(1000), name)
     if isinstance(frame, pa.Table):
         return from_arrow_schema(frame.schema, prefer_timestamp_ntz=True)
     raise UsageError(
@@ -106,7 +107,7 @@ def frame_schema(frame: Any, name: str, session: SparkSession | None) -> st.Stru
     )
 
 
-def _table_of(frame: pd.DataFrame, name: str) -> pa.Table:
+def _sample_table(frame: pd.DataFrame, name: str) -> pa.Table:
     other = next((column for column in frame.columns if not isinstance(column, str)), None)
     if other is not None:
         raise EventError(
@@ -122,12 +123,14 @@ def _table_of(frame: pd.DataFrame, name: str) -> pa.Table:
 
 
 def result_statements(runtime: Runtime) -> list[str]:
-    """The statements of a module that somebody wants to see: the last ones. Errors: UsageError where there is none."""
+    """Return the statements whose rows a user wants to see: those that feed no other. Errors: UsageError if there are
+    none.
+    """
     plans = [s for d in runtime.deployments.values() for s in d.plan.statements if isinstance(s, SelectStatement)]
-    wanted = [s.name for s in plans if s.insert is None] or [s.name for s in plans]
-    if not wanted:
+    names = [s.name for s in plans if s.insert is None] or [s.name for s in plans]
+    if not names:
         raise UsageError("the module has no select statement, so there is nothing to run")
-    return wanted
+    return names
 
 
 def sql(
@@ -144,7 +147,7 @@ def sql(
     check_about_columns(about)
     columns = {name: frame_schema(frame, name, session) for name, frame in frames.items()}
     runtime = deploy_module(epl, columns, time, functions)
-    wanted = result_statements(runtime)
-    run = execute(runtime, frames, time, sequence, wanted, 0, until, session, None)
-    found = {name: run.frame(name, about=about) for name in run.statements}
-    return found[wanted[0]] if len(found) == 1 else found
+    names = result_statements(runtime)
+    run = execute(runtime, frames, time, sequence, names, 0, until, session, None)
+    frames_by_name = {name: run.frame(name, about=about) for name in run.statements}
+    return frames_by_name[names[0]] if len(frames_by_name) == 1 else frames_by_name

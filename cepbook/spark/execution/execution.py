@@ -1,4 +1,4 @@
-"""From deployed statements and frames to Spark jobs: place the statements, feed the stream, host the engine."""
+"""Plan and run jobs: place the statements, divide the stream, and run the engine in the tasks."""
 
 from __future__ import annotations
 
@@ -60,8 +60,9 @@ from cepbook.spark.task.type_mapping import quote_identifier, spark_schema
 
 @dataclass(frozen=True, slots=True)
 class SparkJob:
-    """Statements that run together: the program of each task, the events that the tasks are given, in order, and by
-    statement the names of all that feeds it.
+    """Statements that run together: the program of each task, and the events that the tasks get, in order.
+
+    `feeders` gives by statement the names of all that feeds it.
     """
 
     program: TaskProgram
@@ -75,8 +76,8 @@ class SparkJob:
         return self.events.frame
 
     def output(self, about: Collection[str] = DELIVERY_COLUMN_NAMES) -> JobOutput:
-        """What the tasks deliver, of which at least what is `about` it (names of `DELIVERY_COLUMNS`) is told."""
-        program, form = self.program, self.placement.form
+        """Return the output of the tasks, with at least the metadata that `about` names."""
+        program, form = self.program, self.placement.window
         if self.placement.path == "native":
             return (
                 native_filter_output(program, self.events)
@@ -86,12 +87,14 @@ class SparkJob:
         schema = task_schema(program, about)
         rows = SqlQuery(self.stream.mapInArrow(task_function(program, about), spark_schema(schema)))
         return (
-            task_output(rows, program, _in_full(program)) if form is None else _by_columns(rows, program, schema.names)
+            task_output(rows, program, _full_metadata(program))
+            if form is None
+            else _vectorized_output(rows, program, schema.names)
         )
 
 
-def _in_full(program: TaskProgram) -> dict[str, Sql]:
-    """What `DELIVERY_COLUMNS` is of rows with `COMPACT_COLUMNS`."""
+def _full_metadata(program: TaskProgram) -> dict[str, Sql]:
+    """Return the `DELIVERY_COLUMNS` as SQL over `COMPACT_COLUMNS`."""
     name, *others = map(sql_literal, program.names)
     several = " ".join(f"WHEN what >> 2 = {number} THEN {other}" for number, other in enumerate(others, 1))
     return {
@@ -106,16 +109,16 @@ def _in_full(program: TaskProgram) -> dict[str, Sql]:
     }
 
 
-def _by_columns(rows: SqlQuery, program: TaskProgram, columns: Sequence[str]) -> JobOutput:
-    """What tasks calculate by columns: each row is all that an event led to."""
+def _vectorized_output(rows: SqlQuery, program: TaskProgram, columns: Sequence[str]) -> JobOutput:
+    """Return the output of a vectorized window, whose rows are each the whole delivery of an event."""
     ((name, _),) = program.outputs
-    own = vectorized_columns(program)
+    own_columns = vectorized_columns(program)
     return JobOutput(
         rows,
         delivery_metadata(name),
-        [[quote_identifier(each) for each in own]],
+        [[quote_identifier(column) for column in own_columns]],
         failing=False,
-        alone=own == list(columns),
+        alone=own_columns == list(columns),
     )
 
 
@@ -133,10 +136,10 @@ def execute(
     """See `cepbook.spark.run`."""
     jobs, placements, tagged, session = plan_jobs(runtime, frames, time, sequence, statements, start, until, session)
     warn_of_placement(placements)
-    made = [(job.program, job.output) for job in jobs]
-    feeders = {name: own for job in jobs for name, own in job.feeders.items()}
-    given = RunInputs(dict(frames), time, sequence, until, feeders)
-    return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=persist, given=given)
+    outputs = [(job.program, job.output) for job in jobs]
+    feeders = {name: names for job in jobs for name, names in job.feeders.items()}
+    inputs = RunInputs(dict(frames), time, sequence, until, feeders)
+    return SparkRun(session, outputs, placements, tagged.order, certain=tagged.certain, persist=persist, given=inputs)
 
 
 class OneTaskWarning(UserWarning):
@@ -148,7 +151,7 @@ class UnfedWarning(UserWarning):
 
 
 def warn_of_placement(placements: Mapping[str, Placement]) -> None:
-    """Say which statements run in one task, why, and what would change that; and which have nothing to read."""
+    """Warn of statements that run in one task, with the reason and what would change it, and of those without input."""
     for name, placement in placements.items():
         if placement.reason == NO_INPUT:
             warnings.warn(f"`{name}`: {NO_INPUT}", UnfedWarning, stacklevel=caller_stacklevel())
@@ -168,10 +171,10 @@ def plan_jobs(
     session: SparkSession | None,
     streams: Callable[[Placement, StatementDependencies], Placement] | None = None,
 ) -> tuple[list[SparkJob], dict[str, Placement], TaggedStream, SparkSession]:
-    """The jobs that run the statements, how each is placed, the events, and the session.
+    """Return the jobs that run the statements, how each statement is placed, the events, and the session.
 
-    Of streams the events are divided, and neither put in order nor told of the clock; `streams` says how a statement is
-    placed there.
+    The events of a stream are divided, but neither ordered nor accompanied by ticks; `streams` adapts the placement of
+    a statement to it.
     """
     _check_frames(frames, runtime.catalog, time, streams is not None)
     quiet_pandas_warning()
@@ -186,41 +189,41 @@ def plan_jobs(
     if streams is None:
         placements = {n: bypass_engine(p, lines[n], runtime.catalog, config, clocks) for n, p in placements.items()}
     else:
-        placements = {name: streams(_without_slices(found), lines[name]) for name, found in placements.items()}
-    read = _read_by_any(lines.values(), frames, runtime.catalog)
+        placements = {name: streams(_without_slices(placement), lines[name]) for name, placement in placements.items()}
+    read = _properties_read(lines.values(), frames, runtime.catalog)
     tagged = tag_frames(session, frames, types, read, time, sequence, config.second, streams is not None)
     if until is not None:
         tagged = until_time(tagged, until)
     by_key = streams is None and task_count(session) > 1 and any(p.path == "by key" for p in placements.values())
     even = by_key and is_worth_balancing(session, frames.values())
-    jobs, told = [], set(lines)
-    for group in _alike(placements):
+    jobs, reporting = [], set(lines)
+    for group in _group_jobs(placements):
         together = [lines[name] for name in group]
         placement = replace(placements[group[0]], ticks=any(placements[name].ticks for name in group))
         program = _program(together, runtime, frames, read, start)
-        if streams is None and (placement.path != "native" or placement.form):  # else files are asked for times
+        if streams is None and (placement.path != "native" or placement.window):  # else files are asked for times
             program = _with_times(program, types, time)
-        if placement.form is not None:
-            program = _of_form(program, placement)
+        if placement.window is not None:
+            program = _for_vectorized_window(program, placement)
         elif placement.path != "native":  # which nothing feeds
-            others = dict.fromkeys(name for line in together for name in line.feeders if name not in told)
-            program = replace(program, others=tuple(others))
-            told |= set(others)
+            others = dict.fromkeys(name for line in together for name in line.feeders if name not in reporting)
+            program = replace(program, upstream=tuple(others))
+            reporting |= set(others)
         unread = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
         stops = streams is None and placement.ticks and (placement.path == "by key" or unread)
-        program, tasks = replace(program, stops=stops), task_count(session) if streams is None else KEY_GROUP_COUNT
+        program, tasks = replace(program, has_ticks=stops), task_count(session) if streams is None else KEY_GROUP_COUNT
         slices: list[TimeSlice] = []
-        if placement.parts is not None:
-            program = replace(program, shares=_shares(program, placement.parts, tasks))
-        elif placement.reach is not None:
-            slices = _slices(tagged, program, placement.reach, runtime, tasks)
-            program = replace(program, begins=tuple(each.begin for each in slices))
+        if placement.shards is not None:
+            program = replace(program, task_modules=_task_modules(program, placement.shards, tasks))
+        elif placement.lookback is not None:
+            slices = _cut_by_time(tagged, program, placement.lookback, runtime, tasks)
+            program = replace(program, slice_starts=tuple(slice_.begin for slice_ in slices))
         if streams is not None and placement.path != "native":
             events = assign_tasks(program_events(tagged, program), program, placement, tasks)
         else:
             events = program_events(tagged, program)
             if placement.path != "native" and (stops or not placement.ticks):
-                events = push_down(events, _wanted(together, runtime.catalog, placement), program.inputs)
+                events = push_down(events, _predicates(together, runtime.catalog, placement), program.inputs)
             events = task_events(tagged, events, program, placement, until, tasks, slices, even)
         jobs.append(SparkJob(program, events, placement, {name: lines[name].feeders for name in group}))
     check_functions_load(session, {name: f for job in jobs for name, f in job.program.functions.items()})
@@ -230,82 +233,93 @@ def plan_jobs(
 def _with_times(
     program: TaskProgram, types: Mapping[str, EventType], time: str | Mapping[str, str] | None
 ) -> TaskProgram:
-    """Properties that are the times of their events travel as these."""
-    found = []
+    """Let properties that are the event time travel as the event time."""
+    inputs = []
     for tag, name, properties, columns in program.inputs:
-        clock, of = time_column(time, types[name]), types[name].properties
+        clock, properties_of_type = time_column(time, types[name]), types[name].properties
         pairs = zip(properties, columns, strict=True)
-        found.append(
-            (tag, name, properties, tuple(TIME if p == clock and of[p].name == "long" else c for p, c in pairs))
+        inputs.append(
+            (
+                tag,
+                name,
+                properties,
+                tuple(TIME if p == clock and properties_of_type[p].name == "long" else c for p, c in pairs),
+            )
         )
-    return replace(program, inputs=tuple(found))
+    return replace(program, inputs=tuple(inputs))
 
 
-def _wanted(
+def _predicates(
     lines: Sequence[StatementDependencies], catalog: Catalog, placement: Placement
 ) -> Mapping[str, PredicateAlternatives]:
-    """What to drop events by; a form lets nobody look at them again."""
-    form = placement.form
+    """Return the predicates that Spark pushes down. Of a vectorized window it is the whole filter: no engine checks
+    again.
+    """
+    form = placement.window
     if form is None:
         return pushed_predicates(lines, catalog, placement.ticks)
     return {} if form.filter is None else {form.event_type: (tuple(expressions.conjuncts(form.filter)),)}
 
 
-def _of_form(program: TaskProgram, placement: Placement) -> TaskProgram:
-    """What needs no engine reads events of one type; others of a context do nothing."""
-    form = placement.form
+def _for_vectorized_window(program: TaskProgram, placement: Placement) -> TaskProgram:
+    """Restrict a program without an engine to the events of its one type; others of its context have no effect."""
+    form = placement.window
     assert form is not None
-    inputs = tuple(each for each in program.inputs if each[1] == form.event_type)
-    return replace(program, inputs=inputs, form=form if placement.path != "native" else None)
+    inputs = tuple(input_ for input_ in program.inputs if input_[1] == form.event_type)
+    return replace(program, inputs=inputs, window=form if placement.path != "native" else None)
 
 
 def single_statement_program(runtime: Runtime, target: str) -> tuple[TaskProgram, str]:
-    """The program of one statement that reads one event type, and that type. Errors: UsageError where it reads others.
+    """Return the program of one statement that reads one event type, and that type, for a caller that provides its
+    history.
 
-    Who has no stream of several types, nor keys, hands it the history that it is to have.
+    Errors: UsageError if the statement reads several types.
     """
     catalog = runtime.catalog
     plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
     (name,) = _targets(plans, [target])
     line = dependencies_of(name, plans, catalog, catalog.event_types)
-    made = {insert.target for s in line.readers for insert in s.inserts if insert.creates}
-    made |= set(catalog.stores)
-    kinds = [kind for kind in line.inputs if kind not in made]
+    derived = {insert.target for s in line.readers for insert in s.inserts if insert.creates}
+    derived |= set(catalog.stores)
+    kinds = [kind for kind in line.inputs if kind not in derived]
     if len(kinds) != 1:
         raise UsageError(f"`{name}` reads {' and '.join(kinds) or 'no events'}, but a table holds events of one type")
     line = replace(line, inputs=(kinds[0],))
-    read = _read_by_any([line], {kinds[0]: None}, catalog)
+    read = _properties_read([line], {kinds[0]: None}, catalog)
     program = _program([line], runtime, {kinds[0]: None}, read, runtime.now)
-    return replace(program, others=line.feeders), kinds[0]
+    return replace(program, upstream=line.feeders), kinds[0]
 
 
-def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:
-    """The statements that one job can run together: the same path with the same division into tasks."""
-    found: dict[tuple[object, ...], list[str]] = {}
+def _group_jobs(placements: Mapping[str, Placement]) -> list[list[str]]:
+    """Return the statements that one job can run together: the same path, divided among tasks in the same way."""
+    groups: dict[tuple[object, ...], list[str]] = {}
     for name, placement in placements.items():
-        alone = name if placement.path == "native" or placement.form is not None else None
-        group = (placement.path, placement.keys, placement.parts, placement.reach, alone)
-        found.setdefault(group, []).append(name)
-    return list(found.values())
+        alone = name if placement.path == "native" or placement.window is not None else None
+        group = (placement.path, placement.keys, placement.shards, placement.lookback, alone)
+        groups.setdefault(group, []).append(name)
+    return list(groups.values())
 
 
 def _without_slices(placement: Placement) -> Placement:
-    """Of a stream, which has no end that could be seen before it begins."""
-    if placement.reach is None:
+    """Return the placement for a stream, whose end is not known, so that it cannot be cut into time slices."""
+    if placement.lookback is None:
         return placement
     reason = "slices of time are cut of what is complete, which a stream never is"
-    return replace(placement, path="ordered", reach=None, reason=reason)
+    return replace(placement, path="ordered", lookback=None, reason=reason)
 
 
-def _shares(
-    program: TaskProgram, dealt: context_shards.ContextShards, tasks: int
+def _task_modules(
+    program: TaskProgram, shards: context_shards.ContextShards, tasks: int
 ) -> dict[int, tuple[nodes.ModulePlan, ...]]:
-    """The modules of each task that are not the same for all, by the places of their steps."""
-    if not isinstance(dealt.spec, CategorySpec):
+    """Return by position of a step its module in each task, where tasks differ."""
+    if not isinstance(shards.spec, CategorySpec):
         return {}
-    own = [(place, step.module) for place, step in enumerate(program.steps) if _is_context(step, dealt.context)]
+    context_steps = [
+        (position, step.module) for position, step in enumerate(program.steps) if _is_context(step, shards.context)
+    ]
     return {
-        place: tuple(context_shards.shard_module(m, dealt, task, tasks) for task in range(tasks)) for place, m in own
+        position: tuple(context_shards.shard_module(m, shards, task, tasks) for task in range(tasks))
+        for position, m in context_steps
     }
 
 
@@ -314,21 +328,21 @@ def _is_context(step: DeploymentStep, name: str) -> bool:
     return any(s.context.name == name for s in created)
 
 
-def _slices(
+def _cut_by_time(
     tagged: TaggedStream, program: TaskProgram, reach: Lookback, runtime: Runtime, tasks: int
 ) -> list[TimeSlice]:
-    """Where to cut the stream: a job over the times of all events."""
+    """Return where to cut the stream, from a job over the times of all events."""
     if tasks < 2:
         return [TimeSlice(None, None, None)]
-    wanted = counted_events(reach)
-    buckets = time_histogram(tagged.stream, program.inputs, wanted, runtime.catalog)
-    return cut_slices(buckets, reach, wanted, tasks, runtime.config.second / 1000)
+    counted = counted_events(reach)
+    buckets = time_histogram(tagged.stream, program.inputs, counted, runtime.catalog)
+    return cut_slices(buckets, reach, counted, tasks, runtime.config.second / 1000)
 
 
 def _check_frames(
     frames: Mapping[str, Any], catalog: Catalog, time: str | Mapping[str, str] | None, streams: bool
 ) -> None:
-    """What can be told now, and not after the seconds that a Spark session takes to start."""
+    """Raise `UsageError` or `EventError` before a Spark session starts, which takes seconds."""
     if not frames:
         raise UsageError("no frames were given; say which DataFrame holds the events of which type: {'Tick': ticks}")
     for name, frame in frames.items():
@@ -338,25 +352,25 @@ def _check_frames(
         check_frame(frame, catalog.event_types[name], time, streams)
 
 
-def _targets(plans: Sequence[nodes.StatementPlan], wanted: Sequence[str] | None) -> list[str]:
+def _targets(plans: Sequence[nodes.StatementPlan], names: Sequence[str] | None) -> list[str]:
     selects = [p.name for p in plans if isinstance(p, QueryStatement)]
-    if wanted is None:
+    if names is None:
         if not selects:
             raise UsageError("no select statement is deployed, so there is nothing to run")
         return selects
-    for name in wanted:
+    for name in names:
         if name not in selects:
             raise UsageError(f"there is no select statement {name}; deployed are: {', '.join(selects) or 'none'}")
-    return [name for name in selects if name in set(wanted)]
+    return [name for name in selects if name in set(names)]
 
 
-def _read_by_any(lines: Any, frames: Mapping[str, Any], catalog: Catalog) -> dict[str, tuple[str, ...]]:
-    """For each frame's type the properties that any of the pipelines reads, in declaration order."""
-    seen: dict[str, set[str]] = {name: set() for name in frames}
+def _properties_read(lines: Any, frames: Mapping[str, Any], catalog: Catalog) -> dict[str, tuple[str, ...]]:
+    """Return by frame's type the properties that any of the statements reads, in declaration order."""
+    properties_seen: dict[str, set[str]] = {name: set() for name in frames}
     for line in lines:
         for name, properties in properties_read(line, catalog).items():
-            seen[name] |= set(properties)
-    return {n: tuple(p for p in catalog.event_types[n].properties if p in seen[n]) for n in frames}
+            properties_seen[name] |= set(properties)
+    return {n: tuple(p for p in catalog.event_types[n].properties if p in properties_seen[n]) for n in frames}
 
 
 def _program(
@@ -369,13 +383,17 @@ def _program(
     targets = {line.target for line in lines}
     needed = {id(s) for line in lines for s in (*line.contexts, *line.readers, *line.variables, *line.stores)}
     modules = [d.plan for d in runtime.deployments.values()]
-    found = [(p, m) for m in modules for p in m.statements]
-    found = [(p, m) for p, m in found if id(p) in needed or isinstance(p, nodes.CreateExpressionStatement)]
-    chosen = [p for p, _ in found]
-    wanted = {
+    statements_and_modules = [(p, m) for m in modules for p in m.statements]
+    statements_and_modules = [
+        (p, m) for p, m in statements_and_modules if id(p) in needed or isinstance(p, nodes.CreateExpressionStatement)
+    ]
+    chosen = [p for p, _ in statements_and_modules]
+    collected_ids = {
         id(p) for p in chosen if isinstance(p, QueryStatement) and p.name in targets
     }  # what does not run may be called so
-    steps = tuple(DeploymentStep(p.name, replace(m, statements=(p,)), id(p) in wanted) for p, m in found)
+    steps = tuple(
+        DeploymentStep(p.name, replace(m, statements=(p,)), id(p) in collected_ids) for p, m in statements_and_modules
+    )
     inserts = [insert for p in chosen if isinstance(p, nodes.StreamStatement) for insert in p.inserts]
     created = {insert.target for insert in inserts if insert.creates}
     created |= {p.store.name for p in chosen if isinstance(p, nodes.CreateWindowStatement | nodes.CreateTableStatement)}

@@ -1,9 +1,9 @@
-"""Which task gets the events of a key: by its hash; of large inputs such that all tasks get about as many.
+"""The task that gets the events of a key: by hash, or, for large inputs, so that all tasks get about as many events.
 
-Keys are seldom alike: of two tasks one may get three quarters of all events by hash alone. A job counts the events of
-groups of keys, many groups for each task, and they are dealt, the largest first, each to the task that has the fewest
-events. That reads the keys once more than the statement does, so small inputs are left to the hash. All events of a
-group go to one task, whatever was counted.
+Keys are rarely alike: by hash alone one of two tasks may get three quarters of all events. A job counts the events of
+*key groups*, many for each task. The groups are assigned, the largest first, each to the task with the fewest events.
+This reads the keys once more than the statement does, so small inputs are left to the hash. All events of a group go to
+one task, whatever was counted.
 """
 
 from __future__ import annotations
@@ -30,45 +30,53 @@ from cepbook.spark.task.program import TaskInputs
 from cepbook.spark.task.stream_columns import TAG
 
 BALANCING_THRESHOLD = 2**23
-"""Bytes of all frames (of Spark's what it estimates, of Parquet files their size) from which on events are counted."""
-_GROUPS = 64  # for each task
-_MOST = 4096
-_CHEAP = {"Project", "Filter", "Relation", "LocalRelation", "InMemoryRelation", "FileScan", "Range"}  # to read twice
-_UNITS = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50}
+"""Bytes of all frames (Spark's estimate, or the size of Parquet files) from which on events are counted first."""
+_GROUPS_PER_TASK = 64  # for each task
+_MAX_GROUPS = 4096
+_CHEAP_NODES = {
+    "Project",
+    "Filter",
+    "Relation",
+    "LocalRelation",
+    "InMemoryRelation",
+    "FileScan",
+    "Range",
+}  # to read twice
+_BYTE_UNITS = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50}
 
 
-def task_number_sql(inputs: TaskInputs, placement: Placement, tasks: int, dealt: Sequence[int] = ()) -> str:
-    """The task that gets an event, as text of Spark SQL: as the group of its keys was `dealt`, else by their hash, and
-    the first one where there are no keys. `inputs` are those of `hosted.Program`.
+def task_number_sql(inputs: TaskInputs, placement: Placement, tasks: int, group_tasks: Sequence[int] = ()) -> str:
+    """Return the task of an event as SQL: the task of its key group if there are `group_tasks`, else by hash; 0 without
+    keys.
     """
     if placement.path != "by key":
         return "0"
-    if not dealt:
-        return f"pmod({_hash(inputs, placement)}, {tasks})"
-    return f"array({', '.join(map(str, dealt))})[pmod({_hash(inputs, placement)}, {len(dealt)})]"
+    if not group_tasks:
+        return f"pmod({_key_hash(inputs, placement)}, {tasks})"
+    return f"array({', '.join(map(str, group_tasks))})[pmod({_key_hash(inputs, placement)}, {len(group_tasks)})]"
 
 
 def key_columns(inputs: TaskInputs, placement: Placement) -> tuple[str, ...]:
-    """The columns of the keys by which Spark itself can divide the events: those of one type."""
+    """Return the key columns if Spark itself can divide the events by them: those of one type."""
     if len(inputs) > 1 or not placement.keys:
         return ()
-    ((_, columns),) = _keys(inputs, placement)
+    ((_, columns),) = _key_columns(inputs, placement)
     return tuple(columns)
 
 
-def _keys(inputs: TaskInputs, placement: Placement) -> list[tuple[int, list[str]]]:
-    """For each input its tag and the columns of its keys."""
+def _key_columns(inputs: TaskInputs, placement: Placement) -> list[tuple[int, list[str]]]:
+    """Return by input its tag and the columns of its keys."""
     keys = dict(placement.keys)
     return [(tag, [columns[properties.index(p)] for p in keys[name]]) for tag, name, properties, columns in inputs]
 
 
-def _hash(inputs: TaskInputs, placement: Placement) -> str:
-    """Keys are hashed as text, so that an int and a long of one value agree."""
+def _key_hash(inputs: TaskInputs, placement: Placement) -> str:
+    """Return the hash of the keys as text, so that an int and a long of equal value agree."""
     hashes = []
-    for tag, columns in _keys(inputs, placement):
-        own = ", ".join(f"CAST({column} AS STRING)" for column in columns)
-        hashes.append((tag, f"hash({own})"))
-    several = " ".join(f"WHEN {TAG} = {tag} THEN {own}" for tag, own in hashes)
+    for tag, columns in _key_columns(inputs, placement):
+        columns_text = ", ".join(f"CAST({column} AS STRING)" for column in columns)
+        hashes.append((tag, f"hash({columns_text})"))
+    several = " ".join(f"WHEN {TAG} = {tag} THEN {columns_text}" for tag, columns_text in hashes)
     return hashes[0][1] if len(hashes) == 1 else f"CASE {several} END"
 
 
@@ -106,8 +114,9 @@ def _hash_function(shards: ContextShards, name: str) -> Callable[..., pa.Array]:
 
 
 def is_worth_balancing(session: SparkSession, frames: Iterable[Any]) -> bool:
-    """Whether it pays to count the events of these frames; where nobody knows how large they are, or they are not just
-    read, but calculated, it does not.
+    """Return whether the frames are large enough to count their events first.
+
+    It is False where a size is unknown, or where a frame is computed and not just read.
     """
     sizes = [_size(open_frame(session, frame)) for frame in frames]
     known = [size for size in sizes if size is not None]
@@ -120,17 +129,17 @@ def _size(frame: Any) -> int | None:
     if isinstance(frame, pd.DataFrame):
         return int(frame.memory_usage().sum())
     logical = physical_plan(frame, "cost").partition("== Physical Plan")[0]
-    found = re.search(r"Statistics\(sizeInBytes=([\d.]+) (\w+)", logical)
-    if not _CHEAP.issuperset(re.findall(r"^[\s:+\-]*([A-Z]\w+)", logical, re.MULTILINE)):
+    match = re.search(r"Statistics\(sizeInBytes=([\d.]+) (\w+)", logical)
+    if not _CHEAP_NODES.issuperset(re.findall(r"^[\s:+\-]*([A-Z]\w+)", logical, re.MULTILINE)):
         return None
-    if found is None or found.group(2) not in _UNITS:
+    if match is None or match.group(2) not in _BYTE_UNITS:
         return None
-    return int(float(found.group(1)) * 2 ** _UNITS[found.group(2)])
+    return int(float(match.group(1)) * 2 ** _BYTE_UNITS[match.group(2)])
 
 
 def balanced_assignment(events: SqlQuery, inputs: TaskInputs, placement: Placement, tasks: int) -> list[int]:
-    """The task of each group of keys, of the tagged `events`: a job that reads the keys. Errors: EventError."""
-    groups = min(_GROUPS * tasks, max(_MOST, tasks))
+    """Return by key group its task, from a job that reads the keys of `events`. Errors: EventError."""
+    groups = min(_GROUPS_PER_TASK * tasks, max(_MAX_GROUPS, tasks))
     parts = events.select(f"{task_number_sql(inputs, placement, groups)} AS part")
     counts = parts.grouped(["part"], ["count(1) AS events"]).frame
     rows = run_action(counts.collect, counts.sparkSession)
@@ -138,12 +147,12 @@ def balanced_assignment(events: SqlQuery, inputs: TaskInputs, placement: Placeme
 
 
 def assign_key_groups(counts: Mapping[int, int], groups: int, tasks: int) -> list[int]:
-    """By group the task: the largest groups first, each to the task that has the fewest events (and groups)."""
+    """Return by key group its task: the largest first, each to the task with the fewest events so far."""
     loads = [(0, 0, task) for task in range(tasks)]
     heapify(loads)
-    found = [0] * groups
-    for group in sorted(range(groups), key=lambda each: (-counts.get(each, 0), each)):
+    tasks_by_group = [0] * groups
+    for group in sorted(range(groups), key=lambda group: (-counts.get(group, 0), group)):
         events, number, task = loads[0]
-        found[group] = task
+        tasks_by_group[group] = task
         heapreplace(loads, (events + counts.get(group, 0), number + 1, task))
-    return found
+    return tasks_by_group

@@ -1,4 +1,4 @@
-"""Spark actions that the driver waits for, and the errors of ours behind their failures."""
+"""Spark actions that the driver waits for, and the errors of cepbook behind their failures."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _T = TypeVar("_T")
 def run_action(
     action: Callable[[], _T], session: SparkSession | None = None, name: str = "Spark", quiet: bool = False
 ) -> _T:
-    """Run a Spark action; an error that the input caused is shown as one, without the tasks' tracebacks.
+    """Run a Spark action; an error that the input caused is raised as such, without the tracebacks of tasks.
 
-    With a `session` progress is shown under `name`, unless `quiet`, and Ctrl-C cancels (`progress.watched`).
+    With a `session` the action shows its progress under `name`, unless `quiet`, and Ctrl-C cancels it.
     """
     try:
         return action() if session is None else run_with_progress(session, action, name, quiet)
     except Exception as failed:  # pyspark's own, or py4j's where Spark has no name for it
-        told = error_behind(str(failed))
-        if told is None:
+        error = error_behind(str(failed))
+        if error is None:
             raise
-        raise told from failed
+        raise error from failed
 
 
 def error_behind(failure: str) -> CepbookError | None:
-    """The error of ours that made Spark fail, of its text with all tracebacks; None for what we know nothing of."""
-    found = re.search(r"cepbook\.errors\.(\w+): (.+(?:\n\s+hint: .+)?)", failure)
-    if found is not None:
-        return (SnapshotError if found.group(1) == "SnapshotError" else EventError)(format_clock_error(found.group(2)))
+    """Return the error of cepbook behind a failure of Spark, from its text with tracebacks; None if there is none."""
+    match = re.search(r"cepbook\.errors\.(\w+): (.+(?:\n\s+hint: .+)?)", failure)
+    if match is not None:
+        return (SnapshotError if match.group(1) == "SnapshotError" else EventError)(format_clock_error(match.group(2)))
     if re.search(r"STATE_STORE_(VALUE|COLUMN_FAMILY)_SCHEMA_(NOT_COMPATIBLE|INCOMPATIBLE)", failure) is not None:
         return SnapshotError(f"the checkpoint {OUTDATED_STATE}{RESTART_HINT}")
     if re.search(r"arrow\.(memory\.OutOfMemory|vector\.util\.OversizedAllocation)Exception", failure) is not None:
@@ -53,8 +53,10 @@ _TOO_LARGE = """the events that travel to a task at once do not fit into memory
   hint: fewer of them do: session.conf.set('spark.sql.execution.arrow.maxRecordsPerBatch', '100')"""
 
 
-def missing_module_error(module: str, what: str) -> UsageError:
-    """The error for a `module` that Spark's workers lack, which `what` comes from; or that cepbook itself needs."""
+def missing_module_error(module: str, source: str) -> UsageError:
+    """Return the error for a `module` that Spark's workers lack: one that `source` comes from, or that cepbook itself
+    needs.
+    """
     if module.partition(".")[0] in ("cepbook", "pyarrow", "numpy", "sortedcontainers", "croniter"):
         return UsageError(
             f"Spark's workers have no module `{module}`\n  hint: install cepbook where they run; the variable "
@@ -62,6 +64,6 @@ def missing_module_error(module: str, what: str) -> UsageError:
         )
     top = module.partition(".")[0]
     return UsageError(
-        f"Spark's workers have no module `{module}`, which {what} comes from\n"
+        f"Spark's workers have no module `{module}`, which {source} comes from\n"
         f"  hint: install it where they run, or send it along: spark.addArtifact('{top}.py', pyfile=True)"
     )

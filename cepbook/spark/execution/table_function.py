@@ -1,9 +1,8 @@
-"""Statements as table functions of Spark SQL: each partition of the table that is given is a history of its own.
+"""Statements as table functions of Spark SQL: each partition of the table is a history of its own.
 
-Spark hands the rows of a partition over in its order, as Arrow batches, and a partition has a runtime of its own, whose
-clock follows its events. So what is delivered is what a ``partition by`` context of the key would, of which no
-other key's events move the clock. What an Arrow table function returns is fixed when it is registered; that is why a
-function has one statement.
+Spark passes the rows of a partition in its order, as Arrow batches. A partition has its own runtime, whose clock
+follows its events. So the rows are those of a ``partition by`` context of the key, except that no other key's events
+move the clock. The columns of an Arrow table function are fixed when it is registered, so a function has one statement.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from cepbook.spark.task.stream_columns import SEQ, TAG, TICK, TIME, VISIBLE_COLU
 from cepbook.spark.task.task_runner import TaskRunner, output_schema
 from cepbook.spark.task.type_mapping import type_mapping_of, unique_names
 
-_META = (*VISIBLE_COLUMNS, "error")
+_METADATA = (*VISIBLE_COLUMNS, "error")
 
 
 def register(
@@ -62,25 +61,25 @@ def register(
         raise UsageError(f"which column holds the time of {kind}? say time='column'")
     check_functions_load(session, program.functions)
     ddl, _ = _schema(program)
-    made = F.arrow_udtf(_handler(program, at, until, name), returnType=ddl)
-    session.udtf.register(name, cast(UserDefinedTableFunction, made))
+    function = F.arrow_udtf(_handler(program, at, until, name), returnType=ddl)
+    session.udtf.register(name, cast(UserDefinedTableFunction, function))
 
 
 def _schema(program: TaskProgram) -> tuple[str, pa.Schema]:
-    """What the function returns, as Spark and Arrow have it: `_META`, then the statement's columns."""
-    (_, of), = program.outputs  # fmt: skip
+    """Return the columns of the function for Spark and Arrow: `_METADATA`, then the statement's."""
+    (_, event_type), = program.outputs  # fmt: skip
     whole = output_schema(program)
-    shapes = [type_mapping_of(t, program.nested) for t in of.properties.values()]
-    names = [*_META, *unique_names(tuple(of.properties), _META)]
-    kinds = [*(whole.field(each).type for each in _META), *(shape.arrow for shape in shapes)]
-    meta = ["bigint" if pa.types.is_int64(whole.field(each).type) else "string" for each in _META]
+    shapes = [type_mapping_of(t, program.nested) for t in event_type.properties.values()]
+    names = [*_METADATA, *unique_names(tuple(event_type.properties), _METADATA)]
+    kinds = [*(whole.field(name).type for name in _METADATA), *(shape.arrow for shape in shapes)]
+    meta = ["bigint" if pa.types.is_int64(whole.field(name).type) else "string" for name in _METADATA]
     parts = zip(names, [*meta, *(shape.ddl for shape in shapes)], strict=True)
     return ", ".join(f"`{n}` {ddl}" for n, ddl in parts), pa.schema(zip(names, kinds, strict=True))
 
 
 def _handler(program: TaskProgram, time: str, until: int | None, name: str) -> type:
-    """The class whose objects Spark's workers make, one for each partition."""
-    (_, kind, properties, own), = program.inputs  # fmt: skip
+    """Return the class whose objects Spark's workers create, one per partition."""
+    (_, kind, properties, column_names), = program.inputs  # fmt: skip
     schema = _schema(program)[1]
 
     class Run:
@@ -92,23 +91,23 @@ def _handler(program: TaskProgram, time: str, until: int | None, name: str) -> t
         def eval(self, table: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             if not table.num_rows:
                 return
-            lacking = [p for p in (*properties, time) if p not in table.schema.names]
-            if lacking:
-                hint = did_you_mean(lacking[0], table.schema.names) or f"it has {', '.join(table.schema.names)}"
-                raise EventError(f"{name}: the table has no column `{lacking[0]}`, which {kind} has; {hint}")
+            missing = [p for p in (*properties, time) if p not in table.schema.names]
+            if missing:
+                hint = did_you_mean(missing[0], table.schema.names) or f"it has {', '.join(table.schema.names)}"
+                raise EventError(f"{name}: the table has no column `{missing[0]}`, which {kind} has; {hint}")
             second = program.config.second
             times = cast_event_times(table.column(time), f"{name}: time column `{time}`", second)
-            self._in_order(times.to_numpy())
-            of = self._task.runtime.catalog.event_types[kind].properties
-            found = [
-                cast_property(table.column(p), of[p], program.nested, f"column `{p}` of `{kind}`", second)
+            self._check_order(times.to_numpy())
+            property_types = self._task.runtime.catalog.event_types[kind].properties
+            columns_cast = [
+                cast_property(table.column(p), property_types[p], program.nested, f"column `{p}` of `{kind}`", second)
                 for p in properties
             ]
             count = len(times)
             numbers = np.arange(self._count, self._count + count)
             self._count += count
-            columns = [pa.array(np.zeros(count, np.int32)), times, pa.array(numbers), *found]
-            batch = pa.RecordBatch.from_arrays(columns, names=[TAG, TIME, SEQ, *own])
+            columns = [pa.array(np.zeros(count, np.int32)), times, pa.array(numbers), *columns_cast]
+            batch = pa.RecordBatch.from_arrays(columns, names=[TAG, TIME, SEQ, *column_names])
             yield from map(_flat, self._task.take(batch))
 
         def terminate(self) -> Iterator[pa.RecordBatch]:
@@ -116,7 +115,7 @@ def _handler(program: TaskProgram, time: str, until: int | None, name: str) -> t
                 columns = [pa.array([TICK], pa.int32()), pa.array([until]), pa.array([self._count])]
                 yield from map(_flat, self._task.take(pa.RecordBatch.from_arrays(columns, names=[TAG, TIME, SEQ])))
 
-        def _in_order(self, times: Any) -> None:
+        def _check_order(self, times: Any) -> None:
             if self._last is not None:
                 times = np.concatenate([[self._last], times])
             wrong = np.flatnonzero(np.diff(times) < 0)
@@ -131,7 +130,7 @@ def _handler(program: TaskProgram, time: str, until: int | None, name: str) -> t
 
     def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
         values = batch.column("s0")
-        columns = [batch.column(each) for each in _META]
+        columns = [batch.column(name) for name in _METADATA]
         columns += values.flatten()  # what is null as a whole is null in each
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 

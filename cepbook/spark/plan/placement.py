@@ -59,9 +59,9 @@ class Placement:
     ticks: bool
     reason: str
     advice: str = ""
-    parts: ContextShards | None = None
-    reach: Lookback | None = None
-    form: VectorizedWindow | None = None
+    shards: ContextShards | None = None
+    lookback: Lookback | None = None
+    window: VectorizedWindow | None = None
 
 
 def place(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str] | None = None) -> Placement:
@@ -100,10 +100,10 @@ def place(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, st
             return Placement("by key", keys, ticks, f"all state is divided by {key_text}{clock}")
     shards = context_shards_of(deps, catalog, any(map(depends_on_clock, statements)))
     if isinstance(shards, ContextShards):
-        return Placement("by key", (), ticks, shards.reason, parts=shards)
+        return Placement("by key", (), ticks, shards.reason, shards=shards)
     lookback = lookback_of(deps, catalog, clocks)
     if isinstance(lookback, Lookback):
-        return Placement("by time slice", (), ticks, lookback.reason, reach=lookback)
+        return Placement("by time slice", (), ticks, lookback.reason, lookback=lookback)
     return _ordered(deps, needs, ticks, shards, lookback)
 
 
@@ -128,19 +128,21 @@ def bypass_engine(
 
     Any other statement keeps its placement. `clocks` gives by event type the property that holds the event time.
     """
-    if placement.path not in ("by key", "by time slice", "ordered") or placement.parts is not None:
+    if placement.path not in ("by key", "by time slice", "ordered") or placement.shards is not None:
         return placement
     form = vectorized_window_of(deps, catalog, config)
     if form is None:
         return placement
     if isinstance(form, VectorizedWindow) and form.clock is None:
         return (
-            placement if placement.ticks else replace(placement, reason=f"{placement.reason}; {form.reason}", form=form)
+            placement
+            if placement.ticks
+            else replace(placement, reason=f"{placement.reason}; {form.reason}", window=form)
         )
     if placement.path != "by key":
         return placement
     if isinstance(form, VectorizedWindow) and form.clock == clocks.get(form.event_type):
-        return Placement("native", placement.keys, False, form.reason, form=form)
+        return Placement("native", placement.keys, False, form.reason, window=form)
     why = form if isinstance(form, str) else f"Spark itself could group batches if {form.clock} were the time"
     return replace(placement, reason=f"{placement.reason}; {why}")
 

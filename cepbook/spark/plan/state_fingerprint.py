@@ -24,7 +24,7 @@ def state_fingerprint_of(program: TaskProgram, placement: Placement, key_groups:
         return json.dumps({"format": STATE_FORMAT, "code": "", "divided": "not at all", "events": ""})
     fields = {
         "format": STATE_FORMAT,
-        "code": RuntimeParts(load_runtime(replace(program, shares={}))[0]).fingerprint,
+        "code": RuntimeParts(load_runtime(replace(program, task_modules={}))[0]).fingerprint,
         "divided": f"{key_groups} parts, {_division(placement)}" if placement.path == "by key" else "whole",
         "events": "; ".join(f"{name}: {', '.join(properties)}" for _, name, properties, _ in program.inputs),
     }
@@ -33,9 +33,9 @@ def state_fingerprint_of(program: TaskProgram, placement: Placement, key_groups:
 
 def _division(placement: Placement) -> str:
     """Describe how an event finds its key group."""
-    if placement.parts is None:
+    if placement.shards is None:
         return "; ".join(f"{name} by {', '.join(properties)}" for name, properties in placement.keys)
-    context, spec = placement.parts.context, placement.parts.spec
+    context, spec = placement.shards.context, placement.shards.spec
     if isinstance(spec, CategorySpec):
         return f"categories {', '.join(label for label, _ in spec.categories)} of {context}"
     hashes = []

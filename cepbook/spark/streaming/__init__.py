@@ -1,1 +1,1 @@
-"""Statements over streaming DataFrames: where they begin, the state that a task keeps."""
+"""Statements over streaming DataFrames: the state with which they begin, and the engine inside Spark's state store."""

@@ -1,12 +1,11 @@
-"""The state that a stream begins with: that of a batch at its end, divided as the stream is, or a saved workbench's.
+"""The state with which a stream begins: the end of a batch, or a saved workbench, divided into the stream's key groups.
 
-Without either, divisions that have categories of a context begin with these: categories are there before any event of
-theirs, and may deliver without one.
-
-For the batch's events each division is given the engine that the stream would have, had it seen them: the clock stops
-whenever something is due, up to the batch's end (`SparkRun.given.until`, or its last event), for all divisions the
-same. Of a saved state each division is given the partitions of its keys, where all that there is is in the partitions
-of one keyed context. What is outside of them is one and is not divided: such statements run in one task.
+* For a batch each key group gets the engine that the stream would have if it had seen the events of the batch. The
+  clock stops whenever something is due, up to the batch's `until` or its last event, the same for all key groups.
+* Of a saved workbench each key group gets the context partitions of its keys, if all state is in the partitions of one
+  keyed context. State outside of them cannot be divided, so such statements run in one task.
+* Without either, key groups with categories of a context begin with these: a category exists before its first event,
+  and may deliver without one.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ from cepbook.spark.task.task_runner import TaskRunner, load_runtime
 from cepbook.spark.task.type_mapping import type_mapping_of
 
 INITIAL_STATE_COLUMNS = f"{TASK} int, saved binary, passed bigint, due bigint, count bigint"
-_KINDS = (pa.int32(), pa.binary(), pa.int64(), pa.int64(), pa.int64())
+_COLUMN_TYPES = (pa.int32(), pa.binary(), pa.int64(), pa.int64(), pa.int64())
 _SCHEMA = pa.schema(
-    [(each.split()[0], kind) for each, kind in zip(INITIAL_STATE_COLUMNS.split(", "), _KINDS, strict=True)]
+    [(each.split()[0], kind) for each, kind in zip(INITIAL_STATE_COLUMNS.split(", "), _COLUMN_TYPES, strict=True)]
 )
 InitialState = SparkRun | str | os.PathLike[str] | bytes
 UNDIVIDED_STATE = "the saved state that it begins with is not divided"
@@ -56,18 +55,18 @@ UNDIVIDED_STATE_ADVICE = (
 def place_with_initial_state(
     placement: Placement, line: StatementDependencies, catalog: Catalog, initial: InitialState | None
 ) -> Placement:
-    """How a statement that begins with a state runs."""
+    """Return how a statement that begins with a state runs."""
     if initial is None or isinstance(initial, SparkRun) or placement.path in ("native", "row by row", "ordered"):
         return placement
-    if placement.parts is None and is_in_partitions(line, catalog):
+    if placement.shards is None and is_in_partitions(line, catalog):
         return placement
     return replace(
-        placement, path="ordered", keys=(), parts=None, reason=UNDIVIDED_STATE, advice=UNDIVIDED_STATE_ADVICE
+        placement, path="ordered", keys=(), shards=None, reason=UNDIVIDED_STATE, advice=UNDIVIDED_STATE_ADVICE
     )
 
 
 def is_in_partitions(line: StatementDependencies, catalog: Catalog) -> bool:
-    """Whether all that the statements keep is in the partitions of one keyed context."""
+    """Return whether all state of the statements is in the partitions of one keyed context."""
     context = line.contexts[0] if len(line.contexts) == 1 else None
     if context is None or not isinstance(context.spec, KeyedStreams | KeyedSpec):
         return False
@@ -77,21 +76,21 @@ def is_in_partitions(line: StatementDependencies, catalog: Catalog) -> bool:
 
 
 def _stream_of(context: ContextStatement, name: str, catalog: Catalog) -> KeyedStream | None:
-    """The stream of a keyed context that events of the input type `name` are of."""
+    """Return the stream of a keyed context that events of the input type `name` belong to."""
     streams = partition_streams(context)
     return None if isinstance(streams, str) else next((s for s in streams if catalog.is_a(name, s.event_type)), None)
 
 
-def states_due_at_start(program: TaskProgram, placement: Placement, divisions: int) -> list[tuple[Any, ...]]:
-    """The states of divisions in which something is due before any event has come to them.
+def states_due_at_start(program: TaskProgram, placement: Placement, key_groups: int) -> list[tuple[Any, ...]]:
+    """Return the states of key groups in which something is due before any event.
 
-    `passed` is not known there: events at the very start are not late.
+    Their `passed` is not known, so that events at the very start are not late.
     """
-    dealt_ = placement.parts
-    if dealt_ is None or not isinstance(dealt_.spec, CategorySpec):
+    shards = placement.shards
+    if shards is None or not isinstance(shards.spec, CategorySpec):
         return []
     runtimes = (
-        (number, load_runtime(program, number)[0]) for number in range(min(divisions, len(dealt_.spec.categories)))
+        (number, load_runtime(program, number)[0]) for number in range(min(key_groups, len(shards.spec.categories)))
     )
     return [(n, runtime.snapshot(), None, due, 0) for n, runtime in runtimes if (due := runtime.next_due) is not None]
 
@@ -99,7 +98,7 @@ def states_due_at_start(program: TaskProgram, placement: Placement, divisions: i
 def initial_states(
     initial: InitialState, job: SparkJob, runtime: Runtime, tagged: TaggedStream, session: SparkSession
 ) -> DataFrame:
-    """A row for each division of the job: what it begins with.
+    """Return a row per key group of the job: the state with which it begins.
 
     Errors: UsageError for a batch over other event types, and for a file that cannot be read; SnapshotError for a state
     that does not fit the statements.
@@ -107,33 +106,33 @@ def initial_states(
     if isinstance(initial, SparkRun):
         if initial.given is None:
             raise UsageError("initial= is a stream, which has no end; give the run of a batch")
-        return _of_batch(initial.given, job, runtime, tagged, session)
-    saved = restore_saved(_bytes(initial), job.program, runtime)
+        return _states_of_batch(initial.given, job, runtime, tagged, session)
+    saved = restore_saved(_read_bytes(initial), job.program, runtime)
     if job.placement.path != "by key":
-        return session.createDataFrame([_row(0, saved)], INITIAL_STATE_COLUMNS)
+        return session.createDataFrame([_state_row(0, saved)], INITIAL_STATE_COLUMNS)
     contexts = [s for step in job.program.steps for s in step.module.statements if isinstance(s, _CONTEXTS)]
-    divisions = {context.context.name: partition_key_groups(saved, context, job, session) for context in contexts}
+    key_groups = {context.context.name: partition_key_groups(saved, context, job, session) for context in contexts}
     return session.createDataFrame(
-        split_saved_state(saved, job.program, divisions, KEY_GROUP_COUNT), INITIAL_STATE_COLUMNS
+        split_saved_state(saved, job.program, key_groups, KEY_GROUP_COUNT), INITIAL_STATE_COLUMNS
     )
 
 
-def _of_batch(
-    given: RunInputs, job: SparkJob, runtime: Runtime, tagged: TaggedStream, session: SparkSession
+def _states_of_batch(
+    inputs: RunInputs, job: SparkJob, runtime: Runtime, tagged: TaggedStream, session: SparkSession
 ) -> DataFrame:
-    """The end of a batch, computed when the stream begins."""
-    lacking = [name for name in tagged.read if name not in given.frames]
-    if lacking or len(given.frames) != len(tagged.read):
-        has, wants = ", ".join(given.frames), ", ".join(tagged.read)
+    """Return the end of a batch, computed when the stream begins."""
+    missing = [name for name in tagged.read if name not in inputs.frames]
+    if missing or len(inputs.frames) != len(tagged.read):
+        has, wants = ", ".join(inputs.frames), ", ".join(tagged.read)
         raise UsageError(f"the batch that the stream begins with is over events of {has}, the stream over {wants}")
     types, second = runtime.catalog.event_types, runtime.config.second
-    frames = {name: given.frames[name] for name in tagged.read}  # the order in which ties are broken is the stream's
+    frames = {name: inputs.frames[name] for name in tagged.read}  # the order in which ties are broken is the stream's
     for name, frame in frames.items():
-        check_frame(frame, types[name], given.time)
-    before = tag_frames(session, frames, types, tagged.read, given.time, given.sequence, second)
-    if given.until is not None:
-        before = until_time(before, given.until)
-    end = F.max(TIME) if given.until is None else F.lit(given.until)
+        check_frame(frame, types[name], inputs.time)
+    before = tag_frames(session, frames, types, tagged.read, inputs.time, inputs.sequence, second)
+    if inputs.until is not None:
+        before = until_time(before, inputs.until)
+    end = F.max(TIME) if inputs.until is None else F.lit(inputs.until)
     count = KEY_GROUP_COUNT if job.placement.path == "by key" else 1
     numbers = F.sequence(F.lit(0), F.lit(count - 1))
     last = before.stream.agg(end.cast("bigint").alias(TIME)).select(
@@ -142,15 +141,17 @@ def _of_batch(
         F.lit(2**63 - 1).alias(SEQ),
         F.explode(numbers).alias(TASK),
     )
-    own = assign_tasks(program_events(before, job.program), job.program, job.placement, KEY_GROUP_COUNT)
-    events = union([own.frame, last]).repartitionById(count, TASK)
+    assigned = assign_tasks(program_events(before, job.program), job.program, job.placement, KEY_GROUP_COUNT)
+    events = union([assigned.frame, last]).repartitionById(count, TASK)
     return events.sortWithinPartitions(TIME, SEQ, TAG).mapInArrow(
         final_state_function(job.program), INITIAL_STATE_COLUMNS
     )
 
 
 def final_state_function(program: TaskProgram) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For ``mapInArrow``: the state of a task when its events, in order, and its last stop have been."""
+    """Return the function for ``mapInArrow`` that gives the state of a task after its events, in order, and its last
+    tick.
+    """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task, number, passed, count = None, 0, program.start, 0
@@ -172,34 +173,34 @@ def final_state_function(program: TaskProgram) -> Callable[[Iterable[pa.RecordBa
                 pass
             runtime = task.runtime
             rows = [[number], [runtime.snapshot()], [passed], [runtime.next_due], [count]]
-            arrays = [pa.array(values, kind) for values, kind in zip(rows, _KINDS, strict=True)]
+            arrays = [pa.array(values, kind) for values, kind in zip(rows, _COLUMN_TYPES, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
     return run
 
 
 def workbench_program(program: TaskProgram, runtime: Runtime) -> TaskProgram:
-    """The program as a workbench has it, whose variables come from its own statements."""
+    """Return the program as a workbench has it, whose variables come from its own statements."""
     plans = [(s, d.plan) for d in runtime.deployments.values() for s in d.plan.statements]
-    own = {id(step.module.statements[0]): step for step in program.steps}  # names of what does not run may repeat
+    own_steps = {id(step.module.statements[0]): step for step in program.steps}  # names of what does not run may repeat
     steps, created = [], set()
     for statement, module in plans:
         if isinstance(statement, nodes.CreateVariableStatement):
-            made = DeploymentStep(statement.name, replace(module, statements=(statement,)), False)
-            steps.append(own.get(id(statement), made))
+            step_ = DeploymentStep(statement.name, replace(module, statements=(statement,)), False)
+            steps.append(own_steps.get(id(statement), step_))
             created.add(statement.variable.name)
-        elif id(statement) in own:
-            steps.append(own[id(statement)])
+        elif id(statement) in own_steps:
+            steps.append(own_steps[id(statement)])
     return replace(program, steps=tuple(steps), variables=tuple(v for v in program.variables if v[0] not in created))
 
 
 def restore_saved(data: bytes, program: TaskProgram, runtime: Runtime) -> Runtime:
-    """What a workbench saved, without the statements that the stream does not run."""
+    """Return what a workbench saved, without the statements that the stream does not run."""
     saved = Runtime.restored(data, runtime.functions)
-    lacking = [name for name, _ in program.outputs if name not in saved.statements]
-    if lacking:
-        raise UsageError(f"the saved workbench has no statement {lacking[0]}; it has {', '.join(saved.statements)}")
-    _prune(saved, program)
+    missing = [name for name, _ in program.outputs if name not in saved.statements]
+    if missing:
+        raise UsageError(f"the saved workbench has no statement {missing[0]}; it has {', '.join(saved.statements)}")
+    _drop_unused(saved, program)
     try:
         restore_state(load_runtime(program)[0], saved.snapshot())
     except SnapshotError as wrong:
@@ -210,25 +211,25 @@ def restore_saved(data: bytes, program: TaskProgram, runtime: Runtime) -> Runtim
     return saved
 
 
-def _row(number: int, runtime: Runtime) -> tuple[Any, ...]:
-    """What the division `number` begins with."""
+def _state_row(number: int, runtime: Runtime) -> tuple[Any, ...]:
+    """Return the initial state of the key group `number`."""
     return number, runtime.snapshot(), runtime.now, runtime.next_due, 0
 
 
 def partition_key_groups(
     saved: Runtime, context: ContextStatement, job: SparkJob, session: SparkSession
 ) -> dict[int, int]:
-    """The divisions of the partitions of a keyed context, by their ids: as Spark divides events of these keys."""
+    """Return by partition id the key group of a keyed context's partition, as Spark divides events of these keys."""
     program = replace(job.program, inputs=job.program.inputs[:1])
     ((tag, name, properties, columns),) = program.inputs
-    stream, of = _stream_of(context, name, saved.catalog), saved.catalog.event_types[name].properties
+    stream, property_types = _stream_of(context, name, saved.catalog), saved.catalog.event_types[name].properties
     assert stream is not None
     chosen, names = dict(job.placement.keys)[name], [e.name if isinstance(e, Prop) else "" for e in stream.keys]
-    fields = [f"{columns[properties.index(p)]} {type_mapping_of(of[p], {}).ddl}" for p in chosen]
+    fields = [f"{columns[properties.index(p)]} {type_mapping_of(property_types[p], {}).ddl}" for p in chosen]
     places = [names.index(p) for p in chosen]
     keys = [
-        (each.id, tag, *(each.steps[0].key[at] for at in places))
-        for each in saved.context(context.context.name).identities()
+        (identity.id, tag, *(identity.steps[0].key[at] for at in places))
+        for identity in saved.context(context.context.name).identities()
     ]
     rows = session.createDataFrame(keys, f"id bigint, {TAG} int, {', '.join(fields)}")
     return dict(
@@ -239,36 +240,36 @@ def partition_key_groups(
 
 
 def split_saved_state(
-    saved: Runtime, program: TaskProgram, divisions: Mapping[str, Mapping[int, int]], count: int
+    saved: Runtime, program: TaskProgram, key_groups: Mapping[str, Mapping[int, int]], count: int
 ) -> list[tuple[Any, ...]]:
-    """The states of all divisions: each has its own of the partitions of contexts, told by their ids.
+    """Return the states of all key groups, each with its own context partitions.
 
-    Errors: UsageError for statements that agree with something outside of their context.
+    Errors: UsageError for statements whose state depends on something outside of their context.
     """
-    own: dict[int, list[bytes]] = {number: [] for number in range(count)}
-    for context, partitions in divisions.items():
+    snapshots: dict[int, list[bytes]] = {number: [] for number in range(count)}
+    for context, partitions in key_groups.items():
         for id_, number in partitions.items():
-            own[number].append(saved.snapshot((context, id_)))
+            snapshots[number].append(saved.snapshot((context, id_)))
     rows = []
-    for number, pieces in own.items():
+    for number, pieces in snapshots.items():
         runtime = load_runtime(replace(program, start=saved.now), number)[0]
         for name, variable in saved.variables.items():
             runtime.variables[name].value = variable.value
-        for each in pieces:
-            runtime.restore_partition(each)
-        rows.append(_row(number, runtime))
+        for snapshot_ in pieces:
+            runtime.restore_partition(snapshot_)
+        rows.append(_state_row(number, runtime))
     return rows
 
 
-def _prune(saved: Runtime, program: TaskProgram) -> None:
-    """Drop what the program does not have, until nothing more can go."""
-    wanted = {step.name for step in program.steps}
+def _drop_unused(saved: Runtime, program: TaskProgram) -> None:
+    """Undeploy everything that the program does not have, until nothing more can go."""
+    names = {step.name for step in program.steps}
     contexts = {s.context.name for step in program.steps for s in step.module.statements if isinstance(s, _CONTEXTS)}
 
     def needless(statement: nodes.StatementPlan) -> bool:
         if isinstance(statement, _CONTEXTS):
             return statement.context.name not in contexts
-        return isinstance(statement, _RUNNING) and statement.name not in wanted
+        return isinstance(statement, _STATEFUL) and statement.name not in names
 
     changed = True
     while changed:
@@ -276,17 +277,17 @@ def _prune(saved: Runtime, program: TaskProgram) -> None:
         for id_, deployment in reversed(list(saved.deployments.items())):
             statements = deployment.plan.statements
             if all(map(needless, statements)):
-                changed |= _undeployed(saved, id_)
+                changed |= _undeploy(saved, id_)
             else:
                 gone = (s for s in reversed(statements) if needless(s) and saved.undeploy_statement(id_, s.name))
                 changed |= next(gone, None) is not None
 
 
 _CONTEXTS = (nodes.CreateContextStatement, nodes.CreateContextTreeStatement)
-_RUNNING = (nodes.StreamStatement, nodes.CreateWindowStatement, nodes.CreateTableStatement, nodes.CreateIndexStatement)
+_STATEFUL = (nodes.StreamStatement, nodes.CreateWindowStatement, nodes.CreateTableStatement, nodes.CreateIndexStatement)
 
 
-def _undeployed(saved: Runtime, id_: str) -> bool:
+def _undeploy(saved: Runtime, id_: str) -> bool:
     try:
         saved.undeploy(id_)
     except UsageError:  # something that stays depends on it
@@ -294,7 +295,7 @@ def _undeployed(saved: Runtime, id_: str) -> bool:
     return True
 
 
-def _bytes(initial: str | os.PathLike[str] | bytes) -> bytes:
+def _read_bytes(initial: str | os.PathLike[str] | bytes) -> bytes:
     if isinstance(initial, bytes):
         return initial
     try:

@@ -1,7 +1,7 @@
 """Statements over streaming DataFrames: the same placement and the same engine, with its state in Spark's state store.
 
-See `processor` for what happens when. Of statements without state that is divided by key there is one division, which
-one task works at; `StreamRun.coverage` says of which and why.
+See `processor` for when events are replayed. A statement whose state is not divided by key has one key group, which one
+task serves; `SparkRun.coverage` gives the reason.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from cepbook.spark.task.type_mapping import spark_schema
 
 STATE_STORE_SETTING = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_AT = "at"
+_WATERMARK_COLUMN = "at"
 
 
 def stream(
@@ -64,7 +64,7 @@ def stream(
     if runtime.config.second != 1000:
         raise UsageError("a stream's watermark counts milliseconds, but the engine's clock microseconds")
     check_delay(delay)
-    begun = partial(_placed, frames=frames, catalog=runtime.catalog, initial=initial)
+    begun = partial(_placement_in_stream, frames=frames, catalog=runtime.catalog, initial=initial)
     jobs, placements, tagged, session = plan_jobs(
         runtime, frames, time, sequence, statements, start or 0, None, session, begun
     )
@@ -74,37 +74,43 @@ def stream(
         session.conf.set(STATE_STORE_SETTING, ROCKSDB_PROVIDER)
     warn_of_placement(placements)
     if start is None and initial is None:
-        _warn_of_years(jobs)
+        _warn_of_early_timers(jobs)
     if isinstance(initial, str | bytes | os.PathLike):
         jobs = [replace(job, program=workbench_program(job.program, runtime)) for job in jobs]
-    jobs = [_marked(job) for job in jobs]
-    made = []
+    jobs = [_with_fingerprint(job) for job in jobs]
+    outputs = []
     for job in jobs:
         begin = None
         if initial is not None and job.placement.path != "native":
             begin = initial_states(initial, job, runtime, tagged, session).groupBy(TASK)
         elif waking := states_due_at_start(job.program, job.placement, KEY_GROUP_COUNT):
             begin = session.createDataFrame(waking, INITIAL_STATE_COLUMNS).groupBy(TASK)
-        made.append((job.program, constant_output(_hosted(job, delay, sequence is not None, begin))))
-    return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=False)
+        outputs.append((job.program, constant_output(_stream_output(job, delay, sequence is not None, begin))))
+    return SparkRun(session, outputs, placements, tagged.order, certain=tagged.certain, persist=False)
 
 
-def _placed(
-    found: Placement,
+def _placement_in_stream(
+    placement: Placement,
     line: StatementDependencies,
     frames: Mapping[str, Any],
     catalog: Catalog,
     initial: InitialState | None,
 ) -> Placement:
-    """How a statement runs as a stream. Errors: UsageError for one that no events of the frames would ever reach."""
+    """Return how a statement runs as a stream. Errors: UsageError for a statement that no event of the frames would
+    reach.
+    """
     if line.inputs:
-        return place_with_initial_state(found, line, catalog, initial)
-    made = {insert.target for reader in line.readers for insert in reader.inserts} | set(catalog.stores)
-    lacking = [each for each in dict.fromkeys(event_types_read((line.readers, line.contexts))) if each not in made]
-    if lacking:
+        return place_with_initial_state(placement, line, catalog, initial)
+    derived = {insert.target for reader in line.readers for insert in reader.inserts} | set(catalog.stores)
+    missing = [
+        event_type
+        for event_type in dict.fromkeys(event_types_read((line.readers, line.contexts)))
+        if event_type not in derived
+    ]
+    if missing:
         raise UsageError(
             f"`{line.target}` reads no events of {' or '.join(frames)}, so that as a stream it would never deliver "
-            f"anything\n  hint: give events of {' or '.join(lacking)}, too, or leave it out"
+            f"anything\n  hint: give events of {' or '.join(missing)}, too, or leave it out"
         )
     raise UsageError(
         f"`{line.target}` reads no events, and those that a statement reads move its clock in a stream: it would "
@@ -116,11 +122,11 @@ class EarlyWarning(UserWarning):
     """A statement delivers by the clock alone, from 1970 on."""
 
 
-def _warn_of_years(jobs: Sequence[SparkJob]) -> None:
-    """Say which statements have something due before any event, where nobody said when the clock starts."""
+def _warn_of_early_timers(jobs: Sequence[SparkJob]) -> None:
+    """Warn of statements with something due before any event, if no start of the clock was given."""
     for job in jobs:
         runtime, collected = load_runtime(job.program) if job.placement.path != "native" else (None, {})
-        if runtime is not None and any(each.timed.due < NEVER for each in runtime.statements.values()):
+        if runtime is not None and any(running.timed.due < NEVER for running in runtime.statements.values()):
             names = " and ".join(f"`{name}`" for name in collected)
             deliver = "delivers" if len(collected) == 1 else "deliver"
             warnings.warn(
@@ -132,21 +138,24 @@ def _warn_of_years(jobs: Sequence[SparkJob]) -> None:
             )
 
 
-def _marked(job: SparkJob) -> SparkJob:
-    """With the mark of its state."""
+def _with_fingerprint(job: SparkJob) -> SparkJob:
     return replace(
-        job, program=replace(job.program, mark=state_fingerprint_of(job.program, job.placement, KEY_GROUP_COUNT))
+        job, program=replace(job.program, fingerprint=state_fingerprint_of(job.program, job.placement, KEY_GROUP_COUNT))
     )
 
 
-def _hosted(job: SparkJob, delay: str, sequenced: bool, begin: Any) -> JobOutput:
-    """What the statements of a job deliver, as a stream."""
+def _stream_output(job: SparkJob, delay: str, sequenced: bool, begin: Any) -> JobOutput:
+    """Return the output of a job's statements, as a stream."""
     if job.placement.path == "native":
         return job.output()
-    timed = job.stream.withColumn(_AT, F.timestamp_millis(TIME)).withWatermark(_AT, delay).drop(_AT)
+    timed = (
+        job.stream.withColumn(_WATERMARK_COLUMN, F.timestamp_millis(TIME))
+        .withWatermark(_WATERMARK_COLUMN, delay)
+        .drop(_WATERMARK_COLUMN)
+    )
     divided = timed.mapInArrow(pack_rows, PACKED_ROWS).groupBy(TASK)
     delivered = divided.transformWithState(
         EngineProcessor(job.program, sequenced), PACKED_DELIVERIES, "Append", "EventTime", begin
     )
-    found = delivered.mapInArrow(unpack_rows(job.program), spark_schema(output_schema(job.program)))
-    return task_output(SqlQuery(found), job.program)
+    rows = delivered.mapInArrow(unpack_rows(job.program), spark_schema(output_schema(job.program)))
+    return task_output(SqlQuery(rows), job.program)

@@ -67,12 +67,12 @@ class TaskProgram:
     - `steps`, `types`, `functions`, `variables`: what is deployed, in order; the event types that no step creates; the
       registered functions; variables as `Runtime.define_variable` takes them, with their values at the start.
     - `inputs`: by tag the event type, its properties and their columns; the event time may have the column `TIME`.
-    - `outputs`, `others`: the columns of collected statements; upstream statements whose failures this task reports.
-    - `stops`: rows with the tag `TICK` hold all times at which the clock of the whole stream stops.
-    - `shares`: by position of a step a module per task, where tasks differ.
-    - `begins`: by task the time from which on it delivers (None: all); earlier rows belong to another task.
-    - `form`: the vectorized window, if the statement needs no engine; its events pass the filter.
-    - `mark`: the fingerprint of the state that a stream keeps.
+    - `outputs`, `upstream`: the columns of collected statements; upstream statements whose failures this task reports.
+    - `has_ticks`: rows with the tag `TICK` hold all times at which the clock of the whole stream stops.
+    - `task_modules`: by position of a step a module per task, where tasks differ.
+    - `slice_starts`: by task the time from which on it delivers (None: all); earlier rows belong to another task.
+    - `window`: the vectorized window, if the statement needs no engine; its events pass the filter.
+    - `fingerprint`: the fingerprint of the state that a stream keeps.
     """
 
     steps: tuple[DeploymentStep, ...]
@@ -84,19 +84,19 @@ class TaskProgram:
     start: int
     functions: Mapping[str, tuple[Callable[..., Any], FunctionType]] = field(default_factory=dict)
     variables: tuple[tuple[str, Type, Any, bool], ...] = ()
-    stops: bool = False
-    shares: Mapping[int, tuple[ModulePlan, ...]] = field(default_factory=dict)
-    begins: tuple[int | None, ...] = ()
-    form: VectorizedWindow | None = None
-    mark: str = ""
-    others: tuple[str, ...] = ()
+    has_ticks: bool = False
+    task_modules: Mapping[int, tuple[ModulePlan, ...]] = field(default_factory=dict)
+    slice_starts: tuple[int | None, ...] = ()
+    window: VectorizedWindow | None = None
+    fingerprint: str = ""
+    upstream: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The statements that report rows or failures, in the order of the numbers in `COMPACT_COLUMNS`."""
-        return (*(name for name, _ in self.outputs), *self.others)
+        return (*(name for name, _ in self.outputs), *self.upstream)
 
     @property
     def numbered(self) -> bool:
         """Whether a task must know its number, which the rows have in `TASK`."""
-        return bool(self.shares or self.begins)
+        return bool(self.task_modules or self.slice_starts)

@@ -54,7 +54,7 @@ def task_schema(program: TaskProgram, about: Collection[str] = DELIVERY_COLUMN_N
     These are the `COMPACT_COLUMNS` that are asked for or that identify failures, and a struct per statement. A
     vectorized window has `TIME`, `SEQ` and `vectorized_columns`.
     """
-    if program.form is None:
+    if program.window is None:
         schema = output_schema(program, compact=True)
         unasked = {name for name, _ in COMPACT_COLUMNS} & (set(DELIVERY_COLUMN_NAMES) - {*about, "error"})
     else:
@@ -78,12 +78,12 @@ def vectorized_columns(program: TaskProgram) -> list[str]:
 
     They are the statement's own, changed where they would repeat, and `TIME` for the event time.
     """
-    assert program.form is not None
+    assert program.window is not None
     column_of, ((_, output),) = _property_columns(program), program.outputs
     names = unique_names(tuple(output.properties), (TIME, SEQ))
     return [
         TIME if isinstance(column, str) and column_of[column] == TIME else name
-        for column, name in zip(program.form.columns, names, strict=True)
+        for column, name in zip(program.window.columns, names, strict=True)
     ]
 
 
@@ -107,10 +107,10 @@ def task_function(
         for batch in batches:
             if task is None and batch.num_rows:
                 number = batch.column(TASK)[0].as_py() if program.numbered else 0
-                begin = program.begins[number] if program.begins else None
+                begin = program.slice_starts[number] if program.slice_starts else None
                 task = (
                     TaskRunner(program, number=number, compact=True)
-                    if program.form is None
+                    if program.window is None
                     else VectorizedTaskRunner(program)
                 )
             if task is not None:
@@ -163,7 +163,7 @@ def load_runtime(program: TaskProgram, number: int = 0) -> tuple[Runtime, dict[s
         runtime.define_variable(name, type_, value, constant=constant)
     collected: dict[str, RunningStatement] = {}
     for position, step in enumerate(program.steps):
-        module = program.shares[position][number] if position in program.shares else step.module
+        module = program.task_modules[position][number] if position in program.task_modules else step.module
         deployment = runtime.deploy(module)
         if step.collect:
             collected[step.name] = deployment.statements[0]
@@ -213,7 +213,7 @@ class TaskRunner:
         stops, numbers = self._due(upto, times, sequences)
         self._order = CauseSequences(times, sequences, stops, numbers)
         slices = self._slices(batch, tags, times)
-        own_stops = len(slices) == 1 and not self._program.stops and stops[-1:].tolist() == times[-1:].tolist()
+        own_stops = len(slices) == 1 and not self._program.has_ticks and stops[-1:].tolist() == times[-1:].tolist()
         self._batch.run(slices, None if own_stops else as_sequence(stops))
         yield from self.drain()
 
@@ -273,7 +273,7 @@ class TaskRunner:
         stops.
         """
         stops, numbers = self._stops.take_until(upto)
-        if not self._program.stops:
+        if not self._program.has_ticks:
             fresh = np.ones(len(times), bool)
             fresh[1:] = times[1:] != times[:-1]
             return np.concatenate([times[fresh], stops]), numbers.behind(sequences[fresh])
@@ -314,8 +314,8 @@ class VectorizedTaskRunner:
     """A task that computes a vectorized window: for each event its time, sequence number and row."""
 
     def __init__(self, program: TaskProgram) -> None:
-        assert program.form is not None
-        self._windows = KeyedWindows(program.form, _property_columns(program))
+        assert program.window is not None
+        self._windows = KeyedWindows(program.window, _property_columns(program))
         self._input_validator = _input_validator(program)
         self._schema = _vectorized_schema(program)
         self._output_positions = [i for i, name in enumerate(vectorized_columns(program)) if name != TIME]
