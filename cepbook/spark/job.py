@@ -40,29 +40,31 @@ from cepbook.spark.task.stream_columns import VISIBLE_COLUMNS
 
 FORMATS = ("parquet", "csv", "json", "orc")
 EXIT_DONE, EXIT_STATEMENT_FAILURES, EXIT_USAGE, EXIT_SPARK_FAILED, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
-_METRICS = "delivered"  # what a stream counts of its rows
-_SUBMITTED = "PYSPARK_GATEWAY_PORT"  # the variable that spark-submit sets
-_EVERY = 1.0  # seconds between two looks at the progress
+_COUNTS_METRIC = "delivered"  # what a stream counts of its rows
+_SUBMIT_VARIABLE = "PYSPARK_GATEWAY_PORT"  # the variable that spark-submit sets
+_POLL_INTERVAL = 1.0  # seconds between two looks at the progress
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a job; its exit code."""
-    given = _parser().parse_args(arguments)
+    """Run a job, and return its exit code."""
+    options = _parser().parse_args(arguments)
     quiet_pandas_warning()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
-            return _stream(given) if given.stream else _batch(given)
+            return _stream(options) if options.stream else _batch(options)
     except KeyboardInterrupt:
-        return _told(EXIT_INTERRUPTED, "interrupted; what Spark had not finished was not written")
+        return _report(EXIT_INTERRUPTED, "interrupted; what Spark had not finished was not written")
     except CepbookError as wrong:
-        return _told(EXIT_USAGE, str(wrong))
+        return _report(EXIT_USAGE, str(wrong))
     except OSError as wrong:
-        return _told(EXIT_USAGE, f"{wrong.filename or given.module}: {wrong.strerror or wrong}")
+        return _report(EXIT_USAGE, f"{wrong.filename or options.module}: {wrong.strerror or wrong}")
     except Exception as broken:
         if not isinstance(broken, PySparkException) and type(broken).__module__ != "py4j.protocol":
             raise
-        return _told(EXIT_SPARK_FAILED, _first_lines(broken))  # pyspark's own, or py4j's where Spark has no name for it
+        return _report(
+            EXIT_SPARK_FAILED, _without_java_trace(broken)
+        )  # pyspark's own, or py4j's where Spark has no name for it
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -79,14 +81,18 @@ def _parser() -> argparse.ArgumentParser:
         help="what orders events of one time")  # fmt: skip
     add("--out", dest="outputs", action="append", default=[], metavar="STATEMENT=DIRECTORY", type=_pair,
         help="where the rows of a statement go")  # fmt: skip
-    add("--about", type=_about, default=VISIBLE_COLUMNS, metavar="COLUMNS",
+    add("--about", type=_metadata_names, default=VISIBLE_COLUMNS, metavar="COLUMNS",
         help="which of " + ", ".join(VISIBLE_COLUMNS) + " are written before a statement's own columns, all if not "
         "given: time,kind or none")  # fmt: skip
     add("--format", choices=FORMATS, help="of files and directories whose names do not tell; parquet if not given")
-    add("--start", type=_moment, help="ISO 8601 or ms: the clock begins here, at 1970 if not given")
-    add("--until", type=_moment, help="ISO 8601 or ms: the clock goes there at the end, and later events are left out")
+    add("--start", type=_timestamp, help="ISO 8601 or ms: the clock begins here, at 1970 if not given")
+    add(
+        "--until",
+        type=_timestamp,
+        help="ISO 8601 or ms: the clock goes there at the end, and later events are left out",
+    )
     add("--overwrite", action="store_true", help="replace what is in the directories")
-    add("--master", type=_local, help="of a local session, such as local[4]")
+    add("--master", type=_local_master, help="of a local session, such as local[4]")
     add("--stream", action="store_true", help="take new files as they come")
     add("--once", action="store_true", help="with --stream: end when all that is there has been taken")
     add("--checkpoint", metavar="DIR", help="of a stream: where its state is kept, from which it goes on")
@@ -111,8 +117,8 @@ def _column(text: str) -> str:
     return text
 
 
-def _about(text: str) -> tuple[str, ...]:
-    names = () if text == "none" else tuple(each.strip() for each in text.split(","))
+def _metadata_names(text: str) -> tuple[str, ...]:
+    names = () if text == "none" else tuple(name.strip() for name in text.split(","))
     try:
         check_about_columns(names)
     except UsageError as wrong:
@@ -120,7 +126,7 @@ def _about(text: str) -> tuple[str, ...]:
     return names
 
 
-def _local(text: str) -> str:
+def _local_master(text: str) -> str:
     if re.fullmatch(r"local(\[([0-9]+|\*)(,[0-9]+)?\])?", text) is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no local session such as local[4]; clusters take spark-submit")
     return text
@@ -140,91 +146,91 @@ def _delay(text: str) -> str:
     return text
 
 
-def _moment(text: str) -> int:
+def _timestamp(text: str) -> int:
     if re.fullmatch("[-+]?[0-9]{1,30}", text):
         return int(text)
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is neither an ISO 8601 date and time nor whole ms") from None
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _columns(given: Sequence[str]) -> str | dict[str, str] | None:
-    """``COLUMN`` for all types, or ``TYPE=COLUMN`` for each."""
-    if any("=" in each for each in given):
-        if not all("=" in each for each in given):
+def _columns_by_type(texts: Sequence[str]) -> str | dict[str, str] | None:
+    """Return the column of ``COLUMN`` for all types, or a mapping from ``TYPE=COLUMN`` for each."""
+    if any("=" in text for text in texts):
+        if not all("=" in text for text in texts):
             raise UsageError("give one column for all types, or TYPE=COLUMN for each")
-        pairs = [_pair(each) for each in given]
+        pairs = [_pair(text) for text in texts]
         if len(dict(pairs)) < len(pairs):
-            raise UsageError(f"which column? {', '.join(given)} name a type twice")
+            raise UsageError(f"which column? {', '.join(texts)} name a type twice")
         return dict(pairs)
-    if len(given) > 1:
-        raise UsageError(f"which of {', '.join(given)}? give one column for all types, or TYPE=COLUMN for each")
-    return given[0] if given else None
+    if len(texts) > 1:
+        raise UsageError(f"which of {', '.join(texts)}? give one column for all types, or TYPE=COLUMN for each")
+    return texts[0] if texts else None
 
 
-def _session(given: argparse.Namespace) -> SparkSession:
-    """The one of ``spark-submit``, of the Spark Connect server that ``SPARK_REMOTE`` names, or a local one."""
-    if _SUBMITTED in os.environ:
+def _session(options: argparse.Namespace) -> SparkSession:
+    """Return the session of ``spark-submit``, of the server that ``SPARK_REMOTE`` names, or a local one."""
+    if _SUBMIT_VARIABLE in os.environ:
         return submitted_session()
-    return local_session(**({"spark.master": given.master} if given.master else {}))
+    return local_session(**({"spark.master": options.master} if options.master else {}))
 
 
-def _format(path: str, given: argparse.Namespace) -> str:
+def _format(path: str, options: argparse.Namespace) -> str:
     ending = path.rstrip("/").rpartition(".")[2].lower()
-    return ending if ending in FORMATS else given.format or FORMATS[0]
+    return ending if ending in FORMATS else options.format or FORMATS[0]
 
 
-def _format_in(path: str, given: argparse.Namespace) -> str:
-    """The format of what is read: of a directory of this machine the names of its files tell it, where they agree."""
-    if _elsewhere() or not os.path.isdir(path):
-        return _format(path, given)
+def _format_in(path: str, options: argparse.Namespace) -> str:
+    """Return the format of input files; of a local directory the names of its files tell it, if they agree."""
+    if _may_be_remote() or not os.path.isdir(path):
+        return _format(path, options)
     names = (name for _, _, files in os.walk(path) for name in files if not name.startswith(("_", ".")))
     endings = {name.rpartition(".")[2].lower() for name in names}
-    return endings.pop() if len(endings) == 1 and endings <= set(FORMATS) else _format(path, given)
+    return endings.pop() if len(endings) == 1 and endings <= set(FORMATS) else _format(path, options)
 
 
-def _read(session: SparkSession, path: str, given: argparse.Namespace) -> DataFrame:
-    return load_files(_reader(session.read, _format_in(path, given)), path)
+def _read(session: SparkSession, path: str, options: argparse.Namespace) -> DataFrame:
+    return load_files(_reader(session.read, _format_in(path, options)), path)
 
 
 def _reader(reader: Any, kind: str) -> Any:
-    found = reader.format(kind)
-    return found.option("header", True).option("inferSchema", True) if kind == "csv" else found
+    configured = reader.format(kind)
+    return configured.option("header", True).option("inferSchema", True) if kind == "csv" else configured
 
 
-def _check_places(given: argparse.Namespace) -> None:
-    """What is named twice, and what is seen of files where paths are this machine's. Errors: UsageError."""
-    for option, pairs in (("--in", given.inputs), ("--out", given.outputs)):
+def _check_paths(options: argparse.Namespace) -> None:
+    """Raise `UsageError` for names that repeat, and for problems with local files."""
+    for option, pairs in (("--in", options.inputs), ("--out", options.outputs)):
         names = [name for name, _ in pairs]
         twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
         if twice is not None:
             raise UsageError(f"{option} names {twice} twice")
-    read = {os.path.realpath(path) for _, path in given.inputs}
-    for _, path in given.outputs:
+    read = {os.path.realpath(path) for _, path in options.inputs}
+    for _, path in options.outputs:
         if os.path.realpath(path) in read:
             raise UsageError(f"--out: {path!r} holds the events that are read")
-    if _elsewhere():
+    if _may_be_remote():
         return
-    for name, path in given.inputs:
+    for name, path in options.inputs:
         if _is_local(path) and not any(mark in path for mark in "*?[{") and not os.path.exists(path):
             raise UsageError(f"--in {name}={path}: there is no such file or directory")
-    taken: dict[str, str] = {}
-    for name, path in given.outputs:
-        other = taken.setdefault(os.path.normpath(path), name)
+    owners: dict[str, str] = {}
+    for name, path in options.outputs:
+        other = owners.setdefault(os.path.normpath(path), name)
         if other != name:
             raise UsageError(f"the rows of {other} and {name} cannot both go to {path}")
-        goes_on = given.stream and os.path.exists(os.path.join(given.checkpoint, name))
-        if given.overwrite or goes_on or not (_is_local(path) and _has_files(path)):
+        goes_on = options.stream and os.path.exists(os.path.join(options.checkpoint, name))
+        if options.overwrite or goes_on or not (_is_local(path) and _has_files(path)):
             continue
-        what = "a checkpoint that wrote it, or another directory" if given.stream else "another, or say --overwrite"
-        raise UsageError(f"--out {name}={path}: there is something in the directory already\n  hint: give {what}")
+        advice = "a checkpoint that wrote it, or another directory" if options.stream else "another, or say --overwrite"
+        raise UsageError(f"--out {name}={path}: there is something in the directory already\n  hint: give {advice}")
 
 
-def _elsewhere() -> bool:
-    """Whether paths may be those of other machines."""
-    return _SUBMITTED in os.environ or not os.environ.get("SPARK_REMOTE", "local").startswith("local")
+def _may_be_remote() -> bool:
+    """Return whether paths may belong to other machines."""
+    return _SUBMIT_VARIABLE in os.environ or not os.environ.get("SPARK_REMOTE", "local").startswith("local")
 
 
 def _is_local(path: str) -> bool:
@@ -235,130 +241,130 @@ def _has_files(path: str) -> bool:
     return os.path.isfile(path) or any(files for _, _, files in os.walk(path))
 
 
-def _opened(given: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str, DataFrame], Any, Any]:
-    """The session, the deployed module, the frames, and the columns of time and sequence."""
+def _open_job(options: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str, DataFrame], Any, Any]:
+    """Return the session, the runtime with the deployed module, the frames, and the columns of time and sequence."""
     try:
-        with open(given.module, encoding="utf-8") as file:
+        with open(options.module, encoding="utf-8") as file:
             epl = file.read()
     except UnicodeDecodeError as wrong:
         byte = f"byte {wrong.start} is {wrong.object[wrong.start]:#x}"
-        raise UsageError(f"{given.module!r} is no UTF-8 text: {byte}") from None
+        raise UsageError(f"{options.module!r} is no UTF-8 text: {byte}") from None
     names = declared_names(epl)  # what is no EPL is told before Spark starts, which takes seconds
-    time, sequence = _columns(given.time), _columns(given.sequence)
-    _check_places(given)
-    for name, path in given.inputs:
-        if path.startswith(("rate:", KAFKA_SCHEME)) and not given.stream:
-            what = "a topic" if path.startswith(KAFKA_SCHEME) else "a rate"
-            raise UsageError(f"{name}={path}: {what} has no end, so it needs --stream")
+    time, sequence = _columns_by_type(options.time), _columns_by_type(options.sequence)
+    _check_paths(options)
+    for name, path in options.inputs:
+        if path.startswith(("rate:", KAFKA_SCHEME)) and not options.stream:
+            source = "a topic" if path.startswith(KAFKA_SCHEME) else "a rate"
+            raise UsageError(f"{name}={path}: {source} has no end, so it needs --stream")
         if path.startswith(KAFKA_SCHEME) and name not in names:
-            wanted = f"say `create schema {name}(…)` in the module"
-            raise UsageError(f"{name}={path}: its messages do not say what columns they have; {wanted}")
-    session = _session(given)
+            remedy = f"say `create schema {name}(…)` in the module"
+            raise UsageError(f"{name}={path}: its messages do not say what columns they have; {remedy}")
+    session = _session(options)
     frames = {}
-    for name, path in given.inputs:
+    for name, path in options.inputs:
         if path.startswith(KAFKA_SCHEME):
             frames[name] = subscribe_topic(session, path)
         elif path.startswith("rate:"):
             rate = session.readStream.format("rate").option("rowsPerSecond", path.removeprefix("rate:"))
             frames[name] = rate.load()
-        elif given.stream:
-            columns = _read(session, path, given).schema
-            reader = _reader(session.readStream, _format_in(path, given)).schema(columns)
-            frames[name] = (reader.option("maxFilesPerTrigger", given.files) if given.files else reader).load(path)
+        elif options.stream:
+            columns = _read(session, path, options).schema
+            reader = _reader(session.readStream, _format_in(path, options)).schema(columns)
+            frames[name] = (reader.option("maxFilesPerTrigger", options.files) if options.files else reader).load(path)
         else:
-            frames[name] = _read(session, path, given)
+            frames[name] = _read(session, path, options)
     runtime = deploy_module(epl, {name: frame.schema for name, frame in frames.items()}, time)
-    messages = [name for name, path in given.inputs if path.startswith(KAFKA_SCHEME)]
+    messages = [name for name, path in options.inputs if path.startswith(KAFKA_SCHEME)]
     frames |= {name: from_kafka(frames[name], runtime.catalog.event_types, name) for name in messages}
     if sequence is None and len(messages) == len(frames):
         sequence = KAFKA_ORDER
     known = list(runtime.statements)
-    for name, _ in given.outputs:
+    for name, _ in options.outputs:
         if name not in known:
             raise UsageError(f"there is no statement {name}; the module has: {', '.join(known) or 'none'}")
     for name in frames:
         column = time if isinstance(time, str) else (time or {}).get(name)
-        of = runtime.catalog.event_types.get(name)
-        if of is not None and column is None and of.time_property is None:
+        event_type = runtime.catalog.event_types.get(name)
+        if event_type is not None and column is None and event_type.time_property is None:
             raise UsageError(f"which column holds the time of {name}? say --time COLUMN, or --time {name}=COLUMN")
-    if not given.outputs:
+    if not options.outputs:
         raise UsageError(f"where do the rows go? say --out STATEMENT=DIRECTORY (statements: {', '.join(known)})")
     return session, runtime, frames, time, sequence
 
 
-def _batch(given: argparse.Namespace) -> int:
-    if given.initial is not None:
+def _batch(options: argparse.Namespace) -> int:
+    if options.initial is not None:
         raise UsageError("a batch begins with nothing: --initial is for --stream")
-    session, runtime, frames, time, sequence = _opened(given)
-    wanted = [name for name, _ in given.outputs]
-    run = execute(runtime, frames, time, sequence, wanted, given.start or 0, given.until, session, None)
+    session, runtime, frames, time, sequence = _open_job(options)
+    names = [name for name, _ in options.outputs]
+    run = execute(runtime, frames, time, sequence, names, options.start or 0, options.until, session, None)
     if not run.certain:
         _warn_of_ties(run)
     lines, failed = [], 0
-    for name, path in given.outputs:
-        seen = Observation(f"rows of {name}")
-        rows = run.frame(name, observed=seen, about=given.about)
-        mode = "overwrite" if given.overwrite else "error"
-        writer = rows.write.format(_format(path, given)).option("header", True).mode(mode)
-        run_action(partial(writer.save, path), session, name, given.quiet)
-        found = seen.get
-        lines.append((name, run.coverage[name].path, f"{found['rows']:,} rows", path))
-        failed += found["failures"]
-        if found["failures"]:
-            many = f"{found['failures']:,} failures" if found["failures"] > 1 else "a failure"
-            at = format_time(found["at"], millis=True)
-            _told(EXIT_STATEMENT_FAILURES, f"{name}: {many}, first at {at}: {found['first']}")
+    for name, path in options.outputs:
+        observation = Observation(f"rows of {name}")
+        rows = run.frame(name, observed=observation, about=options.about)
+        mode = "overwrite" if options.overwrite else "error"
+        writer = rows.write.format(_format(path, options)).option("header", True).mode(mode)
+        run_action(partial(writer.save, path), session, name, options.quiet)
+        counts = observation.get
+        lines.append((name, run.coverage[name].path, f"{counts['rows']:,} rows", path))
+        failed += counts["failures"]
+        if counts["failures"]:
+            many = f"{counts['failures']:,} failures" if counts["failures"] > 1 else "a failure"
+            at = format_time(counts["at"], millis=True)
+            _report(EXIT_STATEMENT_FAILURES, f"{name}: {many}, first at {at}: {counts['first']}")
     run.close()
     _summary(lines)
     return EXIT_STATEMENT_FAILURES if failed else EXIT_DONE
 
 
-def _stream(given: argparse.Namespace) -> int:
+def _stream(options: argparse.Namespace) -> int:
     from cepbook.spark.streaming.stream_queries import stream
 
-    if given.checkpoint is None:
+    if options.checkpoint is None:
         raise UsageError("a stream needs a place for its state: --checkpoint DIR")
-    if given.until is not None:
+    if options.until is not None:
         raise UsageError("a stream has no --until: it goes on with what comes")
-    if given.overwrite:
+    if options.overwrite:
         raise UsageError("a stream adds to what it wrote: --overwrite is for batches")
-    if given.start is not None and given.initial is not None:
+    if options.start is not None and options.initial is not None:
         raise UsageError("--start and --initial: the clock begins where the saved one was")
-    session, runtime, frames, time, sequence = _opened(given)
-    wanted = [name for name, _ in given.outputs]
-    run = stream(runtime, frames, time, sequence, wanted, given.start, given.delay, session, given.initial)
+    session, runtime, frames, time, sequence = _open_job(options)
+    names = [name for name, _ in options.outputs]
+    run = stream(runtime, frames, time, sequence, names, options.start, options.delay, session, options.initial)
     if not run.certain:
         _warn_of_ties(run)
-    for name in wanted:
-        _check_state(given.checkpoint, name, run.mark(name))
+    for name in names:
+        _check_state(options.checkpoint, name, run.mark(name))
     queries: dict[str, StreamingQuery] = {}
-    for name, path in given.outputs:
+    for name, path in options.outputs:
         writer = (
-            run.frame(name, observed=_METRICS, about=given.about)
-            .writeStream.format(_format(path, given))
+            run.frame(name, observed=_COUNTS_METRIC, about=options.about)
+            .writeStream.format(_format(path, options))
             .option("header", True)
             .outputMode("append")
             .queryName(name)
         )
-        writer = writer.option("checkpointLocation", os.path.join(given.checkpoint, name)).option("path", path)
-        queries[name] = (writer.trigger(availableNow=True) if given.once else writer).start()
-    seen = {name: _Seen() for name in queries}
+        writer = writer.option("checkpointLocation", os.path.join(options.checkpoint, name)).option("path", path)
+        queries[name] = (writer.trigger(availableNow=True) if options.once else writer).start()
+    counts = {name: _QueryCounts() for name in queries}
     try:
-        _follow(queries, given.quiet, seen)
+        _follow(queries, options.quiet, counts)
     finally:
         for query in queries.values():
             query.stop()
-    _summary([(name, run.coverage[name].path, f"{seen[name].rows:,} rows", path) for name, path in given.outputs])
-    return EXIT_STATEMENT_FAILURES if any(each.failures for each in seen.values()) else EXIT_DONE
+    _summary([(name, run.coverage[name].path, f"{counts[name].rows:,} rows", path) for name, path in options.outputs])
+    return EXIT_STATEMENT_FAILURES if any(count.failures for count in counts.values()) else EXIT_DONE
 
 
 def _check_state(checkpoint: str, name: str, mark: str) -> None:
-    """Leave the mark of a state beside it, where it is this machine's, and look at it when the stream goes on.
+    """Store the fingerprint of a local state beside it, and check it when the stream continues.
 
-    The state itself has it too, which is looked at where there is none beside it. Errors: SnapshotError for the state
-    of something else, before Spark takes what has come in the meantime.
+    The state contains the fingerprint, too; it is checked there if there is none beside it. Raises `SnapshotError` for
+    the state of something else before Spark reads new events.
     """
-    if _elsewhere() or not _is_local(checkpoint):
+    if _may_be_remote() or not _is_local(checkpoint):
         return
     state, beside = os.path.join(checkpoint, name), os.path.join(checkpoint, f"{name}.mark")
     if not os.path.exists(os.path.join(state, "offsets")):
@@ -371,18 +377,18 @@ def _check_state(checkpoint: str, name: str, mark: str) -> None:
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What Spark told of the batches of a query, up to the batch `last`."""
+class _QueryCounts:
+    """The counts of a query's batches, up to the batch `last`."""
 
     last: int = -1
     rows: int = 0
     failures: int = 0
 
 
-def _follow(queries: dict[str, StreamingQuery], quiet: bool, seen: dict[str, _Seen]) -> None:
-    """Wait until all queries have ended, or one has failed. Failures of statements are told."""
+def _follow(queries: dict[str, StreamingQuery], quiet: bool, counts: dict[str, _QueryCounts]) -> None:
+    """Wait until all queries have ended, or one has failed; failures of statements are reported."""
     while any(query.isActive for query in queries.values()):
-        _look(queries, seen)
+        _count_batches(queries, counts)
         for name, query in queries.items():
             if query.exception() is not None:
                 _raise(query)
@@ -390,32 +396,32 @@ def _follow(queries: dict[str, StreamingQuery], quiet: bool, seen: dict[str, _Se
             if last is not None and not quiet:
                 mark = (last.eventTime or {}).get("watermark", "none yet")
                 write_progress_line(f"{name}: batch {last.batchId}, {last.numInputRows:,} events, watermark {mark}")
-        wall.sleep(_EVERY / 4)
+        wall.sleep(_POLL_INTERVAL / 4)
     for query in queries.values():
         if query.exception() is not None:
             _raise(query)
     write_progress_line(None)
-    _look(queries, seen)
+    _count_batches(queries, counts)
 
 
-def _look(queries: dict[str, StreamingQuery], seen: dict[str, _Seen]) -> None:
-    """Count the rows of new batches, and tell of failures of statements, late events and those without a time."""
+def _count_batches(queries: dict[str, StreamingQuery], counts: dict[str, _QueryCounts]) -> None:
+    """Count the rows of new batches, and report failures of statements, late events and those without a time."""
     for name, query in queries.items():
-        known = seen[name]
+        known = counts[name]
         for progress in query.recentProgress:
-            found = progress.observedMetrics.get(_METRICS)
-            if found is None or progress.batchId <= known.last:
+            metrics = progress.observedMetrics.get(_COUNTS_METRIC)
+            if metrics is None or progress.batchId <= known.last:
                 continue
             known.last = progress.batchId
-            if "values" in found:  # the client of a server makes a row of the values and their schema
-                found = found["values"]
-            rows, failures, first, _ = found
+            if "values" in metrics:  # the client of a server makes a row of the values and their schema
+                metrics = metrics["values"]
+            rows, failures, first, _ = metrics
             known.rows += rows
             known.failures += failures
             if failures:
                 write_progress_line(None)
                 many = f"{failures:,} failures" if failures > 1 else "a failure"
-                _told(EXIT_STATEMENT_FAILURES, f"{name}: {many} in batch {progress.batchId}, first: {first}")
+                _report(EXIT_STATEMENT_FAILURES, f"{name}: {many} in batch {progress.batchId}, first: {first}")
 
 
 def _raise(query: StreamingQuery) -> None:
@@ -425,14 +431,14 @@ def _raise(query: StreamingQuery) -> None:
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    _told(EXIT_DONE, f"warning: {message}")
+    _report(EXIT_DONE, f"warning: {message}")
 
 
 def _warn_of_ties(run: SparkRun) -> None:
     _warn(run.order.replace(SEQUENCE_ARGUMENT, "--sequence COLUMN"))
 
 
-def _told(code: int, text: str) -> int:
+def _report(code: int, text: str) -> int:
     sys.stderr.write(f"{text}\n")
     return code
 
@@ -444,8 +450,8 @@ def _summary(lines: Sequence[tuple[str, ...]]) -> None:
         sys.stdout.write(f"{cells.rstrip()}\n")
 
 
-def _first_lines(failure: Exception) -> str:
-    """What went wrong, without where in Java."""
+def _without_java_trace(failure: Exception) -> str:
+    """Return the text of a failure without its Java stack trace."""
     places = re.compile(r"\s+at |An error occurred while calling")
     lines = [line.removeprefix(": ") for line in str(failure).splitlines() if not places.match(line)]
     return "\n".join(lines[:5])

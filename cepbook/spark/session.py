@@ -1,4 +1,4 @@
-"""A local Spark session with settings that suit a notebook: quiet, no web UI, UTC, as many tasks as cores."""
+"""Spark sessions: a local one with settings for a notebook (quiet, no web UI, UTC, a task per core), or a server's."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from cepbook.errors import UsageError
 from cepbook.spark.java_home import find_java
 from cepbook.spark.lazy_types import DataFrame, SparkSession
 
-_ANSWERS_WITHIN = 20.0  # seconds
+_CONNECT_TIMEOUT = 20.0  # seconds
 PROGRESS_DISPLAYS: list[Callable[[str | None], object]] = []
-"""Who shows the progress of Spark's jobs: the last one is called with each line, and with None at the end."""
+"""Displays for the progress of Spark's jobs: the last one is called with each line, and with None at the end."""
 
 
 def use_progress_display(show: Callable[[str | None], object]) -> Callable[[], None]:
-    """Show progress by `show` from now on, in place of the terminal. Returns the way back."""
+    """Display progress by calling `show` instead of writing to the terminal. Returns the function that undoes this."""
     PROGRESS_DISPLAYS.append(show)
 
     def undo() -> None:
@@ -35,23 +35,23 @@ def use_progress_display(show: Callable[[str | None], object]) -> Callable[[], N
 
 
 def cancel_actions() -> int:
-    """Cancel the jobs that run for nobody: those of actions on DataFrames (``collect``, ``count``) that were
-    interrupted. Streams, and whoever set a group, keep theirs. How many jobs those were; 0 without Spark in this
-    process.
+    """Cancel the jobs of actions on DataFrames (``collect``, ``count``) that were interrupted; return their number.
+
+    Streams, and jobs with a group, continue. Returns 0 if there is no Spark in this process.
     """
     pyspark = sys.modules.get("pyspark")
     context = None if pyspark is None else pyspark.SparkContext._active_spark_context
     if context is None:
         return 0
     tracker = context.statusTracker()
-    found = set(tracker.getActiveJobsIds()) & set(tracker.getJobIdsForGroup())  # of none: those without a group
-    for job in found:
+    jobs = set(tracker.getActiveJobsIds()) & set(tracker.getJobIdsForGroup())  # of none: those without a group
+    for job in jobs:
         context._jsc.sc().cancelJob(job)
-    return len(found)
+    return len(jobs)
 
 
 def require_pyspark() -> None:
-    """Raise `UsageError` when pyspark is not installed."""
+    """Raise `UsageError` if pyspark is not installed."""
     try:
         import pyspark  # noqa: F401
     except ImportError as missing:
@@ -62,12 +62,12 @@ def require_pyspark() -> None:
 
 
 def quiet_pandas_warning() -> None:
-    """Silence pyspark's remark about pandas 3: the bridge hands data over as Arrow, which it does not concern."""
+    """Silence pyspark's warning about pandas 3, which does not concern the bridge: it passes data as Arrow."""
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
 
 
 def session_settings(cores: int) -> dict[str, str]:
-    """The session's configuration. Adaptive execution is off: it may merge the partitions that the engine relies on."""
+    """Return the configuration. Adaptive execution is off: it may merge partitions that the engine relies on."""
     return {
         "spark.app.name": "cepbook",
         "spark.ui.enabled": "false",
@@ -127,36 +127,39 @@ def local_session(**overrides: Any) -> SparkSession:
 
 
 def read_table(name: str) -> tuple[DataFrame | None, list[str]]:
-    """The rows of a table or view of `local_session`, None if there is none; and the names of those there are."""
+    """Return the rows of a table or view of `local_session` (None if there is none), and the names of all of them."""
     session = local_session()
     from pyspark.errors import AnalysisException, ParseException
 
     try:
-        found = session.table(name) if session.catalog.tableExists(name) else None
+        table = session.table(name) if session.catalog.tableExists(name) else None
     except (ParseException, AnalysisException):  # what cannot be a name, and of a catalog that there is not
-        found = None
-    return found, [each.name for each in session.catalog.listTables()]
+        table = None
+    return table, [entry.name for entry in session.catalog.listTables()]
 
 
 def submitted_session() -> SparkSession:
-    """The session that ``spark-submit`` made, with the settings of ours that what is computed or its pace depends on,
-    where the user gave none: UTC, plans as they are, and as many tasks as there are cores, if all is on this machine.
+    """Return the session of ``spark-submit``, with the settings of ours that affect results or speed.
+
+    These are UTC, unchanged plans and, on a local master, a task per core. Settings of the user stay.
     """
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.getOrCreate()
-    given, master = session.conf.getAll, session.conf.get("spark.master", "")
+    settings, master = session.conf.getAll, session.conf.get("spark.master", "")
     local = master is not None and master.startswith("local")
-    wanted = ["spark.sql.session.timeZone", "spark.sql.adaptive.enabled"]
-    for name in [*wanted, "spark.sql.shuffle.partitions"] if local else wanted:
-        if name not in given:
+    names = ["spark.sql.session.timeZone", "spark.sql.adaptive.enabled"]
+    for name in [*names, "spark.sql.shuffle.partitions"] if local else names:
+        if name not in settings:
             session.conf.set(name, session_settings(_cores(master or ""))[name])
     return session
 
 
 def connect_session(remote: str) -> SparkSession:
-    """The session of a Spark Connect server. Raises `UsageError` when what pyspark needs for it is missing, for what is
-    no address of a server, and where none answers: pyspark would try for many minutes.
+    """Return the session of a Spark Connect server.
+
+    Raises `UsageError` if packages are missing, if `remote` is no address of a server, and if no server answers:
+    pyspark would try for many minutes.
     """
     from pyspark.errors import PySparkImportError, PySparkValueError
     from pyspark.sql import SparkSession
@@ -177,13 +180,13 @@ def connect_session(remote: str) -> SparkSession:
 
 
 def _check_server(remote: str) -> None:
-    """Raise `UsageError` where nothing listens at the address, as far as it is reached without a proxy."""
+    """Raise `UsageError` if nothing listens at the address, as far as it is reached without a proxy."""
     try:
-        found = urlsplit(remote)
-        host, port = found.hostname, found.port or 15002
+        address = urlsplit(remote)
+        host, port = address.hostname, address.port or 15002
     except ValueError:  # the port is no number
-        found, host = None, None
-    if found is None or found.scheme != "sc" or host is None:
+        address, host = None, None
+    if address is None or address.scheme != "sc" or host is None:
         raise UsageError(
             f"Spark Connect ({remote}): that is no address of a server\n"
             "  hint: SPARK_REMOTE is sc://host:port (or local[*] for a server of one's own); "
@@ -192,7 +195,7 @@ def _check_server(remote: str) -> None:
     if any(os.environ.get(name) for name in ("grpc_proxy", "https_proxy", "http_proxy")):
         return
     try:
-        socket.create_connection((host, port), timeout=_ANSWERS_WITHIN).close()
+        socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT).close()
     except OSError as silent:
         raise UsageError(
             f"Spark Connect ({remote}): no server answers at {host}:{port}: {silent.strerror or silent}\n"
@@ -201,7 +204,9 @@ def _check_server(remote: str) -> None:
 
 
 def _memory_gb() -> int:
-    """Heap for Spark, which in local mode also holds results and kept rows: a quarter of the machine, 1 to 8 GB."""
+    """Return the heap for Spark, which in local mode also holds results and kept rows: a quarter of the machine, 1 to 8
+    GB.
+    """
     try:
         installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError):  # not on Windows
@@ -223,17 +228,17 @@ def _cores(master: str) -> int:
 
 @contextmanager
 def _quiet_start(java_home: Path, log: Path) -> Iterator[None]:
-    """Start the JVM with `java_home`, and with its standard error in `log`: it inherits ours for its whole life."""
+    """Start the JVM with `java_home`, and with its standard error in `log`, which it inherits for its whole life."""
     before = os.environ.get("JAVA_HOME")
     os.environ["JAVA_HOME"] = str(java_home)
-    kept = os.dup(2)
+    stderr = os.dup(2)
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         os.dup2(target, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
         os.close(target)
         if before is None:
             os.environ.pop("JAVA_HOME", None)

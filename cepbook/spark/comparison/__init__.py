@@ -1,1 +1,1 @@
-"""Whether two runs delivered the same rows, and where they did not."""
+"""Comparison of the rows that two runs delivered."""

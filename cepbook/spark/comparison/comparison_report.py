@@ -1,14 +1,15 @@
-"""Whether two runs delivered the same rows, statement by statement, and where they did not.
+"""Compare the rows of two runs, statement by statement, and report the differences.
 
-Rows are matched inside blocks of one time and one kind (insert, remove): first by position, then, where that fails,
-in any order. What is left over on both sides of a block is paired as "different values", the rest is "only here" or
-"only there". A workbench keeps what its feeds drop in a log on disk, so that all rows are compared. A comparison is
-"equal" only when it saw everything: rows that are lost (the log is full, feeds were loaded from a file), and failures
-of a statement or of what feeds it, make it "incomplete".
+Rows are matched inside blocks of one time and one kind (insert, remove): first by position, then, where that fails, in
+any order. Rows that are left over on both sides of a block are paired as "different values"; the rest is "only here" or
+"only there". A workbench keeps what its feeds drop in a log on disk, so that all rows are compared.
 
-Floats agree when ``|a - b| <= max(absolute, tolerance * max(|a|, |b|))``, whole numbers when they are equal; NaN equals
-NaN; null equals null only, except that a pandas frame cannot tell null and NaN apart. Columns of whole numbers on one
-side and of floats on the other are a difference, whatever the values.
+A comparison is "equal" only when it saw everything. Lost rows (the log is full, feeds were loaded from a file), and
+failures of a statement or of what feeds it, make it "incomplete".
+
+Floats agree when ``|a - b| <= max(absolute, tolerance * max(|a|, |b|))``, whole numbers when they are equal. NaN equals
+NaN; null equals only null, except that a pandas frame cannot tell null and NaN apart. A column of whole numbers on one
+side and of floats on the other is a difference, whatever the values.
 """
 
 from __future__ import annotations
@@ -28,21 +29,22 @@ from cepbook.spark.comparison.sides import ComparedSide, FramesSide, WorkbenchSi
 from cepbook.spark.comparison.time_shift import without_time_shift
 from cepbook.spark.comparison.typed_rows import StatementRows
 
-_SIGNS = {"equal": "✓ equal", "incomplete": "? incomplete", "different": "✗ different"}
-_SHOWN = 5  # differences of a statement that a report prints
+_VERDICT_LABELS = {"equal": "✓ equal", "incomplete": "? incomplete", "different": "✗ different"}
+_MAX_SENTENCES = 5  # differences of a statement that a report prints
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The comparison of one statement, in rows. `reordered` rows are among the equal ones, unless order counts.
+    """The comparison of one statement, in rows.
 
-    `by_column` counts the different values; `uncompared` rows are lost on one side at least, `failures`
-    are those of the statement on each side (here, there): each may have cost rows, as may those of what feeds it and is
-    not compared itself (`fed`, by name). `notes` say what could not be
-    compared and what holds for all rows; with `uneven` that is a difference: columns of one side only or of another
-    kind, times that are shifted, another number of lost rows. `approximate` values agree within the tolerance only,
-    at most `apart` from one another, relative to their size. `moved` are the first of the reordered rows, `kinds` has a
-    row for each column that holds another kind of values on one side, but the same numbers.
+    - `reordered` rows are among the equal ones, unless order counts; `moved` has the first of them.
+    - `by_column` counts the different values; `kinds` has an example of each column with another kind of values.
+    - `uncompared` rows are lost on at least one side.
+    - `failures` are those of the statement per side (here, there), `fed` those of statements that feed it and are not
+      compared themselves: each may have cost rows.
+    - `notes` say what could not be compared and what holds for all rows. With `uneven` that is a difference: columns of
+      one side only or of another kind, shifted times, another number of lost rows.
+    - `approximate` values agree only within the tolerance, at most `apart` from one another, relative to their size.
     """
 
     statement: str
@@ -74,12 +76,12 @@ class Verdict:
 
     @property
     def same(self) -> bool:
-        """Whether all rows of both sides were compared and are equal."""
+        """True if all rows of both sides were compared and are equal."""
         return self.verdict == "equal"
 
 
 class UnequalError(AssertionError):
-    """Two sides that were to be equal are not, or could not all be compared. A notebook shows the report alone."""
+    """Two sides differ, or could not be compared completely. A notebook shows the report alone."""
 
     def _render_traceback_(self) -> list[str]:
         return str(self).split("\n")
@@ -87,10 +89,9 @@ class UnequalError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What `compare` found; prints as a report. Nobody asked for the statements `distinct_duplicate`, which only one
-    side has.
+    """The result of `compare`; prints as a report. `left_out` are statements of one side that were not asked for.
 
-    Where there are differences `by_hand` counts the events by type that the interactive side was sent beside replays.
+    If there are differences, `by_hand` counts by type the events that were sent to the interactive side beside replays.
     """
 
     statements: Mapping[str, Verdict]
@@ -99,9 +100,11 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """``"different"`` when one statement's rows are, else ``"incomplete"`` when one's could not all be compared."""
-        found = {v.verdict for v in self.statements.values()}
-        return next((verdict for verdict in ("different", "incomplete") if verdict in found), "equal")
+        """``"different"`` if the rows of one statement are, else ``"incomplete"`` if one could not be compared
+        completely.
+        """
+        verdicts = {v.verdict for v in self.statements.values()}
+        return next((verdict for verdict in ("different", "incomplete") if verdict in verdicts), "equal")
 
     def assert_same(self) -> None:
         """Raise an `UnequalError` with the report unless the verdict is ``"equal"``."""
@@ -110,21 +113,21 @@ class Comparison:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per statement with the number of rows of each verdict; what the comparison chart takes."""
-        found = self.statements.values()
+        """One row per statement with the number of rows of each verdict, as the comparison chart takes it."""
+        verdicts = self.statements.values()
         return pd.DataFrame(
             {
-                "statement": [v.statement for v in found],
-                "equal": [v.equal for v in found],
-                "different values": [v.different for v in found],
-                "only here": [v.only_here for v in found],
-                "only there": [v.only_there for v in found],
-                "not compared": [v.uncompared for v in found],
+                "statement": [v.statement for v in verdicts],
+                "equal": [v.equal for v in verdicts],
+                "different values": [v.different for v in verdicts],
+                "only here": [v.only_here for v in verdicts],
+                "only there": [v.only_there for v in verdicts],
+                "not compared": [v.uncompared for v in verdicts],
             }
         )
 
     def differences(self, name: str) -> pd.DataFrame:
-        """The differences of a statement (the first 1,000): time, kind, difference, column, here, there.
+        """Return the differences of a statement (the first 1,000): time, kind, difference, column, here, there.
 
         A row that is missing on one side is one line with the whole row; different values are one line per column.
         """
@@ -136,10 +139,10 @@ class Comparison:
                 lines += [(d.time, d.kind, d.difference, c, d.here.get(c), d.there.get(c)) for c in d.columns]
             else:
                 lines.append((d.time, d.kind, d.difference, None, d.here, d.there))
-        found = pd.DataFrame(lines, columns=["time", "kind", "difference", "column", "here", "there"])
+        frame = pd.DataFrame(lines, columns=["time", "kind", "difference", "column", "here", "there"])
         for at, side in ((4, "here"), (5, "there")):  # values of several columns, which are to stay what they are
-            found[side] = pd.Series([line[at] for line in lines], dtype=object)
-        return found
+            frame[side] = pd.Series([line[at] for line in lines], dtype=object)
+        return frame
 
     def __str__(self) -> str:
         lines = [_headline(self)]
@@ -148,7 +151,7 @@ class Comparison:
             lines.append(f"  {v.statement:<{width}}  {_summary(v)}")
             lines += [f"  {'':<{width}}  {note}" for note in v.notes]
             lines += [f"  {'':<{width}}    {sentence}" for sentence in _sentences(v)]
-        return "\n".join([*lines, *(f"  {aside}" for aside in _asides(self))])
+        return "\n".join([*lines, *(f"  {aside}" for aside in _notes(self))])
 
     __repr__ = __str__
 
@@ -156,9 +159,9 @@ class Comparison:
         rows = []
         for v in self.statements.values():
             more = (*v.notes, *_sentences(v))
-            rows.append((v.statement, _SIGNS[v.verdict], "\n".join((_summary(v), *more))))
+            rows.append((v.statement, _VERDICT_LABELS[v.verdict], "\n".join((_summary(v), *more))))
         table = DisplayTable(("statement", "verdict", "rows"), (False,) * 3, tuple(rows))
-        return captioned_html(_headline(self), table, tuple(_asides(self)))
+        return captioned_html(_headline(self), table, tuple(_notes(self)))
 
 
 @check_arguments
@@ -176,10 +179,12 @@ def compare(
 
     Each side is a Workbench (all rows since the statement was deployed), a `SparkRun`, or a mapping of statement name
     to a pandas or Spark frame or Arrow table with ``time`` (clock units), ``kind`` and the statement's columns, in
-    order of delivery. Compared are `statements`, by default those of `batch`. With `order` rows of one time and kind
-    that come in another order are different; without it they are equal, and told of. Rows that differ are paired by
-    the columns of `key`; without it by what they have in common. `tolerance` is relative, `absolute` for what is near
-    zero. Times that differ by a constant are said to. Raises `UsageError` for unknown names and a bad tolerance.
+    order of delivery. Compared are `statements`, by default those of `batch`.
+
+    With `order`, rows of one time and kind in another order are different; without it they are equal and reported. Rows
+    that differ are paired by the columns of `key`, or else by what they have in common. `tolerance` is relative,
+    `absolute` applies near zero. Times that differ by a constant are reported as such. Raises `UsageError` for unknown
+    names and a bad tolerance.
     """
     here, there = side_of(interactive), side_of(batch)
     names = list(there.statements) if statements is None else list(statements)
@@ -201,19 +206,19 @@ def compare(
     failed = here.failures(), there.failures()  # known by now: they came with the rows
     both = {name: (failed[0].get(name, 0), failed[1].get(name, 0)) for name in (*failed[0], *failed[1])}
     left_out = [name for name in here.queries if name not in there.statements] if statements is None else []
-    found = {}
+    verdicts = {}
     for name, (mine, theirs) in sides.items():
         feeders = dict.fromkeys((*here.feeders(name), *there.feeders(name)))
-        fed = {each: both[each] for each in feeders if each in both and each not in sides}
-        found[name] = _judge(name, mine, theirs, rules, both.get(name, (0, 0)), fed)
-    compared = Comparison(found, tuple(left_out))
+        fed = {feeder: both[feeder] for feeder in feeders if feeder in both and feeder not in sides}
+        verdicts[name] = _compare_statement(name, mine, theirs, rules, both.get(name, (0, 0)), fed)
+    compared = Comparison(verdicts, tuple(left_out))
     if compared.verdict == "equal" or there.live:
         return compared
-    return replace(compared, by_hand=here.by_hand(found))
+    return replace(compared, by_hand=here.by_hand(verdicts))
 
 
 def side_of(source: Any) -> ComparedSide:
-    """What `source` is. Errors: UsageError where nothing can be compared with it."""
+    """Return the side for `source`. Errors: UsageError if nothing can be compared with it."""
     if isinstance(source, Mapping):
         return FramesSide(source)
     if hasattr(source, "to_arrow") and hasattr(source, "statements"):
@@ -230,7 +235,7 @@ def _spark_side(run: Any) -> ComparedSide:
     return SparkSide(run)
 
 
-def _judge(
+def _compare_statement(
     name: str,
     here: StatementRows,
     there: StatementRows,
@@ -241,9 +246,9 @@ def _judge(
     rules = replace(rules, nan_is_null=here.nan_is_null or there.nan_is_null)
     notes, odd, columns = [], [], [c for c in here.columns if c in there.columns]
     for side, own, other in (("here", here, there), ("there", there, here)):
-        missing = [c for c in own.columns if c not in other.columns]
-        if missing:
-            notes.append(f"columns only {side}: {', '.join(missing)}")
+        lacking = [c for c in own.columns if c not in other.columns]
+        if lacking:
+            notes.append(f"columns only {side}: {', '.join(lacking)}")
     unknown = [c for c in rules.key if c not in columns]
     if unknown:
         raise UsageError(f"the key {unknown[0]} is no column of {name} on both sides; these are: {', '.join(columns)}")
@@ -253,13 +258,16 @@ def _judge(
             notes.append(f"{c}: {mine} here, {theirs} there")
             odd.append(c)
     uneven = bool(notes)
-    here, there, note, left = _complete(here, there, rules.second)
+    here, there, note, left = _complete_rows(here, there, rules.second)
     if note:
         notes.append(note)
-    for who, numbers in (("", failures), *((f"{each}, which feeds it, ", own) for each, own in fed.items())):
+    for subject, numbers in (
+        ("", failures),
+        *((f"{feeder}, which feeds it, ", counts_of_feeder) for feeder, counts_of_feeder in fed.items()),
+    ):
         if any(numbers):
-            times = [_many(number, "time") for number in numbers]
-            notes.append(f"{who}failed {times[0]} here, {times[1]} there: rows may be missing")
+            times = [_counted(number, "time") for number in numbers]
+            notes.append(f"{subject}failed {times[0]} here, {times[1]} there: rows may be missing")
     tally = RowMatcher(here, there, columns, rules)
     shifted = without_time_shift(here, there, columns, rules, tally)
     if shifted is not None:
@@ -300,27 +308,29 @@ def _judge(
     )
 
 
-def _complete(
+def _complete_rows(
     here: StatementRows, there: StatementRows, second: int
 ) -> tuple[StatementRows, StatementRows, str, list[int]]:
-    """Both sides from the first time complete on both, a note on what was left out, and how many rows on each side."""
+    """Return both sides from the first time that is complete on both, a note on the rest, and the rows left out on each
+    side.
+    """
     if not here.dropped and not there.dropped:
         return here, there, "", [0, 0]
     starts = [int(side.time[0]) if len(side.time) else _NO_TIME for side in (here, there) if side.dropped]
     start = max(starts)
-    kept = [_after(side, start) for side in (here, there)]
-    left = [side.total - len(cut.time) for side, cut in zip((here, there), kept, strict=True)]
+    complete = [_rows_after(side, start) for side in (here, there)]
+    left = [side.total - len(cut.time) for side, cut in zip((here, there), complete, strict=True)]
     numbers = f"{left[0]:,} on both sides" if left[0] == left[1] else f"{left[0]:,} here and {left[1]:,} there"
     which = "interactive" if here.dropped else "batch"
     until = "" if start == _NO_TIME else f" up to {format_time(start, second=second)}"
     note = f"the {which} side has lost its oldest rows, so rows{until} were counted only ({numbers})"
-    return kept[0], kept[1], note, left
+    return complete[0], complete[1], note, left
 
 
 _NO_TIME = 1 << 62
 
 
-def _after(rows: StatementRows, start: int) -> StatementRows:
+def _rows_after(rows: StatementRows, start: int) -> StatementRows:
     chosen = np.flatnonzero(rows.time > start)
     columns = {name: column.take(chosen) for name, column in rows.columns.items()}
     return replace(rows, time=rows.time[chosen], remove=rows.remove[chosen], columns=columns, dropped=0)
@@ -328,46 +338,48 @@ def _after(rows: StatementRows, start: int) -> StatementRows:
 
 def _headline(comparison: Comparison) -> str:
     verdicts = comparison.statements.values()
-    many = _many(len(verdicts), "statement")
+    many = _counted(len(verdicts), "statement")
     if comparison.verdict == "equal":
-        return f"equal: {many}, {_many(sum(v.equal for v in verdicts), 'row')}"
+        return f"equal: {many}, {_counted(sum(v.equal for v in verdicts), 'row')}"
     wrong = [v.statement for v in verdicts if v.verdict == comparison.verdict]
-    found = [f"{comparison.verdict}: {len(wrong)} of {many} ({', '.join(wrong)})"]
+    texts = [f"{comparison.verdict}: {len(wrong)} of {many} ({', '.join(wrong)})"]
     uncompared = sum(v.uncompared for v in verdicts)
-    fed = {each: own for v in verdicts for each, own in v.fed.items()}  # one may feed several
+    fed = {
+        feeder: counts_of_feeder for v in verdicts for feeder, counts_of_feeder in v.fed.items()
+    }  # one may feed several
     failures = sum(map(sum, (*(v.failures for v in verdicts), *fed.values())))
     if uncompared:
-        found.append(f"{_many(uncompared, 'row')} not compared")
+        texts.append(f"{_counted(uncompared, 'row')} not compared")
     if failures:
-        found.append(f"{_many(failures, 'failure')} of statements")
+        texts.append(f"{_counted(failures, 'failure')} of statements")
     if comparison.verdict == "incomplete":
-        found.append(f"{_many(sum(v.equal for v in verdicts), 'row')} equal")
-    return ", ".join(found)
+        texts.append(f"{_counted(sum(v.equal for v in verdicts), 'row')} equal")
+    return ", ".join(texts)
 
 
-def _asides(comparison: Comparison) -> list[str]:
-    """What is to be known beside the statements."""
-    found = []
+def _notes(comparison: Comparison) -> list[str]:
+    """Return what is to be known beside the statements."""
+    notes = []
     if comparison.left_out:
-        found.append(f"not compared: {', '.join(comparison.left_out)} (only here)")
+        notes.append(f"not compared: {', '.join(comparison.left_out)} (only here)")
     if comparison.by_hand:
         kinds = ", ".join(f"{count:,} of {name}" for name, count in comparison.by_hand.items())
         unless = "what they led to is only here unless the frames have these events, too"
-        found.append(f"sent by hand here: {kinds}; {unless}")
-    return found
+        notes.append(f"sent by hand here: {kinds}; {unless}")
+    return notes
 
 
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _summary(v: Verdict) -> str:
     parts = [f"{v.equal:,} equal"]
     if v.reordered:
         parts[0] += f" ({v.reordered:,} in another order within their time)"
-    for count, what in ((v.only_here, "only here"), (v.only_there, "only there")):
+    for count, label in ((v.only_here, "only here"), (v.only_there, "only there")):
         if count:
-            parts.append(f"{count:,} {what}")
+            parts.append(f"{count:,} {label}")
     if v.uncompared:
         parts.append(f"{v.uncompared:,} not compared")
     if v.different:
@@ -377,19 +389,19 @@ def _summary(v: Verdict) -> str:
 
 
 def _sentences(v: Verdict) -> list[str]:
-    """The first differences; without any, the first rows that are equal in another order."""
-    shown = (*v.kinds, *v.differences)[:_SHOWN] or v.moved[:2]
-    return [_sentence(d, v.key, v.second) for d in shown]
+    """Return the first differences; if there are none, the first rows that are equal in another order."""
+    examples = (*v.kinds, *v.differences)[:_MAX_SENTENCES] or v.moved[:2]
+    return [_sentence(d, v.key, v.second) for d in examples]
 
 
 def _sentence(d: Difference, key: tuple[str, ...], second: int) -> str:
-    shown = d.here or d.there or {}
-    at = " ".join([f"{format_time(d.time, second=second)} {d.kind}", *(f" {c}={shown[c]!r}" for c in key)])
+    row_shown = d.here or d.there or {}
+    at = " ".join([f"{format_time(d.time, second=second)} {d.kind}", *(f" {c}={row_shown[c]!r}" for c in key)])
     if d.here is not None and d.there is not None:
         if not d.columns:
             return f"{at}  in another order: {', '.join(f'{c}={v!r}' for c, v in d.here.items())}"
         values = "; ".join(f"{c}: {d.here[c]!r} here, {d.there[c]!r} there" for c in d.columns)
         equal = ", ".join(f"{c}={v!r}" for c, v in d.here.items() if c not in d.columns and c not in key)
         return f"{at}  {values}" + (f"  ({equal})" if equal else "")
-    row = ", ".join(f"{c}={v!r}" for c, v in shown.items() if c not in key)
+    row = ", ".join(f"{c}={v!r}" for c, v in row_shown.items() if c not in key)
     return f"{at}  {d.difference}: {row}"

@@ -1,8 +1,9 @@
-"""Matching the rows of two sides inside blocks of one time and one kind, in time that grows with the rows, not faster.
+"""Match the rows of two sides inside blocks of one time and one kind, in time linear in the number of rows.
 
-Almost all rows of almost all comparisons are equal and in place: these are found column by column. What is left is
-matched row by row: by all values, then by all but the floats, which may be off, and what still is left over is paired
-as different values: by the key, or with a row that differs in one column only, or, in small blocks, with the likest.
+Almost all rows of almost all comparisons are equal and in place: these are found column by column. The rest is matched
+row by row: by all values, then by all but the floats, which may be approximate. Rows that are still left over are
+paired as different values: by the key, or with a row that differs in a single column, or, in small blocks, with the
+most similar one.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from cepbook.spark.comparison.typed_rows import MAX_EXACT_INTEGER, StatementRows
 
 MAX_DIFFERENCES = 1000  # differences that are kept for reading, per statement; all are counted
 ORDER_COLUMN = "(order)"  # stands for a column where only the order of rows differs
-_FEW = 3  # rows of a block that are not worth an array
-_ALIKE = 40  # left-over rows of a block of which each is compared with each
-_LOOKS = 2_000_000  # values that are compared one by one at most, per statement, beyond what grows with the rows
+_SMALL_BLOCK = 3  # rows of a block that are not worth an array
+_MAX_PAIRWISE = 40  # left-over rows of a block of which each is compared with each
+_MAX_COMPARISONS = (
+    2_000_000  # values that are compared one by one at most, per statement, beyond what grows with the rows
+)
 
 _Integers = npt.NDArray[np.int64]
 _Positions = npt.NDArray[np.intp]
@@ -34,7 +37,9 @@ DifferenceKind = Literal["only here", "only there", "different values", "values 
 
 
 class Difference(NamedTuple):
-    """One row that is not the same. `here` and `there` are rows (None: absent); `columns` those that differ."""
+    """A row that is not the same on both sides. `here` and `there` are rows (None: absent), `columns` those that
+    differ.
+    """
 
     time: int
     kind: str
@@ -46,8 +51,10 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MatchRules:
-    """What counts as equal: floats ``|a - b| <= max(absolute, tolerance * max(|a|, |b|))``; with `order` only rows in
-    the same order inside their block. Rows of equal `key` are paired. A second has so many units of the clock.
+    """The definition of equal: floats ``|a - b| <= max(absolute, tolerance * max(|a|, |b|))``.
+
+    With `order` rows must also have the same order inside their block. Rows of equal `key` are paired. `second` is the
+    number of clock units in a second.
     """
 
     tolerance: float = 1e-9
@@ -59,17 +66,17 @@ class MatchRules:
 
 
 class RowBlocks(NamedTuple):
-    """Row positions in order of their block, and each one's block: twice the time, plus one for remove rows."""
+    """Row positions in order of their block, and the block of each: twice the time, plus one for remove rows."""
 
     positions: _Positions
     block: _Integers
 
 
 class RowMatcher:
-    """Counts while it matches the rows of two sides. `names` are the columns that both have.
+    """Matches the rows of two sides and counts. `names` are the columns that both have.
 
-    `reordered` rows are equal, in another order within their block; `moved` tells of the first few. `approximate`
-    values agree within the tolerance only, at most `apart` from one another, relative to their size.
+    `reordered` rows are equal, in another order within their block; `moved` has the first few. `approximate` values
+    agree only within the tolerance, at most `apart` from one another, relative to their size.
     """
 
     def __init__(self, here: StatementRows, there: StatementRows, names: Sequence[str], rules: MatchRules) -> None:
@@ -80,27 +87,27 @@ class RowMatcher:
         self.differences: list[Difference] = []
         self.moved: list[Difference] = []
         self._rules = rules
-        self._looks = 0
+        self._comparisons = 0
         float32_columns = (
             here.float32_columns | there.float32_columns
         )  # one side holds 32 bits, so the other must be rounded to them
-        self._columns = {n: _alike(here.columns[n], there.columns[n], n in float32_columns) for n in names}
+        self._columns = {n: _same_kind(here.columns[n], there.columns[n], n in float32_columns) for n in names}
         self._given, self._singles = (here, there), float32_columns
         self._gaps = [{n for n in names if _has_gaps(n, *sides)} for sides in ((here, there), (there, here))]
-        self._approximate_columns = [n for n, (a, b) in self._columns.items() if _floats(a, b)]
+        self._approximate_columns = [n for n, (a, b) in self._columns.items() if _may_be_approximate(a, b)]
         self._blocks = _blocks(here), _blocks(there)
-        self._left = self._match(*self._blocks)
+        self._unmatched_blocks = self._match(*self._blocks)
 
     def finish(self) -> None:
-        """Match row by row what is not equal as a block; until then only such blocks are counted."""
-        left, self._left = self._left, iter(())
+        """Match row by row the blocks that are not equal as a whole; until then only equal blocks are counted."""
+        left, self._unmatched_blocks = self._unmatched_blocks, iter(())
         for block, a, b in left:
             self._match_block(block, a, b)
 
     # ---- whole columns
 
     def _match(self, a: RowBlocks, b: RowBlocks) -> Iterator[tuple[int, _Positions, _Positions]]:
-        """Match whole blocks; those that are left, with their rows."""
+        """Match whole blocks, and return the rest with their rows."""
         blocks_a, starts_a, sizes_a = np.unique(a.block, return_index=True, return_counts=True)
         blocks_b, starts_b, sizes_b = np.unique(b.block, return_index=True, return_counts=True)
         _, at_a, at_b = np.intersect1d(blocks_a, blocks_b, assume_unique=True, return_indices=True)
@@ -118,11 +125,11 @@ class RowMatcher:
         return zip(left.tolist(), *rows, strict=True)
 
     def _match_alike(self, left: _Positions, right: _Positions, block: _Integers) -> _Integers:
-        """Match blocks that have the same size on both sides; returns those that are not equal."""
+        """Match blocks of the same size on both sides, and return those that are not equal."""
         same = self._same(left, right)
         wrong = np.unique(block[~same])
         settled = ~np.isin(block, wrong)
-        self._settle(left[settled], right[settled])
+        self._count_equal(left[settled], right[settled])
         if self._rules.order or not len(wrong):
             return wrong
         left, right, block, same = left[~settled], right[~settled], block[~settled], same[~settled]
@@ -131,14 +138,14 @@ class RowMatcher:
         there = self._same(sorted_left, sorted_right)
         again = np.unique(block[~there])
         settled = ~np.isin(block, again)
-        self._settle(sorted_left[settled], sorted_right[settled])
+        self._count_equal(sorted_left[settled], sorted_right[settled])
         self.reordered += int((settled & ~same).sum())
         for at in np.flatnonzero(settled & ~same)[: MAX_DIFFERENCES // 10].tolist():
             self._note(self.moved, int(block[at]), "different values", (), int(left[at]), int(right[at]))
         return again
 
-    def _settle(self, left: _Positions, right: _Positions) -> None:
-        """Rows that are equal: count them, and how far their floats are apart."""
+    def _count_equal(self, left: _Positions, right: _Positions) -> None:
+        """Count equal rows, and how far their floats are apart."""
         self.equal += len(left)
         for mine, theirs in self._columns.values():
             if mine.kind == theirs.kind == "float":
@@ -150,13 +157,13 @@ class RowMatcher:
                     self.apart = max(self.apart, float((np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))).max()))
 
     def _same(self, left: _Positions, right: _Positions) -> _Mask:
-        found = np.ones(len(left), dtype=bool)
+        same = np.ones(len(left), dtype=bool)
         for mine, theirs in self._columns.values():
-            found &= _same_mask(mine.take(left), theirs.take(right), self._rules)
-        return found
+            same &= _same_mask(mine.take(left), theirs.take(right), self._rules)
+        return same
 
     def _sort_keys(self, left: _Positions, right: _Positions) -> tuple[list[Any], list[Any]]:
-        """Keys that bring equal rows of both sides into the same order; floats count least, since they may be off."""
+        """Return keys that sort equal rows of both sides alike; floats count least, since they may be approximate."""
         first: list[npt.NDArray[Any]] = []
         last: list[npt.NDArray[Any]] = []
         for name, (mine, theirs) in self._columns.items():
@@ -173,34 +180,36 @@ class RowMatcher:
         return [k[: len(left)] for k in keys], [k[len(left) :] for k in keys]
 
     def find_type_difference(self, name: str) -> Difference | None:
-        """A row, as an example of a column that holds other kinds of values on one side: the first with a value."""
+        """Return the first row with a value of a column that holds another kind of values on one side."""
         (a, b), (mine, theirs) = self._blocks, self._columns[name]
         for block, p in zip(a.block[:MAX_DIFFERENCES].tolist(), a.positions[:MAX_DIFFERENCES].tolist(), strict=True):
             begin, end = np.searchsorted(b.block, [block, block + 1])
-            own = [q for q in b.positions[begin:end][:_ALIKE].tolist() if not (theirs.null[q] or mine.null[p])]
-            if own:
-                q = min(own, key=lambda q: len(self._differing(p, q)))
-                found: list[Difference] = []
-                self._note(found, block, "values of another kind", (name,), p, q)
-                return found[0]
+            candidates = [
+                q for q in b.positions[begin:end][:_MAX_PAIRWISE].tolist() if not (theirs.null[q] or mine.null[p])
+            ]
+            if candidates:
+                q = min(candidates, key=lambda q: len(self._differing(p, q)))
+                differences: list[Difference] = []
+                self._note(differences, block, "values of another kind", (name,), p, q)
+                return differences[0]
         return None
 
     # ---- what is not equal, row by row
 
     def _match_block(self, block: int, a: _Positions, b: _Positions) -> None:
         both = min(len(a), len(b))
-        if both <= _FEW:
+        if both <= _SMALL_BLOCK:
             pairs = zip(a[:both].tolist(), b[:both].tolist(), strict=True)
-            place = np.array([not self._differing(p, q, first_only=True) for p, q in pairs], bool)
+            in_place = np.array([not self._differing(p, q, first_only=True) for p, q in pairs], bool)
         else:
-            place = self._same(a[:both], b[:both])
-        if place.any():
-            self._settle(a[:both][place], b[:both][place])
-        left = [*a[:both][~place].tolist(), *a[both:].tolist()]
-        right = [*b[:both][~place].tolist(), *b[both:].tolist()]
-        equal = self._match_anywhere(left, right) if left and right else []
+            in_place = self._same(a[:both], b[:both])
+        if in_place.any():
+            self._count_equal(a[:both][in_place], b[:both][in_place])
+        left = [*a[:both][~in_place].tolist(), *a[both:].tolist()]
+        right = [*b[:both][~in_place].tolist(), *b[both:].tolist()]
+        equal = self._match_in_any_order(left, right) if left and right else []
         gone = {p for p, _ in equal}, {q for _, q in equal}
-        self._count_moved(block, equal, _in_order(equal) if len(a) != len(b) else frozenset())
+        self._count_moved(block, equal, _longest_common_order(equal) if len(a) != len(b) else frozenset())
         left, right = [p for p in left if p not in gone[0]], [q for q in right if q not in gone[1]]
         paired = self._pairs(left, right)
         for p, q in paired:
@@ -215,11 +224,11 @@ class RowMatcher:
                 self.only_there += 1
                 self._note(self.differences, block, "only there", (), None, q)
 
-    def _count_moved(self, block: int, pairs: list[tuple[int, int]], kept: Iterable[tuple[int, int]]) -> None:
-        """Pairs of equal rows in other places; those `kept` are in the same order, only behind a row of one side."""
+    def _count_moved(self, block: int, pairs: list[tuple[int, int]], unmoved: Iterable[tuple[int, int]]) -> None:
+        """Count pairs of equal rows in other places; the `unmoved` only follow a row that one side lacks."""
         if not pairs:
             return
-        ordered = set(kept)
+        ordered = set(unmoved)
         moved = [pair for pair in pairs if pair not in ordered]
         if self._rules.order:
             for p, q in moved:
@@ -231,32 +240,32 @@ class RowMatcher:
             self.reordered += len(moved)
             for p, q in moved[: MAX_DIFFERENCES // 10]:
                 self._note(self.moved, block, "different values", (), p, q)
-        self._settle(np.array([p for p, _ in pairs], np.intp), np.array([q for _, q in pairs], np.intp))
+        self._count_equal(np.array([p for p, _ in pairs], np.intp), np.array([q for _, q in pairs], np.intp))
 
-    def _match_anywhere(self, left: list[int], right: list[int]) -> list[tuple[int, int]]:
-        """Pairs of equal rows: first those that are exactly equal, then those whose floats are close."""
-        found = _zipped(left, right, lambda side, row: self._row(side, row, self._columns))
+    def _match_in_any_order(self, left: list[int], right: list[int]) -> list[tuple[int, int]]:
+        """Return pairs of equal rows: first those that are exactly equal, then those whose floats are close."""
+        pairs = _pair_by_key(left, right, lambda side, row: self._row(side, row, self._columns))
         if not self._approximate_columns:
-            return found
-        done = {p for p, _ in found}, {q for _, q in found}
+            return pairs
+        done = {p for p, _ in pairs}, {q for _, q in pairs}
         rest = [p for p in left if p not in done[0]], [q for q in right if q not in done[1]]
         plain = [n for n in self._columns if n not in self._approximate_columns]
-        candidates = _grouped(rest[1], lambda row: self._row(1, row, plain))
-        for signature, mine in _grouped(rest[0], lambda row: self._row(0, row, plain)).items():
+        candidates = _group_by(rest[1], lambda row: self._row(1, row, plain))
+        for signature, mine in _group_by(rest[0], lambda row: self._row(0, row, plain)).items():
             theirs = candidates.get(signature)
             if theirs:
-                found += self._close_pairs(mine, theirs)
-        return found
+                pairs += self._close_pairs(mine, theirs)
+        return pairs
 
     def _close_pairs(self, left: list[int], right: list[int]) -> list[tuple[int, int]]:
-        """Pairs of rows that agree within the tolerance, of rows that agree in all but floats."""
+        """Return pairs of rows that agree within the tolerance, among rows that agree in all but floats."""
         floats = [
             n for n in self._approximate_columns if self._columns[n][0].kind == self._columns[n][1].kind == "float"
         ]
         sortable = {n: self._sorted(n, right) for n in floats}
         lead = max(floats, key=lambda n: len(set(sortable[n][0])), default=None)
-        found: list[tuple[int, int]] = []
-        taken: set[int] = set()
+        pairs: list[tuple[int, int]] = []
+        matched: set[int] = set()
         for p in left:
             candidates: Sequence[int] = right
             if lead is not None:
@@ -267,13 +276,13 @@ class RowMatcher:
                     start, end = bisect_left(values, value - reach), bisect_left(values, value + reach)
                     candidates = rows[start : end + 1]
             for q in candidates:
-                if self._looks > _LOOKS:
-                    return found
-                if q not in taken and not self._differing(p, q, first_only=True):
-                    found.append((p, q))
-                    taken.add(q)
+                if self._comparisons > _MAX_COMPARISONS:
+                    return pairs
+                if q not in matched and not self._differing(p, q, first_only=True):
+                    pairs.append((p, q))
+                    matched.add(q)
                     break
-        return found
+        return pairs
 
     def _sorted(self, name: str, rows: list[int]) -> tuple[list[float], list[int]]:
         column = self._columns[name][1]
@@ -281,69 +290,71 @@ class RowMatcher:
         return [v for v, _ in pairs], [q for _, q in pairs]
 
     def _pairs(self, left: list[int], right: list[int]) -> list[tuple[int, int]]:
-        """Rows that seem to be the same, with other values."""
+        """Return pairs of rows that seem to be the same, with different values."""
         if not left or not right:
             return []
         if self._rules.key:
-            return _zipped(left, right, lambda side, row: self._row(side, row, self._rules.key))
+            return _pair_by_key(left, right, lambda side, row: self._row(side, row, self._rules.key))
         if len(self._columns) == 1:
             return list(zip(left, right, strict=False))
-        found: list[tuple[int, int]] = []
+        pairs: list[tuple[int, int]] = []
         rest = left, right
-        if max(len(left), len(right)) <= _FEW:
+        if max(len(left), len(right)) <= _SMALL_BLOCK:
             return self._pair_most_similar(left, right)
         for dropped in reversed(self._columns):  # what a statement calculates comes behind what it is about
-            found += self._pair_except_column(dropped, *rest)
-            done = {p for p, _ in found}, {q for _, q in found}
+            pairs += self._pair_except_column(dropped, *rest)
+            done = {p for p, _ in pairs}, {q for _, q in pairs}
             rest = [p for p in left if p not in done[0]], [q for q in right if q not in done[1]]
-        return found + self._pair_most_similar(*rest)
+        return pairs + self._pair_most_similar(*rest)
 
     def _pair_except_column(self, dropped: str, left: list[int], right: list[int]) -> list[tuple[int, int]]:
-        """Rows that agree in all other columns."""
+        """Return pairs of rows that agree in all other columns."""
         others = [n for n in self._columns if n != dropped]
-        return _zipped(left, right, lambda side, row: self._row(side, row, others, rounded=True))
+        return _pair_by_key(left, right, lambda side, row: self._row(side, row, others, rounded=True))
 
     def _pair_most_similar(self, left: list[int], right: list[int]) -> list[tuple[int, int]]:
-        """Each row with the one that has most values in common (at least one); in large blocks those of one text."""
+        """Pair each row with the one that has most values in common (at least one); in large blocks with one of equal
+        texts.
+        """
         texts = [
             n
             for n, (a, b) in self._columns.items()
             if a.kind == b.kind == "object" and n not in self._approximate_columns
         ]
-        if max(len(left), len(right)) > _ALIKE:
-            return _zipped(left, right, lambda side, row: self._row(side, row, texts)) if texts else []
-        found = []
+        if max(len(left), len(right)) > _MAX_PAIRWISE:
+            return _pair_by_key(left, right, lambda side, row: self._row(side, row, texts)) if texts else []
+        pairs = []
         right = list(right)
         for p in left:
-            if not right or (self._looks > _LOOKS and len(left) > _FEW):
+            if not right or (self._comparisons > _MAX_COMPARISONS and len(left) > _SMALL_BLOCK):
                 break
             q = min(right, key=lambda q: len(self._differing(p, q)))
             if len(self._differing(p, q)) < len(self._columns):
-                found.append((p, q))
+                pairs.append((p, q))
                 right.remove(q)
-        return found
+        return pairs
 
     def _row(self, side: int, row: int, names: Iterable[str], *, rounded: bool = False) -> Hashable:
-        """The row's values, to look others up by; `rounded` floats may be a little off."""
-        found = []
+        """Return the row's values as a key for look-ups; floats are `rounded` so that small differences vanish."""
+        values = []
         for name in names:
             value = self._columns[name][side].at(row)
             if rounded and isinstance(value, float) and math.isfinite(value):
                 value = float(f"{value:.8g}")
             elif self._rules.nan_is_null and isinstance(value, float) and value != value:
                 value = None
-            found.append(exact_key(value))
-        return tuple(found)
+            values.append(exact_key(value))
+        return tuple(values)
 
     def _differing(self, p: int, q: int, *, first_only: bool = False) -> list[str]:
-        found = []
+        names = []
         for name, (mine, theirs) in self._columns.items():
-            self._looks += 1
+            self._comparisons += 1
             if not same_value(mine.at(p), theirs.at(q), self._rules):
-                found.append(name)
+                names.append(name)
                 if first_only:
                     break
-        return found
+        return names
 
     def _differ(self, block: int, p: int, q: int) -> None:
         columns = self._differing(p, q)
@@ -356,51 +367,53 @@ class RowMatcher:
         self,
         into: list[Difference],
         block: int,
-        what: DifferenceKind,
+        difference: DifferenceKind,
         columns: tuple[str, ...],
         p: int | None,
         q: int | None,
     ) -> None:
         if len(into) >= MAX_DIFFERENCES:
             return
-        here, there = None if p is None else self._seen(0, p), None if q is None else self._seen(1, q)
-        into.append(Difference(block // 2, "remove" if block % 2 else "insert", what, columns, here, there))
+        here, there = None if p is None else self._readable_row(0, p), None if q is None else self._readable_row(1, q)
+        into.append(Difference(block // 2, "remove" if block % 2 else "insert", difference, columns, here, there))
 
-    def _seen(self, side: int, row: int) -> dict[str, Any]:
-        """A row as people are to see it: whole floats that a frame only has because of gaps are whole numbers."""
-        found = {}
+    def _readable_row(self, side: int, row: int) -> dict[str, Any]:
+        """Return a row for people: whole floats that a frame has only because of gaps are whole numbers."""
+        row_shown = {}
         for name in self._columns:
             value = self._given[side].columns[name].at(row)
             if isinstance(value, float) and name in self._gaps[side] and value.is_integer():
                 value = int(value)
             elif isinstance(value, float) and name in self._singles:
                 value = np.float32(value).item()
-            found[name] = value
-        return found
+            row_shown[name] = value
+        return row_shown
 
 
-def _grouped(rows: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
-    found: dict[Hashable, list[int]] = defaultdict(list)
+def _group_by(rows: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
+    groups: dict[Hashable, list[int]] = defaultdict(list)
     for row in rows:
-        found[key(row)].append(row)
-    return found
+        groups[key(row)].append(row)
+    return groups
 
 
-def _zipped(left: Iterable[int], right: Iterable[int], key: Callable[[int, int], Hashable]) -> list[tuple[int, int]]:
-    """Rows of equal ``key(side, row)``, the first with the first, the second with the second."""
-    theirs = _grouped(right, lambda row: key(1, row))
+def _pair_by_key(
+    left: Iterable[int], right: Iterable[int], key: Callable[[int, int], Hashable]
+) -> list[tuple[int, int]]:
+    """Return pairs of rows with equal ``key(side, row)``: the first with the first, the second with the second."""
+    theirs = _group_by(right, lambda row: key(1, row))
     for rows in theirs.values():
         rows.reverse()
-    found = []
+    pairs = []
     for p in left:
         same = theirs.get(key(0, p))
         if same:
-            found.append((p, same.pop()))
-    return found
+            pairs.append((p, same.pop()))
+    return pairs
 
 
-def _in_order(pairs: list[tuple[int, int]]) -> frozenset[tuple[int, int]]:
-    """The most pairs that are in the same order on both sides (patience sorting)."""
+def _longest_common_order(pairs: list[tuple[int, int]]) -> frozenset[tuple[int, int]]:
+    """Return the most pairs that are in the same order on both sides (patience sorting)."""
     tops: list[int] = []
     ends: list[int] = []
     before: list[int | None] = []
@@ -410,16 +423,16 @@ def _in_order(pairs: list[tuple[int, int]]) -> frozenset[tuple[int, int]]:
         before.append(ends[pile - 1] if pile else None)
         tops[pile : pile + 1] = [q]
         ends[pile : pile + 1] = [at]
-    found = set()
+    longest = set()
     last = ends[-1] if ends else None
     while last is not None:
-        found.add(ordered[last])
+        longest.add(ordered[last])
         last = before[last]
-    return frozenset(found)
+    return frozenset(longest)
 
 
 def same_value(a: Any, b: Any, rules: MatchRules) -> bool:
-    """Whether two values count as equal: see `cepbook.spark.compare`."""
+    """Return whether two values count as equal; see `cepbook.spark.compare`."""
     if a is None or b is None:
         other = b if a is None else a
         return other is None or (rules.nan_is_null and isinstance(other, float) and math.isnan(other))
@@ -443,7 +456,7 @@ def same_value(a: Any, b: Any, rules: MatchRules) -> bool:
 
 
 def _same_mask(a: TypedColumn, b: TypedColumn, rules: MatchRules) -> _Mask:
-    """`same_value`, element by element."""
+    """Apply `same_value` element by element."""
     either = a.null | b.null
     if a.kind == b.kind and a.kind in ("int", "bool"):
         return np.asarray(np.where(either, a.null & b.null, a.values == b.values), dtype=bool)
@@ -470,16 +483,16 @@ def _containers(column: TypedColumn) -> bool:
     return any(not issubclass(kind, str | int) and kind is not type(None) for kind in set(map(type, column.values)))
 
 
-def _floats(a: TypedColumn, b: TypedColumn) -> bool:
-    """Whether values of a column may be off: floats, or lists and objects that may hold such."""
+def _may_be_approximate(a: TypedColumn, b: TypedColumn) -> bool:
+    """Return whether values of a column may be approximate: floats, or lists and objects that may hold floats."""
     if "float" in (a.kind, b.kind):
         return True
     kinds = set(map(type, a.values.tolist())) | set(map(type, b.values.tolist()))
     return any(issubclass(kind, float | list | tuple | dict) for kind in kinds)
 
 
-def _alike(a: TypedColumn, b: TypedColumn, single: bool) -> tuple[TypedColumn, TypedColumn]:
-    """Both in one form, where that changes no value; in 32 bits when one side has no more."""
+def _same_kind(a: TypedColumn, b: TypedColumn, single: bool) -> tuple[TypedColumn, TypedColumn]:
+    """Convert two columns to one kind where that changes no value, and to 32 bits if one side has no more."""
     if a.kind != b.kind:
         if a.null.all():
             a = as_kind(a, b.kind)
@@ -493,9 +506,9 @@ def _alike(a: TypedColumn, b: TypedColumn, single: bool) -> tuple[TypedColumn, T
 
 
 def _has_gaps(name: str, side: StatementRows, other: StatementRows) -> bool:
-    """Whether a column may hold floats because a pandas frame has no whole numbers beside missing ones."""
-    own = side.columns[name]
-    return side.nan_is_null and own.kind == "float" and other.columns[name].kind == "int" and bool(own.null.any())
+    """Return whether a column may hold floats only because a pandas frame has no whole numbers beside missing ones."""
+    column = side.columns[name]
+    return side.nan_is_null and column.kind == "float" and other.columns[name].kind == "int" and bool(column.null.any())
 
 
 def _rounded(column: TypedColumn, single: bool) -> TypedColumn:

@@ -1,4 +1,4 @@
-"""The sides of a comparison: a workbench, a run on Spark, or frames; each with what it knows of its statements."""
+"""The sides of a comparison: a workbench or frames; a run on Spark is in `spark_side`."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ class WorkbenchSide(ComparedSide):
 
     @property
     def queries(self) -> Sequence[str]:
-        found = {plan.name for plan in self._plans() if isinstance(plan, QueryStatement)}
-        return [name for name in self.statements if name in found]
+        names_of_queries = {plan.name for plan in self._plans() if isinstance(plan, QueryStatement)}
+        return [name for name in self.statements if name in names_of_queries]
 
     def rows(self, name: str, second: int) -> StatementRows:
         feed, runtime = self._workbench.feed(name), self._workbench.runtime
@@ -93,11 +93,11 @@ class WorkbenchSide(ComparedSide):
         times: list[Any] = [np.empty(0, np.int64)]
         remove: list[Any] = [np.empty(0, bool)]
         parts: dict[str, list[TypedColumn]] = {c: [typed_column([])] for c in properties}
-        for found in feed.everything():
-            times.append(np.array(found.times, np.int64))
-            remove.append(~np.array(found.inserts, bool))
+        for piece in feed.everything():
+            times.append(np.array(piece.times, np.int64))
+            remove.append(~np.array(piece.inserts, bool))
             for c in properties:
-                parts[c].append(typed_column(_declared(found.column(c), properties[c], runtime.catalog)))
+                parts[c].append(typed_column(_as_declared(piece.column(c), properties[c], runtime.catalog)))
         columns = {c: concat_columns(parts[c]) for c in properties}
         time = np.concatenate(times)
         lost = feed.total_insert + feed.total_remove - len(time)
@@ -108,27 +108,29 @@ class WorkbenchSide(ComparedSide):
         return failed
 
     def feeders(self, name: str) -> Sequence[str]:
-        return self._pipeline(name, ()).feeders
+        return self._dependencies(name, ()).feeders
 
     def by_hand(self, names: Iterable[str]) -> Mapping[str, int]:
         sent: Mapping[str, int] = self._workbench.by_hand
-        read = {each for name in names for each in self._pipeline(name, sent).inputs}
+        read = {event_type for name in names for event_type in self._dependencies(name, sent).inputs}
         return {name: count for name, count in sent.items() if name in read}
 
-    def _pipeline(self, name: str, given: Iterable[str]) -> StatementDependencies:
-        return dependencies_of(name, self._plans(), self._workbench.runtime.catalog, given)
+    def _dependencies(self, name: str, event_types: Iterable[str]) -> StatementDependencies:
+        return dependencies_of(name, self._plans(), self._workbench.runtime.catalog, event_types)
 
     def _plans(self) -> list[StatementPlan]:
         deployments = self._workbench.runtime.deployments.values()
         return [statement for deployment in deployments for statement in deployment.plan.statements]
 
 
-def _declared(values: list[Any], of: Type, catalog: Catalog) -> list[Any]:
-    """Events as their declared type has them, as in columns of Spark: without what a subtype adds."""
-    if of.of is not None and of.of.event is not None:
-        return [None if value is None else _declared(value, of.of, catalog) for value in values]
-    found = catalog.event_types.get(of.event or "")
-    if found is None or not any(of.event in each.supertypes for each in catalog.event_types.values()):
+def _as_declared(values: list[Any], type_: Type, catalog: Catalog) -> list[Any]:
+    """Return events as their declared type has them, without the properties that a subtype adds, as in columns of
+    Spark.
+    """
+    if type_.of is not None and type_.of.event is not None:
+        return [None if value is None else _as_declared(value, type_.of, catalog) for value in values]
+    declared = catalog.event_types.get(type_.event or "")
+    if declared is None or not any(type_.event in subtype.supertypes for subtype in catalog.event_types.values()):
         return values
-    names = found.properties
-    return [{k: v for k, v in each.items() if k in names} if isinstance(each, dict) else each for each in values]
+    names = declared.properties
+    return [{k: v for k, v in event.items() if k in names} if isinstance(event, dict) else event for event in values]

@@ -1,4 +1,4 @@
-"""A constant shift of all times between two sides: another time zone, mostly."""
+"""A constant shift of all times between two sides, as another time zone causes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from cepbook.display import format_time
 from cepbook.spark.comparison.row_matching import MatchRules, RowMatcher
 from cepbook.spark.comparison.typed_rows import StatementRows, TypedColumn
 
-_ROWS = 10_000  # of each side that are looked at for candidates
-_TRIED = 3
-_FEWEST = 3  # rows; one or two prove nothing
+_MAX_ROWS = 10_000  # of each side that are looked at for candidates
+_MAX_CANDIDATES = 3
+_MIN_ROWS = 3  # rows; one or two prove nothing
 
 
 def without_time_shift(
-    here: StatementRows, there: StatementRows, names: Sequence[str], rules: MatchRules, found: RowMatcher
+    here: StatementRows, there: StatementRows, names: Sequence[str], rules: MatchRules, matcher: RowMatcher
 ) -> tuple[RowMatcher, str] | None:
-    """The comparison without the shift, and what the shift is; None unless most rows are equal but for a shift.
+    """Return the comparison without the shift, and a description of the shift; None unless most rows are equal but for
+    it.
 
-    Columns of whole numbers that are shifted by the same are taken back, too. Neither comparison is finished.
+    Columns of whole numbers that are shifted by the same amount are shifted back, too. Neither comparison is finished.
     """
     most = max(len(here.time), len(there.time))
-    if min(len(here.time), len(there.time)) < _FEWEST or 2 * found.equal > most:
+    if min(len(here.time), len(there.time)) < _MIN_ROWS or 2 * matcher.equal > most:
         return None
     best: tuple[RowMatcher, str] | None = None
     for shift in _candidates(here.time, there.time):
@@ -33,21 +34,21 @@ def without_time_shift(
         tally = RowMatcher(here, back[0], names, rules)
         if 2 * tally.equal > most and (best is None or tally.equal > best[0].equal):
             also = f", as is the column {', '.join(back[1])}" if back[1] else ""
-            way = f"{_span(abs(shift), rules.second)} {'later' if shift > 0 else 'earlier'}"
+            distance = f"{_span(abs(shift), rules.second)} {'later' if shift > 0 else 'earlier'}"
             first = (format_time(int(side.time.min()), second=rules.second) for side in (here, there))
-            shown = "first {} here, {} there".format(*first)
-            best = tally, f"times there are {way} than here{also}; compared as if they were not ({shown})"
+            first_times = "first {} here, {} there".format(*first)
+            best = tally, f"times there are {distance} than here{also}; compared as if they were not ({first_times})"
     return best
 
 
 def _candidates(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> list[int]:
-    """The commonest differences of times: from the beginning, from the end, of times as often as another."""
+    """Return the most frequent differences of times: from the beginning, and from the end."""
     a, b = np.sort(a), np.sort(b)
-    many = min(len(a), len(b), _ROWS)
+    many = min(len(a), len(b), _MAX_ROWS)
     apart = np.concatenate([b[:many] - a[:many], b[len(b) - many :] - a[len(a) - many :]])
     values, counts = np.unique(apart, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    return [int(v) for v in values[order][: _TRIED + 1].tolist() if v][:_TRIED]
+    return [int(v) for v in values[order][: _MAX_CANDIDATES + 1].tolist() if v][:_MAX_CANDIDATES]
 
 
 def _shifted(
@@ -67,7 +68,7 @@ def _shifted(
 
 
 def _span(units: int, second: int) -> str:
-    shown, hour = f"{units:,} {'ms' if second == 1000 else 'µs'}", 3600 * second
+    text, hour = f"{units:,} {'ms' if second == 1000 else 'µs'}", 3600 * second
     if units % (hour // 4) == 0:  # some time zones have half and quarter hours
-        return f"{units / hour:g} hour{'' if units == hour else 's'} ({shown})"
-    return shown
+        return f"{units / hour:g} hour{'' if units == hour else 's'} ({text})"
+    return text

@@ -1,4 +1,4 @@
-"""One statement's delivered rows as typed columns, and how frames and tables become these."""
+"""Delivered rows of one statement as typed columns, from values, frames and Arrow tables."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cepbook.errors import UsageError
 from cepbook.lang.types import BITS, Type
 from cepbook.spark.lazy_types import ArrowColumn, ArrowTable
 
-_NOT_OURS = ("statement", "time", "seq", "sequence", "trigger", "delivery", "kind")
+_METADATA_COLUMNS = ("statement", "time", "seq", "sequence", "trigger", "delivery", "kind")
 MAX_EXACT_INTEGER = 2**53  # whole numbers up to here are floats without loss
 ColumnKind = Literal["int", "float", "bool", "object"]
 BoolMask = npt.NDArray[np.bool_]
 
 
 class TypedColumn(NamedTuple):
-    """Values of one column. `values` are int64, float64, bool or objects as `kind` says; garbage where `null`."""
+    """The values of one column: int64, float64, bool or objects as `kind` says; undefined where `null`."""
 
     kind: ColumnKind
     values: npt.NDArray[Any]
@@ -33,29 +33,27 @@ class TypedColumn(NamedTuple):
         return TypedColumn(self.kind, self.values[positions], self.null[positions])
 
     def at(self, position: int) -> Any:
-        """One value, as plain Python has it."""
+        """Return one value as plain Python has it."""
         if self.null[position]:
             return None
         value = self.values[position]
         return value if self.kind == "object" else value.item()
 
     def plain(self) -> list[Any]:
-        """All values, as plain Python has them."""
-        found: list[Any] = self.values.tolist()
+        """Return all values as plain Python has them."""
+        values: list[Any] = self.values.tolist()
         for position in np.flatnonzero(self.null).tolist():
-            found[position] = None
-        return found
+            values[position] = None
+        return values
 
 
 @dataclass(frozen=True, slots=True)
 class StatementRows:
     """Rows in order of delivery: `time` (clock units), whether they are `remove` rows, and the statement's columns.
 
-    `dropped` rows at the beginning are lost (a bounded feed), `total` counts them too. `column_families` say what
-    kind of
-    number or text a column holds, where that is known. `float32_columns` are columns of 32-bit floats; with
-    `nan_is_null` NaN
-    cannot be told from null. `order` tells when events of one time came in no certain order.
+    `dropped` rows at the beginning are lost (a bounded feed); `total` counts them too. `column_families` describe the
+    kind of number or text in a column, where known. `float32_columns` hold 32-bit floats. With `nan_is_null` NaN and
+    null cannot be told apart. `order` says if events of one time came in no certain order.
     """
 
     time: npt.NDArray[np.int64]
@@ -73,7 +71,7 @@ class StatementRows:
 
 
 def typed_column(values: Sequence[Any]) -> TypedColumn:
-    """Values of any kind as a column of the narrowest one that holds them exactly."""
+    """Return values of any kind as a column of the narrowest kind that holds them exactly."""
     kinds = set(map(type, values))
     null = np.fromiter((v is None for v in values), bool, len(values))
     kinds.discard(type(None))
@@ -93,29 +91,27 @@ def typed_column(values: Sequence[Any]) -> TypedColumn:
 
 
 def concat_columns(parts: Sequence[TypedColumn]) -> TypedColumn:
-    """One column of several, one behind the other."""
-    kinds = {part.kind for part in parts if not part.null.all()}
+    """Return several columns as one."""
+    kinds = {column.kind for column in parts if not column.null.all()}
     if len(kinds) <= 1:
         kind: ColumnKind = next(iter(kinds), "object")
         parts = [p if p.kind == kind else as_kind(p, kind) for p in parts]
         return TypedColumn(kind, np.concatenate([p.values for p in parts]), np.concatenate([p.null for p in parts]))
-    return typed_column([value for part in parts for value in part.plain()])
+    return typed_column([value for column in parts for value in column.plain()])
 
 
-def as_kind(part: TypedColumn, kind: ColumnKind) -> TypedColumn:
-    """A column of nulls as one of another kind."""
+def as_kind(column: TypedColumn, kind: ColumnKind) -> TypedColumn:
+    """Return a column of nulls as one of another kind."""
     empty: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_, "object": object}
-    return TypedColumn(kind, np.zeros(len(part.null), empty[kind]), part.null)
+    return TypedColumn(kind, np.zeros(len(column.null), empty[kind]), column.null)
 
 
 def value_families(declared: Mapping[str, Type]) -> dict[str, str]:
-    """What kind of values columns of these types have, as reports name it; without those that any
-    other kind may stand for.
-    """
-    return {name: family for name, of in declared.items() if (family := _family_of(of)) is not None}
+    """Return the kind of values of columns by EPL type, as reports name it; none for types that may hold any kind."""
+    return {name: family for name, type_ in declared.items() if (family := _value_family(type_)) is not None}
 
 
-def _family_of(declared: Type) -> str | None:
+def _value_family(declared: Type) -> str | None:
     name = declared.name
     if name in BITS or name == "biginteger":
         return "whole numbers"
@@ -124,25 +120,25 @@ def _family_of(declared: Type) -> str | None:
     return {"bigdecimal": "decimals", "string": "texts", "char": "texts", "boolean": "truth values"}.get(name)
 
 
-def rows_of_frame(given: Any, name: str, second: int) -> StatementRows:
-    """A frame or table with ``time``, ``kind`` and the statement's columns."""
-    if getattr(given, "isStreaming", False) is True:
+def rows_of_frame(frame: Any, name: str, second: int) -> StatementRows:
+    """Return the rows of a frame or table with ``time``, ``kind`` and the statement's columns."""
+    if getattr(frame, "isStreaming", False) is True:
         raise UsageError(f"{name}: a streaming DataFrame has no end; compare what it wrote")
-    if hasattr(given, "toArrow"):
-        given = given.toArrow()
-    if hasattr(given, "column_names") and hasattr(given, "to_pylist"):
-        _check_columns(given.column_names, name)
-        columns = {c: column_of_arrow(given.column(c)) for c in given.column_names if c not in _NOT_OURS}
+    if hasattr(frame, "toArrow"):
+        frame = frame.toArrow()
+    if hasattr(frame, "column_names") and hasattr(frame, "to_pylist"):
+        _check_columns(frame.column_names, name)
+        columns = {c: column_of_arrow(frame.column(c)) for c in frame.column_names if c not in _METADATA_COLUMNS}
         return StatementRows(
-            delivery_times(given, second), remove_mask(given), columns, column_families=_families(columns)
+            delivery_times(frame, second), remove_mask(frame), columns, column_families=_families_of_columns(columns)
         )
-    if not isinstance(given, pd.DataFrame):
-        raise UsageError(f"{name}: expected a pandas DataFrame, not {type(given).__name__}")
-    _check_columns(given.columns, name)
-    columns = {str(c): typed_column(_plain(given[c])) for c in given.columns if c not in _NOT_OURS}
-    remove = np.fromiter((str(k) == "remove" for k in given["kind"]), bool, len(given))
-    times = _units(given["time"], second)
-    return StatementRows(times, remove, columns, nan_is_null=True, column_families=_families(columns, given))
+    if not isinstance(frame, pd.DataFrame):
+        raise UsageError(f"{name}: expected a pandas DataFrame, not {type(frame).__name__}")
+    _check_columns(frame.columns, name)
+    columns = {str(c): typed_column(_plain_values(frame[c])) for c in frame.columns if c not in _METADATA_COLUMNS}
+    remove = np.fromiter((str(k) == "remove" for k in frame["kind"]), bool, len(frame))
+    times = _clock_units(frame["time"], second)
+    return StatementRows(times, remove, columns, nan_is_null=True, column_families=_families_of_columns(columns, frame))
 
 
 def _check_columns(names: Iterable[Any], name: str) -> None:
@@ -151,10 +147,10 @@ def _check_columns(names: Iterable[Any], name: str) -> None:
         raise UsageError(f"{name}: the frame has no column {' and no column '.join(missing)}")
 
 
-def _families(columns: Mapping[str, TypedColumn], frame: pd.DataFrame | None = None) -> dict[str, str]:
-    """By the values. Whole floats with gaps in a pandas frame may well be whole numbers that pandas had to convert."""
-    found = {"int": "whole numbers", "float": "floats", "bool": "truth values"}
-    column_families = {c: found[column.kind] for c, column in columns.items() if column.kind in found}
+def _families_of_columns(columns: Mapping[str, TypedColumn], frame: pd.DataFrame | None = None) -> dict[str, str]:
+    """Return the kind of values by column. Whole floats with gaps in a pandas frame may be converted whole numbers."""
+    names = {"int": "whole numbers", "float": "floats", "bool": "truth values"}
+    column_families = {c: names[column.kind] for c, column in columns.items() if column.kind in names}
     for c, family in list(column_families.items()):
         column = columns[c]
         values = column.values[~column.null]
@@ -165,38 +161,38 @@ def _families(columns: Mapping[str, TypedColumn], frame: pd.DataFrame | None = N
     return column_families
 
 
-def column_of_arrow(given: ArrowColumn) -> TypedColumn:
-    """A column of Arrow."""
+def column_of_arrow(column: ArrowColumn) -> TypedColumn:
+    """Return a column of Arrow as a typed column."""
     import pyarrow as arrow  # an extra that whoever has a table has
 
-    array = given.combine_chunks() if isinstance(given, arrow.ChunkedArray) else given
+    array = column.combine_chunks() if isinstance(column, arrow.ChunkedArray) else column
     null = array.is_null().to_numpy(zero_copy_only=False)
-    of = array.type
-    if arrow.types.is_signed_integer(of) or (arrow.types.is_unsigned_integer(of) and of.bit_width < 64):
+    type_ = array.type
+    if arrow.types.is_signed_integer(type_) or (arrow.types.is_unsigned_integer(type_) and type_.bit_width < 64):
         return TypedColumn("int", array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), null)
-    if arrow.types.is_floating(of):
+    if arrow.types.is_floating(type_):
         return TypedColumn("float", array.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64), null)
-    if arrow.types.is_boolean(of):
+    if arrow.types.is_boolean(type_):
         return TypedColumn("bool", array.fill_null(False).to_numpy(zero_copy_only=False), null)
-    if arrow.types.is_string(of):
+    if arrow.types.is_string(type_):
         return TypedColumn("object", array.to_numpy(zero_copy_only=False), null)
     return typed_column(array.to_pylist())
 
 
 def delivery_times(table: ArrowTable, second: int) -> npt.NDArray[np.int64]:
-    """When rows were delivered, in units of a clock of which a `second` has so many."""
-    found = table.column("time")
-    if str(found.type).startswith("timestamp"):
-        return _units(found.to_pandas(), second)
-    return np.asarray(found.to_numpy(), np.int64)
+    """Return the delivery times in units of a clock that has `second` units per second."""
+    times = table.column("time")
+    if str(times.type).startswith("timestamp"):
+        return _clock_units(times.to_pandas(), second)
+    return np.asarray(times.to_numpy(), np.int64)
 
 
 def remove_mask(table: ArrowTable) -> BoolMask:
-    """Which rows are remove rows."""
+    """Return which rows are remove rows."""
     return np.fromiter((k == "remove" for k in table.column("kind").to_pylist()), bool, table.num_rows)
 
 
-def _units(times: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
+def _clock_units(times: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
     if str(times.dtype).startswith("datetime64"):
         zone = getattr(times.dt, "tz", None)
         naive = times if zone is None else times.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -204,17 +200,17 @@ def _units(times: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
     return np.array([int(t) for t in times.tolist()], np.int64)
 
 
-def _plain(values: pd.Series[Any]) -> list[Any]:
+def _plain_values(values: pd.Series[Any]) -> list[Any]:
     missing: Sequence[bool] = values.isna().tolist()
     return [None if gone else value for value, gone in zip(values.tolist(), missing, strict=True)]
 
 
 def exact_key(value: Any) -> Any:
-    """Something hashable that is equal for equal values, and for them only; NaN is one value."""
+    """Return something hashable that is equal for equal values, and only for them; NaN is one value."""
     if isinstance(value, float):
         return ("nan",) if value != value else value
     if isinstance(value, list | tuple):
-        return tuple(exact_key(each) for each in value)
+        return tuple(exact_key(element) for element in value)
     if isinstance(value, Mapping):
         return frozenset((str(k), exact_key(v)) for k, v in value.items() if v is not None)
     if isinstance(value, bool):
