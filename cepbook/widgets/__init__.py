@@ -1,4 +1,4 @@
-"""What a notebook shows: live views of statements, the control of a replay, charts. Works without a network.
+"""Notebook output: live views of statements, the control of a replay, charts. Works without a network.
 
 `charts` is not imported here, because altair costs a second that few sessions need.
 """

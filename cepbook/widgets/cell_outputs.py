@@ -1,6 +1,6 @@
-"""Which cell shows what live: what the output of a cell held is closed once the cell was run again.
+"""Live outputs by cell: the output of a cell is closed once the cell has run again.
 
-Widgets stay known to the kernel and to the page until somebody closes them, whatever becomes of the output.
+The kernel and the page keep a widget until it is closed, whatever becomes of the output.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class LiveOutput(Protocol):
 
 
 class StaticDisplay:
-    """Displays what lives by its static picture alone, for a notebook that a program executes."""
+    """Displays live objects as static pictures, for a notebook that a program executes."""
 
     def __init__(self, display: Display) -> None:
         self._display = display
 
-    def __call__(self, shown: object, *, raw: bool = False, **options: Any) -> DisplayHandle | None:
-        handle = self._display(_static(shown, raw), raw=raw, **options)
+    def __call__(self, obj: object, *, raw: bool = False, **options: Any) -> DisplayHandle | None:
+        handle = self._display(_static(obj, raw), raw=raw, **options)
         return None if handle is None else _Picture(handle)
 
 
@@ -52,19 +52,18 @@ class _Picture:
         self._handle.update(_static(obj, raw), raw=raw)
 
 
-def _static(shown: object, raw: bool) -> object:
-    """A mime bundle without the widget, which exporters prefer to the picture, and draw by scripts from elsewhere."""
-    return (
-        {kind: data for kind, data in shown.items() if kind != WIDGET_MIME}
-        if raw and isinstance(shown, dict)
-        else shown
-    )
+def _static(obj: object, raw: bool) -> object:
+    """Return a mime bundle without the widget, which exporters would prefer to the picture and draw with remote
+    scripts.
+    """
+    return {kind: data for kind, data in obj.items() if kind != WIDGET_MIME} if raw and isinstance(obj, dict) else obj
 
 
 def is_attended(shell: Any, info: Any) -> bool:
-    """Whether somebody may look while the cell runs, and not only a program execute the notebook (nbconvert, nbval).
+    """Return whether a person may watch the cell, as opposed to a program that executes the notebook (nbconvert,
+    nbval).
 
-    Such programs name no cell and answer no questions. Voila does neither, and shows live pages all the same.
+    Such programs name no cell and answer no questions. Voila does neither, and yet displays live pages.
     """
     kernel = getattr(shell, "kernel", None)
     if kernel is None or getattr(info, "cell_id", None) is not None or "VOILA_KERNEL_ID" in os.environ:
@@ -74,7 +73,7 @@ def is_attended(shell: Any, info: Any) -> bool:
 
 
 class CellOutputs:
-    """What lives in outputs, by the cell that displayed it."""
+    """Live outputs by the cell that displayed them."""
 
     def __init__(self, display: Display, shell: Any = None) -> None:
         self._shell = shell
@@ -82,51 +81,52 @@ class CellOutputs:
         self._display: Display = display
         self._cell: str | None = None
         self._inside = False
-        self._cells: dict[LiveOutput, set[str | None]] = {}  # where it is shown, in the order of first display
-        self._before: list[LiveOutput] = []  # what the cell that is running showed the last time
+        self._cells_by_output: dict[
+            LiveOutput, set[str | None]
+        ] = {}  # where it is shown, in the order of first display
+        self._previous: list[LiveOutput] = []  # what the cell that is running showed the last time
 
-    def show(self, thing: LiveOutput) -> None:
-        """Display something in the output of the running cell."""
-        self._cells.setdefault(thing, set()).add(self._cell)
-        thing.show(self._display)
-        unseen = [each for each in self._cells if each is not thing and not each.watched]
-        for each in unseen[: max(0, len(self._cells) - MAX_LIVE_OUTPUTS)]:
-            self._close(each)
+    def show(self, output: LiveOutput) -> None:
+        """Display a live object in the output of the running cell."""
+        self._cells_by_output.setdefault(output, set()).add(self._cell)
+        output.show(self._display)
+        unseen = [other for other in self._cells_by_output if other is not output and not other.watched]
+        for other in unseen[: max(0, len(self._cells_by_output) - MAX_LIVE_OUTPUTS)]:
+            self._close(other)
 
     def before_cell(self, info: Any = None) -> None:
-        """`pre_run_cell` callback. A front end that runs a cell again has thrown its output away."""
+        """Handle `pre_run_cell`. A front end that runs a cell again has discarded its output."""
         if self._inside:  # a cell that runs code as another one does
             return
         self._inside, self._cell = True, getattr(info, "cell_id", None)
         self._display = self._live if is_attended(self._shell, info) else self._pictures
         if self._cell is not None:
-            self._before = [each for each, cells in self._cells.items() if self._cell in cells]
-            for each in self._before:
-                self._cells[each].discard(self._cell)
+            self._previous = [other for other, cells in self._cells_by_output.items() if self._cell in cells]
+            for other in self._previous:
+                self._cells_by_output[other].discard(self._cell)
 
     def after_cell(self, _result: object = None) -> None:
-        """`post_run_cell` callback: what the cell showed, and no cell shows now, is closed; the rest is brought up to
-        date."""
-        before, self._before = self._before, []
+        """Handle `post_run_cell`: close outputs that no cell displays any more, and update the others."""
+        before, self._previous = self._previous, []
         self._inside, self._cell = False, None
-        for each in before:
-            if not self._cells.get(each, True):
-                self._close(each)
-        for each in tuple(self._cells):
-            if isinstance(each, LiveWidget):
-                each.refresh_if_stale()
+        for other in before:
+            if not self._cells_by_output.get(other, True):
+                self._close(other)
+        for other in tuple(self._cells_by_output):
+            if isinstance(other, LiveWidget):
+                other.refresh_if_stale()
 
-    def _close(self, thing: LiveOutput) -> None:
-        del self._cells[thing]
-        thing.close()
+    def _close(self, output: LiveOutput) -> None:
+        del self._cells_by_output[output]
+        output.close()
 
 
 def show_live(shell: Any, display: Display) -> Callable[[], None]:
     """Make an IPython shell display live widgets so that saved outputs follow them, and a `Replay` by its control.
 
-    `display` is `IPython.display.display`. An output is brought up to date when the replay that it shows ends, and
-    after each cell: what a background task sends belongs to the cell that started it, and programs that execute
-    notebooks ignore it once that cell is done. Returns the function that takes everything back.
+    `display` is `IPython.display.display`. An output is updated when its replay ends, and after each cell: messages of
+    a background task belong to the cell that started it, and programs that execute notebooks ignore them once that cell
+    is done. Returns the function that undoes everything.
     """
     formatter = shell.display_formatter.ipython_display_formatter
     outputs = CellOutputs(display, shell)

@@ -1,7 +1,7 @@
-"""Sliders for the variables of a workbench: what statements would have delivered with other values.
+"""Sliders for the variables of a workbench: the rows that statements would have delivered with other values.
 
-The pictures are outputs of their own, updated in place, so that a saved notebook holds the last of them; the sliders
-have a static form.
+The pictures are outputs of their own, updated in place, so a saved notebook holds the last of them; the sliders have a
+static form.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ STEPS = 100  # of a slider
 
 
 class Tuner:
-    """One `%epl tune`: controls by variable, and what is drawn of each statement in `names`.
+    """The widget of `%epl tune`: controls by variable, and pictures of each statement in `names`.
 
-    `ranges` are the ends of sliders; by default they reach from 0 to twice the present value. Raises UsageError for
-    unknown names, and when there is no variable that can be changed.
+    `ranges` are the ends of sliders, by default from 0 to twice the present value. Raises UsageError for unknown names,
+    and if there is no variable that can be changed.
     """
 
     def __init__(
@@ -43,20 +43,20 @@ class Tuner:
         for name in ranges:
             if name not in known:
                 raise UsageError(f"there is no variable `{name}`{hint_line(name, known)}")
-            if known[name].constant or known[name].context is not None or str(known[name].type) not in _NUMBERS:
+            if known[name].constant or known[name].context is not None or str(known[name].type) not in _NUMBER_TYPES:
                 kind = "a constant" if known[name].constant else f"of type {known[name].type}"
                 where = f" in context `{known[name].context}`" if known[name].context is not None else ""
                 raise UsageError(f"`{name}` has no slider, and no range: it is {kind}{where}")
-        found = [v for v in known.values() if not v.constant and v.context is None]
+        variables = [v for v in known.values() if not v.constant and v.context is None]
         self.controls: dict[str, Any] = {}
-        for variable in found:
+        for variable in variables:
             control = _control(variable.name, str(variable.type), workbench.get(variable.name), ranges)
             if control is not None:
                 self.controls[variable.name] = control
         if not self.controls:
             raise UsageError("there is no variable to tune\n  hint: `create variable double threshold = 5`")
         self.apply = ipywidgets.Button(description="Apply", tooltip="assign the variables of the running statements")
-        self.apply.on_click(self._assign)
+        self.apply.on_click(self._assign_variables)
         self.note = ipywidgets.HTML()
         self.box = ipywidgets.VBox([*self.controls.values(), ipywidgets.HBox([self.apply, self.note])])
         for control in self.controls.values():
@@ -65,38 +65,38 @@ class Tuner:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The values that the controls show."""
+        """The values of the controls."""
         return {name: control.value for name, control in self.controls.items()}
 
     def drawn(self) -> list[object]:
-        """A marble diagram and, where it has numbers, a chart of each statement with the present values."""
+        """Return a marble diagram and, if it has numbers, a chart of each statement with the present values."""
         twin = self.workbench.again(self.values, past=self.past)
-        found: list[object] = []
+        pictures: list[object] = []
         for name in self.names:
-            found.append(twin.marble(name))
+            pictures.append(twin.marble(name))
             try:
-                found.append(stream_chart(twin, name))
+                pictures.append(stream_chart(twin, name))
             except UsageError:  # nothing to draw: no numbers, or altair is not installed
-                found.append(StaticPicture("", ""))
+                pictures.append(StaticPicture("", ""))
         lost = "" if self.past.complete else "; earlier ones are not known any more"
         self.note.value = escape(f"over the last {format_count(self.past.events, 'event')}{lost}")
-        return found
+        return pictures
 
     def show(self, display: Callable[..., Any]) -> None:
         """Display the controls and the pictures by `IPython.display.display`."""
         drawn = self.drawn()
         display(self._bundle(), raw=True)
-        self._outputs = [display(each, display_id=True) for each in (self._told(), *drawn)]
+        self._outputs = [display(picture, display_id=True) for picture in (self._values_picture(), *drawn)]
 
     watched = False  # no page tells
 
     def close(self) -> None:
-        """End the controls; the last pictures stay."""
+        """Close the controls; the last pictures stay."""
         self._outputs = []
-        for each in (*self.controls.values(), self.apply, self.note, *self.box.children, self.box):
-            for part in (each, each.layout, getattr(each, "style", None)):
-                if part is not None:
-                    part.close()
+        for control in (*self.controls.values(), self.apply, self.note, *self.box.children, self.box):
+            for widget in (control, control.layout, getattr(control, "style", None)):
+                if widget is not None:
+                    widget.close()
 
     def _changed(self, _: object) -> None:
         if not self._outputs:  # not shown yet
@@ -106,23 +106,23 @@ class Tuner:
         except CepbookError as error:
             self.note.value = escape(str(error))
             return
-        for handle, each in zip(self._outputs, (self._told(), *drawn), strict=True):
+        for handle, picture in zip(self._outputs, (self._values_picture(), *drawn), strict=True):
             if handle is not None:
-                handle.update(each)
+                handle.update(picture)
 
     def _bundle(self) -> dict[str, Any]:
-        """The controls as an output: live, and as a text for a saved notebook; what they are set to stands below."""
-        found = self.box._repr_mimebundle_()
+        """Return the controls as an output: live, and as a text for a saved notebook."""
+        live_bundle = self.box._repr_mimebundle_()
         text = f"controls of {', '.join(self.controls)}"
-        live = found[0] if isinstance(found, tuple) else found
+        live = live_bundle[0] if isinstance(live_bundle, tuple) else live_bundle
         return {**live, **StaticPicture(f"<div>{escape(text)}</div>", text)._repr_mimebundle_()}
 
-    def _told(self) -> StaticPicture:
-        """What the pictures are of. The controls are not shown anew: a slider that somebody moves keeps the focus."""
-        told = "tuned: " + ", ".join(f"{name} = {format_value(value)}" for name, value in self.values.items())
-        return StaticPicture(f"<div>{escape(told)}</div>", told)
+    def _values_picture(self) -> StaticPicture:
+        """Return the values behind the pictures; the controls stay, so a moved slider keeps the focus."""
+        text = "tuned: " + ", ".join(f"{name} = {format_value(value)}" for name, value in self.values.items())
+        return StaticPicture(f"<div>{escape(text)}</div>", text)
 
-    def _assign(self, _: object) -> None:
+    def _assign_variables(self, _: object) -> None:
         try:
             for name, value in self.values.items():
                 self.workbench.set(name, value)
@@ -132,14 +132,14 @@ class Tuner:
         self.note.value = "assigned"
 
 
-def _control(name: str, of: str, value: Any, ranges: Mapping[str, tuple[float, float]]) -> Any:
-    """A slider for numbers, a box for truth values, a field for texts; None for anything else."""
+def _control(name: str, type_name: str, value: Any, ranges: Mapping[str, tuple[float, float]]) -> Any:
+    """Return a slider for numbers, a checkbox for booleans, a field for texts; None for anything else."""
     settings = {"description": name, "continuous_update": False, "style": {"description_width": "initial"}}
-    if of == "boolean":
+    if type_name == "boolean":
         return ipywidgets.Checkbox(value=bool(value), description=name)
-    if of == "string":
+    if type_name == "string":
         return ipywidgets.Text(value=value or "", **settings)
-    number = _NUMBERS.get(of)
+    number = _NUMBER_TYPES.get(type_name)
     if number is None:
         return None
     value = number(value or 0)
@@ -153,7 +153,7 @@ def _control(name: str, of: str, value: Any, ranges: Mapping[str, tuple[float, f
     return ipywidgets.FloatSlider(value=value, min=low, max=high, step=(high - low) / STEPS, **settings)
 
 
-_NUMBERS: dict[str, Any] = dict.fromkeys(BITS, int) | {
+_NUMBER_TYPES: dict[str, Any] = dict.fromkeys(BITS, int) | {
     "float": float,
     "double": float,
 }

@@ -31,8 +31,7 @@ _NONE = type(None)
 
 @dataclass(frozen=True, slots=True)
 class ViewColumn:
-    """One output column of a statement: its name, the name of its EPL type (``double``, ``string``), and whether it
-    holds times in ms."""
+    """An output column: its name, its EPL type (``double``, ``string``), and whether it holds times in ms."""
 
     name: str
     type: str = "object"
@@ -40,7 +39,9 @@ class ViewColumn:
 
     @property
     def kind(self) -> str:
-        """How it is shown: ``int``, ``float``, ``bool``, ``text``, or ``time`` (`timed`, or of the type `TIME`)."""
+        """How it is displayed: ``int``, ``float``, ``bool``, ``text``, or ``time`` (`timed`, or of the type
+        `TIME_TYPE`).
+        """
         if self.timed or self.type == TIME_TYPE:
             return "time"
         if self.type in _INTEGRAL_NAMES:
@@ -50,7 +51,7 @@ class ViewColumn:
         return "bool" if self.type == "boolean" else "text"
 
     def describe(self) -> dict[str, str]:
-        """The JSON form for the browser."""
+        """Return the JSON form for the browser."""
         return {"name": self.name, "type": self.type, "kind": self.kind}
 
 
@@ -69,12 +70,12 @@ class BinaryBuffers:
 def encode_rows(
     rows: Sequence[Mapping[str, object]], columns: Iterable[ViewColumn], buffers: BinaryBuffers
 ) -> list[object]:
-    """The descriptions of all `columns` of `rows`; a property that a row lacks is null."""
+    """Return the descriptions of all `columns` of `rows`; a property that a row lacks is null."""
     return [encode_values([row.get(column.name) for row in rows], buffers) for column in columns]
 
 
 def encode_values(values: Sequence[object], buffers: BinaryBuffers) -> dict[str, object]:
-    """One column. The encoding follows the values, not the declared type, so that no value can fail to travel."""
+    """Encode one column by its values, not by the declared type, so that every value can be sent."""
     kinds = set(map(type, values))
     nullable = _NONE in kinds
     kinds.discard(_NONE)
@@ -83,34 +84,34 @@ def encode_values(values: Sequence[object], buffers: BinaryBuffers) -> dict[str,
     if kinds == {int} and not nullable:
         least, most = min(values), max(values)  # type: ignore[type-var]
         if least >= -MAX_EXACT_INTEGER and most <= MAX_EXACT_INTEGER and most - least < 2**32:  # type: ignore[operator]
-            return {"k": "int", "o": least, **_narrow([value - least for value in values], buffers)}  # type: ignore[operator]
-    if kinds and kinds <= {int, float} and _exact(values, int in kinds):
+            return {"k": "int", "o": least, **_smallest_integers([value - least for value in values], buffers)}  # type: ignore[operator]
+    if kinds and kinds <= {int, float} and _fits_double(values, int in kinds):
         return _with_nulls(values, nullable, buffers, "num", np.array(values, dtype=np.float64))
     return _encode_texts(values, kinds, buffers)
 
 
-def _exact(values: Sequence[object], integers: bool) -> bool:
+def _fits_double(values: Sequence[object], integers: bool) -> bool:
     return not integers or all(-MAX_EXACT_INTEGER <= v <= MAX_EXACT_INTEGER for v in values if type(v) is int)
 
 
 def _with_nulls(
     values: Sequence[object], nullable: bool, buffers: BinaryBuffers, kind: str, array: np.ndarray
 ) -> dict[str, object]:
-    shown: dict[str, object] = {"k": kind, "b": buffers.add(array)}
+    description: dict[str, object] = {"k": kind, "b": buffers.add(array)}
     if nullable:
-        shown["n"] = buffers.add(np.array([v is None for v in values], dtype=np.uint8))
-    return shown
+        description["n"] = buffers.add(np.array([v is None for v in values], dtype=np.uint8))
+    return description
 
 
 def _encode_texts(values: Sequence[object], kinds: set[type], buffers: BinaryBuffers) -> dict[str, object]:
     keys: Sequence[object] = values if kinds <= {str} else [None if v is None else format_value(v) for v in values]
     codes: dict[object, int] = {}
-    found = [0 if v is None else codes.setdefault(v, len(codes) + 1) for v in keys]
-    return {"k": "text", **_narrow(found, buffers), "d": [truncate(str(text)) for text in codes]}
+    indices = [0 if v is None else codes.setdefault(v, len(codes) + 1) for v in keys]
+    return {"k": "text", **_smallest_integers(indices, buffers), "d": [truncate(str(text)) for text in codes]}
 
 
-def _narrow(values: Sequence[int], buffers: BinaryBuffers) -> dict[str, object]:
-    """Integers from 0 on, in as few bytes as the largest needs."""
+def _smallest_integers(values: Sequence[int], buffers: BinaryBuffers) -> dict[str, object]:
+    """Encode integers from 0 on in as few bytes as the largest needs."""
     most = max(values, default=0)
     kind = np.uint8 if most < 2**8 else np.uint16 if most < 2**16 else np.uint32
     return {"b": buffers.add(np.array(values, dtype=kind)), "w": np.dtype(kind).itemsize}

@@ -1,9 +1,10 @@
-"""When a widget may send its next frame to the browser: conflation and back-pressure.
+"""When a widget sends its next frame to the browser: conflation and back-pressure.
 
-A frame that asks for an answer is followed by no other before the answer came, so a slow browser gets fewer and newer
-frames instead of a queue that overflows without a word. To hear an answer costs the kernel more than to make a frame;
-while answers come at once, of frames in a row only some ask. A lost frame is replaced after one second. Nothing here
-needs a thread: while an asyncio loop runs, frames are timers on it; in a blocking cell, the replay calls `flush`
+No frame follows one that asks for an acknowledgement before that has come. So a slow browser gets fewer and newer
+frames instead of a queue that overflows silently. Receiving an acknowledgement costs the kernel more than making a
+frame, so while they come at once, only some frames in a row ask. A lost frame is replaced after one second.
+
+No thread is needed: while an asyncio loop runs, frames are timers on it; in a blocking cell, the replay calls `flush`
 between its slices.
 """
 
@@ -28,12 +29,12 @@ RUN_PAUSE = 0.25  # seconds without a frame that end a row of them
 class FrameScheduler:
     """Calls `build(number)` when a frame is due.
 
-    `build` makes and sends one frame of the newest state, or returns False when there is nothing to say. If it calls
-    `spare` and the answer is True, the browser must be told not to acknowledge the frame. `rate` is the most frames per
-    second. `touch` says that there is something new, `open` that a browser is listening, `ack(number)` that it has
-    drawn a frame. `ack`, `open` and `touch` may be called from any thread and only set flags; `build` runs on the loop,
-    or inside `flush`. What a frame costs is the processor time `spent` by the thread, which a busy machine does not
-    lengthen.
+    `build` makes and sends one frame of the newest state, or returns False if nothing changed. If it calls `spare` and
+    the result is True, it must tell the browser not to acknowledge the frame. `rate` is the maximum of frames per
+    second. `touch` announces a change, `open` a listening browser, `ack(number)` that the browser has drawn a frame.
+    These three may be called from any thread and only set flags; `build` runs on the loop, or inside `flush`.
+
+    The cost of a frame is the processor time `spent` by the thread, which does not grow on a busy machine.
     """
 
     def __init__(
@@ -68,44 +69,44 @@ class FrameScheduler:
 
     @property
     def is_open(self) -> bool:
-        """Whether a browser has asked for frames (and still answers)."""
+        """True if a browser has asked for frames and still acknowledges them."""
         return self._is_open
 
     @property
     def is_due(self) -> bool:
-        """Whether a browser listens, and `flush` would send what is new."""
+        """True if a browser listens, and `flush` would send a change."""
         return self._is_open and self._now() >= self._next()
 
     @property
     def acked(self) -> int:
-        """The number of the last frame of which it is known that the browser has drawn it; 0 before the first."""
+        """The number of the last frame that the browser has drawn for certain; 0 before the first."""
         return self._acked
 
     def spare(self) -> bool:
-        """Asked by `build`: whether the frame that it makes goes without an answer."""
+        """Return, for `build`, whether the frame that it makes needs no acknowledgement."""
         spared, self._may_skip_ack = self._may_skip_ack, False
         if spared:
             self._unacknowledged_run = True
         return spared
 
     def touch(self) -> None:
-        """Something changed. Cheap: called for every delivery of a statement."""
+        """Announce a change. Cheap: called for every delivery of a statement."""
         self._dirty = True
         if self._is_open and (self._timer is None or self._ends_run):
             self._wake(again=True)
 
     def remind(self, delay: float) -> None:
-        """Touch again after `delay` seconds (where a loop runs; otherwise the next `touch` or `flush` does)."""
+        """Touch again after `delay` seconds, if a loop runs; otherwise the next `touch` or `flush` does it."""
         if self._loop is not None and self._reminder is None:
             self._reminder = self._loop.call_later(delay, self._reminded)
 
     def soon(self, fn: Callable[[], object]) -> None:
-        """Call `fn` at the next turn of the loop, where one is known. May be called from any thread."""
+        """Call `fn` at the next turn of the loop, if one is known. May be called from any thread."""
         if self._find_loop() and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(fn)
 
     def open(self) -> None:
-        """A browser listens: frames may flow, the first one at once."""
+        """Let frames flow to a listening browser, the first one at once."""
         self._is_open = True
         self._unanswered = 0
         self._acked = self._asked = self._number
@@ -115,12 +116,12 @@ class FrameScheduler:
         self._wake()
 
     def shut(self) -> None:
-        """No browser listens any more, until `open`."""
+        """Stop sending until `open`, because no browser listens."""
         self._is_open = False
         self._unanswered = 0
 
     def ack(self, number: int) -> None:
-        """The browser has drawn frame `number`."""
+        """Note that the browser has drawn frame `number`."""
         if self._acked < number <= self._number:
             self._acked = number
             self._ack_latency = self._now() - self._asked_at
@@ -130,7 +131,7 @@ class FrameScheduler:
             self._wake(again=True)
 
     def close(self) -> None:
-        """No frames any more."""
+        """Stop for good."""
         self._is_open = False
         self._loop = None
         for handle in (self._timer, self._reminder):
@@ -139,7 +140,7 @@ class FrameScheduler:
         self._timer = self._reminder = None
 
     def flush(self, *, urgent: bool = False) -> bool:
-        """Send a frame if one is due (`urgent`: even if the last was sent a moment ago); whether one was sent."""
+        """Send a frame if one is due (`urgent`: even right after the last); return whether one was sent."""
         if not self._is_open:
             return False
         now = self._now()
@@ -162,15 +163,15 @@ class FrameScheduler:
         )
         self._dirty = self._unacknowledged_run = False
         self._number += 1  # before the frame leaves: its acknowledgement may come in another thread
-        asked = self._asked, self._asked_at
+        last_asked = self._asked, self._asked_at
         self._asked, self._asked_at = self._number, now
         before = self._spent()
         if not self._build(self._number):
             self._number -= 1
-            self._asked, self._asked_at = asked
+            self._asked, self._asked_at = last_asked
             return False
         if self._unacknowledged_run:
-            self._asked, self._asked_at = asked
+            self._asked, self._asked_at = last_asked
         self._sent_at = self._now()
         cost = self._spent() - before + SEND_COST + (0 if self._unacknowledged_run else ACK_COST)
         self._earliest = self._sent_at + max(
@@ -180,11 +181,11 @@ class FrameScheduler:
 
     @property
     def _waits(self) -> bool:
-        """Whether a frame asked for an answer that has not come."""
+        """True if a frame asked for an acknowledgement that has not come."""
         return self._acked < self._asked
 
     def _next(self, *, urgent: bool = False) -> float:
-        """When the next frame may leave."""
+        """Return the time at which the next frame may leave."""
         return self._sent_at + RESEND_AFTER if self._waits else 0 if urgent else self._earliest
 
     def _find_loop(self) -> bool:

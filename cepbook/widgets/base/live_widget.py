@@ -1,4 +1,4 @@
-"""LiveWidget: what all live widgets of cepbook have in common: frames, a static picture, a place in the notebook."""
+"""LiveWidget: the base of all live widgets of cepbook, with frames, a static picture, and a place in the notebook."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def widget_asset(module: str, *names: str) -> str:
 
 
 class DisplayHandle(Protocol):
-    """What `IPython.display.display(..., display_id=True)` returns."""
+    """The result of `IPython.display.display(..., display_id=True)`."""
 
     def update(self, obj: object, *, raw: bool) -> None:
-        """Put `obj`, a mime bundle, in place of what is shown."""
+        """Replace the displayed output by `obj`, a mime bundle."""
 
 
 Display = Callable[..., DisplayHandle | None]  # IPython.display.display, which this package does not import
 
 
 class ReplayProgress(Protocol):
-    """How far a replay is. `total` is None while the number of events is not known; `clock` in ms.
+    """How far a replay is. `total` is None while the number of events is unknown; `clock` is in ms.
 
     `state` is ``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``.
     """
@@ -54,7 +54,7 @@ class ReplayProgress(Protocol):
     def total(self) -> int | None: ...
     @property
     def estimate(self) -> int | None:
-        """About how many events there are, where `total` is not known."""
+        """The approximate number of events, if `total` is not known."""
 
     @property
     def clock(self) -> int: ...
@@ -75,15 +75,15 @@ class ControllableReplay(Protocol):
     def stop(self) -> object: ...
     @property
     def workbench(self) -> Workbench | None:
-        """The workbench that it is of, where that is known: then the past can be looked at."""
+        """The workbench of the replay, if known: only then can its past be shown."""
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """From when to when that is possible, in clock units; None: it keeps no snapshots."""
+        """The first and last instant that can be shown, in clock units; None if there are no snapshots."""
 
     @property
     def speed(self) -> float | None:
-        """So many times real time; None: as fast as it goes."""
+        """The speed as a multiple of real time; None: as fast as possible."""
 
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
         """Call `fn()` after every slice and at the end; returns the function that ends the subscription."""
@@ -92,8 +92,8 @@ class ControllableReplay(Protocol):
 class LiveWidget(anywidget.AnyWidget):
     """A widget that sends frames at display rate and has a static picture for the saved notebook.
 
-    A subclass implements `freeze`, `_build` and `_receive`. Messages arrive in a thread that differs by ipykernel
-    version, so `_receive` may only set flags; `_build` runs on the event loop, or inside `flush`.
+    A subclass implements `freeze`, `_build` and `_receive`. The thread in which messages arrive differs by ipykernel
+    version, so `_receive` may only set flags. `_build` runs on the event loop, or inside `flush`.
     """
 
     snapshot = traitlets.Unicode("").tag(sync=True)
@@ -116,32 +116,32 @@ class LiveWidget(anywidget.AnyWidget):
         self._unfollow: Callable[[], None] | None = None
         self._spent = spent
         self._pump = FrameScheduler(self._build, rate=rate, now=now, spent=spent)
-        own = uuid4().hex
-        super().__init__(model_id=own, own=own, **traits)
+        model_id_ = uuid4().hex
+        super().__init__(model_id=model_id_, own=model_id_, **traits)
         self.on_msg(self._on_message)
 
     def freeze(self) -> StaticPicture:
-        """The present state as plain HTML and text: the same for the same state of the engine."""
+        """Return the present state as plain HTML and text: the same for the same state of the engine."""
         raise NotImplementedError
 
     def _mark(self) -> object:
-        """A value that is cheap to get and changes whenever `freeze` would."""
+        """Return a value that is cheap to get and changes whenever `freeze` would."""
         raise NotImplementedError
 
     def _build(self, number: int) -> bool:
-        """Make and send frame `number` of the newest state; False when there is nothing new to say."""
+        """Make and send frame `number` of the newest state; return False if nothing changed."""
         raise NotImplementedError
 
     def _receive(self, content: dict[str, Any]) -> None:
-        """A message of the browser, in an unknown thread."""
+        """Handle a message of the browser, in an unknown thread."""
 
     def _frame(self, number: int, *, answer: bool = False) -> dict[str, object]:
-        """The head of frame `number`; the page acknowledges it unless it is ``quiet``. `answer`: it must."""
+        """Return the head of frame `number`; the page acknowledges it unless it is ``quiet``; `answer` forbids that."""
         quiet = not answer and self._pump.spare()
         return {"kind": "frame", "n": number, **({"quiet": True} if quiet else {})}
 
     def flush(self, *, urgent: bool = False) -> bool:
-        """Send a frame now if one is due and a browser waits for it; whether one was sent. Costs little when not.
+        """Send a frame now if one is due and a browser waits for it; return whether one was sent. Cheap if not.
 
         `urgent` sends even if the last frame left a moment ago (at the end of a replay).
         """
@@ -151,13 +151,13 @@ class LiveWidget(anywidget.AnyWidget):
 
     @property
     def watched(self) -> bool:
-        """Whether a page shows the widget, as far as it has told."""
+        """True if a page displays the widget, as far as pages have reported."""
         return self._pump.is_open
 
     def show(self, display: Display) -> None:
         """Display the widget by `IPython.display.display`, so that `refresh_output` finds the output again.
 
-        A widget that was closed lives again.
+        A closed widget is opened again.
         """
         if self.comm is None:
             self.layout.open()
@@ -171,7 +171,7 @@ class LiveWidget(anywidget.AnyWidget):
             self._handles.append(handle)
 
     def refresh_output(self) -> None:
-        """Bring the browser up to date, and the last state into the saved notebook where `show` displayed it."""
+        """Update the browser, and the saved notebook where `show` displayed the widget."""
         self.flush(urgent=True)
         self._saved = self._mark()
         with self._single_picture() as frozen:
@@ -181,13 +181,13 @@ class LiveWidget(anywidget.AnyWidget):
             handle.update(data, raw=True)
 
     def refresh_if_stale(self) -> None:
-        """`refresh_output`, if what was saved is no longer so and no replay is under way that will do it."""
+        """Call `refresh_output` if the saved state is outdated and no running replay will do it."""
         busy = self._replay is not None and self._replay.progress.state == "running"
         if self._handles and not busy and self._mark() != self._saved:
             self.refresh_output()
 
     def follow(self, replay: ControllableReplay) -> None:
-        """Keep up with `replay` while it runs, even when it blocks the event loop, and `refresh_output` at its end."""
+        """Follow `replay` while it runs, even when it blocks the event loop, and `refresh_output` at its end."""
         self._stop_following_replay()
         self._replay = replay
         self._unfollow = replay.subscribe(lambda: self._on_slice(replay.progress))
@@ -206,7 +206,7 @@ class LiveWidget(anywidget.AnyWidget):
             self._unfollow = self._replay = None
 
     def close(self) -> None:
-        """End the widget; the static picture in the notebook stays."""
+        """Close the widget; the static picture in the notebook stays."""
         self._stop_following_replay()
         self._pump.close()
         self._handles.clear()
@@ -214,11 +214,11 @@ class LiveWidget(anywidget.AnyWidget):
         if self.comm is not None:
             self.layout.close()
         super().close()
-        for each in (self, self.layout):
-            each.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets puts None there
+        for widget in (self, self.layout):
+            widget.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets puts None there
 
     def _resume(self) -> None:
-        """It is shown again after `close`: listen again to what it shows."""
+        """Subscribe again after the widget was closed and displayed again."""
 
     def __repr__(self) -> str:
         return self._frozen().text
@@ -228,7 +228,7 @@ class LiveWidget(anywidget.AnyWidget):
 
     @contextmanager
     def _single_picture(self) -> Iterator[StaticPicture]:
-        """Within, the picture is made once, although snapshot, bundle and repr all show it."""
+        """Make the picture once, although snapshot, bundle and repr all contain it."""
         outer, self._current_picture = self._current_picture, self._frozen()
         try:
             yield self._current_picture

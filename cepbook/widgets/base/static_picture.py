@@ -1,7 +1,7 @@
 """Static pictures of widgets for saved notebooks: HTML with inline styles, and plain text.
 
-Both are the same for the same engine state (no ids, no wall clock, rounded floats), so that a notebook can be
-compared with its last run. The HTML needs no style sheet to be understood: signs and headings carry the meaning.
+Both are the same for the same engine state (no ids, no wall clock, rounded floats), so a notebook can be compared with
+its last run. The HTML needs no style sheet: signs and headings carry the meaning.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ CELL_LIMIT = 120
 
 @dataclass(frozen=True, slots=True)
 class StaticPicture:
-    """A widget's state as plain HTML and text: an object that a notebook shows without any JavaScript."""
+    """The state of a widget as plain HTML and text: an object that a notebook displays without JavaScript."""
 
     html: str
     text: str
 
     def __post_init__(self) -> None:
-        """What comes from events and names has been escaped; here it also loses the power to turn what is beside it."""
+        """Remove characters that would change the direction of the text beside them; markup has been escaped before."""
         object.__setattr__(self, "html", printable(self.html))
         object.__setattr__(self, "text", printable(self.text))
 
@@ -49,23 +49,23 @@ class StaticPicture:
 
 
 def row_cells(rows: Sequence[Mapping[str, object]], columns: Sequence[ViewColumn]) -> list[tuple[str, ...]]:
-    """The text of every cell; the floats of one column share their number of decimals, its times whether to the ms."""
+    """Return the text of every cell; the floats of a column share their number of decimals, times their precision."""
     return column_cells([[row.get(c.name) for row in rows] for c in columns], columns, len(rows))
 
 
 def column_cells(values: Sequence[Sequence[object]], columns: Sequence[ViewColumn], rows: int) -> list[tuple[str, ...]]:
-    """The same, row by row, of the `values` of columns."""
+    """Return the same, row by row, from the `values` of columns."""
     texts: list[list[str]] = []
-    for each, column in zip(values, columns, strict=True):
-        places = decimal_places(each) if column.kind == "float" else None
+    for column_values, column in zip(values, columns, strict=True):
+        places = decimal_places(column_values) if column.kind == "float" else None
         timed = column.kind == "time"
-        millis = timed and any(isinstance(value, int) and value % 1000 for value in each)
-        texts.append([_cell(value, places, millis if timed else None) for value in each])
+        millis = timed and any(isinstance(value, int) and value % 1000 for value in column_values)
+        texts.append([_cell(value, places, millis if timed else None) for value in column_values])
     return list(zip(*texts, strict=True)) if texts else [()] * rows
 
 
 def _cell(value: object, places: int | None, millis: bool | None) -> str:
-    """The text of a value; of times `millis` says whether they are told to the millisecond, None: it is none."""
+    """Return the text of a value; `millis` is the precision of a time, None for anything else."""
     text = format_number(value, places) if isinstance(value, float) else format_value(value)
     if millis is not None and isinstance(value, int):
         text = format_time(value, millis=millis)
@@ -81,19 +81,19 @@ def table_of_rows(rows: Sequence[Mapping[str, object]], columns: Sequence[ViewCo
     )
 
 
-def answer_picture(found: RowExplanation | EventExplanation) -> StaticPicture:
-    """An answer of `Workbench.why`."""
-    page = found.page()
+def answer_picture(explanation: RowExplanation | EventExplanation) -> StaticPicture:
+    """Return the picture of an answer of `Workbench.why`."""
+    page = explanation.page()
     return StaticPicture(
         f"<div>{heading_html(page.title, page.note)}{''.join(map(_html, page.parts))}</div>", page.text()
     )
 
 
-def _html(part: PageFacts | TitledTable | str) -> str:
-    match part:
+def _html(section: PageFacts | TitledTable | str) -> str:
+    match section:
         case str():
-            return f'<div style="opacity:.75">{prose_html(part)}</div>'
+            return f'<div style="opacity:.75">{prose_html(section)}</div>'
         case TitledTable(title, table):
             return heading_html(title) + table_html(table)
         case PageFacts():
-            return table_html(facts_table(part))
+            return table_html(facts_table(section))

@@ -45,40 +45,44 @@ def line(
     title: str | None = None,
     clock: bool = False,
 ) -> Chart:
-    """A line over `x`, one per value of `color` or per name in `y`. Engine time (ms) in `x` becomes a time axis (UTC).
+    """Return a line over `x`, one per value of `color` or per name in `y`. Engine time (ms) in `x` becomes a time axis
+    (UTC).
 
-    With `clock` so do numbers within one day of a clock that began at 0. More than 5,000 rows are thinned evenly, as
-    the subtitle then says. Raises UsageError for a missing column.
+    With `clock` so do numbers within one day of a clock that began at 0. More than 5,000 rows are thinned evenly, and
+    the subtitle says so. Raises UsageError for a missing column.
     """
     altair = offline_altair()
     names = [y] if isinstance(y, str) else list(y)
-    _need(frame, [x, *names, *([color] if color else [])])
+    _require_columns(frame, [x, *names, *([color] if color else [])])
     if len(names) > 1:
         if color is not None:
             raise UsageError("a line chart takes several columns in y or a color column, not both")
         frame = frame[[x, *names]].melt(id_vars=x, value_vars=names, var_name="series", value_name="value")
         names, color = ["value"], "series"
-    shown, note = _thin(frame[[x, *names, *([color] if color else [])]], color)
-    shown, kind = _timed(_cut(shown), x, 0 if clock else DATE_THRESHOLD_MS)
-    form = _clock(shown[x]) if clock and kind == "temporal" else None
+    rows, note = _thinned(frame[[x, *names, *([color] if color else [])]], color)
+    rows, kind = _with_time_axis(_truncated(rows), x, 0 if clock else DATE_THRESHOLD_MS)
+    form = _clock_format(rows[x]) if clock and kind == "temporal" else None
     axis = {"axis": altair.Axis(format=form or DATED)} if kind == "temporal" else {}
     encoding = {
-        "x": altair.X(field=_field(x), type=kind, title=None if kind == "temporal" else x, **axis),
-        "y": altair.Y(field=_field(names[0]), type="quantitative", title=names[0]),
-        "tooltip": [altair.Tooltip(field=_field(c), title=c, **_tip(c, x, kind, shown, form)) for c in shown.columns],
+        "x": altair.X(field=_escaped_field(x), type=kind, title=None if kind == "temporal" else x, **axis),
+        "y": altair.Y(field=_escaped_field(names[0]), type="quantitative", title=names[0]),
+        "tooltip": [
+            altair.Tooltip(field=_escaped_field(c), title=c, **_tooltip(c, x, kind, rows, form)) for c in rows.columns
+        ],
     }
     if color is not None:
-        encoding["color"] = altair.Color(field=_field(color), type="nominal", title=color)
-    series = [len(shown)] if color is None else shown.groupby(color, dropna=False).size()
+        encoding["color"] = altair.Color(field=_escaped_field(color), type="nominal", title=color)
+    series = [len(rows)] if color is None else rows.groupby(color, dropna=False).size()
     lone = {"point": True} if min(series, default=0) == 1 else {}  # of a single point a line draws nothing
-    chart = altair.Chart(shown).mark_line(interpolate="step-after", strokeWidth=1.5, **lone).encode(**encoding)
-    return _sized(altair, chart, title, note)
+    chart = altair.Chart(rows).mark_line(interpolate="step-after", strokeWidth=1.5, **lone).encode(**encoding)
+    return _with_title(altair, chart, title, note)
 
 
 def labels(start: int, end: int) -> dict[str, str]:
-    """How an axis of UTC times is written (ms since 1970), as tables write them: below one year without a date.
+    """Return the properties of a Vega-Lite axis of UTC times (ms since 1970): below one year without a date, as in
+    tables.
 
-    Properties of a Vega-Lite axis. Later days of a clock that began at 0 are counted: ``1d 06:00``.
+    Later days of a clock that began at 0 are counted: ``1d 06:00``.
     """
     form = next((form for span, form in FORMATS if end - start < span), "")
     if end < DAY_MS:
@@ -93,23 +97,23 @@ def labels(start: int, end: int) -> dict[str, str]:
 def stream_chart(
     workbench: Workbench, name: str, *, y: str | None = None, x: str = "time", color: str | None = None
 ) -> Chart:
-    """The insert stream of statement `name` over time, from its feed; up to the past instant that is looked at.
+    """Return a chart of the insert stream of statement `name` over time, up to the past instant that is displayed.
 
     `y` defaults to the first column with floats, else the first numeric one; `color` to the first text column with at
-    most 20 values. Raises UsageError when there is no numeric column to draw.
+    most 20 values. Raises UsageError if there is no numeric column to draw.
     """
-    frame = _seen(workbench, name)
+    frame = _visible_changes(workbench, name)
     inserts = frame[frame["kind"] == "insert"]
     columns = [c for c in inserts.columns if c not in ("time", "seq", "kind")]
     if y is None:
-        y = _first_number(inserts, columns, name)
+        y = _default_number(inserts, columns, name)
     if color is None:
         color = next((c for c in columns if _is_text(inserts[c]) and 1 <= inserts[c].nunique() <= SERIES), None)
     return line(inserts, x, y, color, title=name, clock=x == "time" and workbench.clock.second == 1000)
 
 
-def _seen(workbench: Workbench, name: str) -> PandasFrame:
-    """The changes of a statement, of those that are kept; while somebody looks at the past, up to that instant."""
+def _visible_changes(workbench: Workbench, name: str) -> PandasFrame:
+    """Return the kept changes of a statement; while the past is displayed, up to that instant."""
     time = workbench.glance.time
     if time is None:
         return workbench.changes(name)
@@ -118,24 +122,24 @@ def _seen(workbench: Workbench, name: str) -> PandasFrame:
 
 
 def comparison_chart(report: PandasFrame) -> Chart:
-    """Verdicts per statement as stacked bars.
+    """Return verdicts per statement as stacked bars.
 
     `report` has either the columns ``statement``, ``verdict``, ``rows``, or ``statement`` and one count per verdict.
     """
     altair = offline_altair()
-    _need(report, ["statement"])
+    _require_columns(report, ["statement"])
     if "verdict" not in report.columns:
         report = report.melt(id_vars="statement", var_name="verdict", value_name="rows")
-    _need(report, ["verdict", "rows"])
-    shown = report[["statement", "verdict", "rows"]].assign(verdict=report["verdict"].astype(str).str.replace("_", " "))
-    known = [v for v in VERDICTS if v in set(shown["verdict"])]
-    others = sorted(set(shown["verdict"]) - set(known))
+    _require_columns(report, ["verdict", "rows"])
+    bars = report[["statement", "verdict", "rows"]].assign(verdict=report["verdict"].astype(str).str.replace("_", " "))
+    known = [v for v in VERDICTS if v in set(bars["verdict"])]
+    others = sorted(set(bars["verdict"]) - set(known))
     spare = ["#0969da", "#bf3989", "#57606a", "#9a6700"]
-    rank = {verdict: place for place, verdict in enumerate([*known, *others])}
-    shown = shown.assign(rank=shown["verdict"].map(rank))
+    rank = {verdict: position for position, verdict in enumerate([*known, *others])}
+    bars = bars.assign(rank=bars["verdict"].map(rank))
     colors = [VERDICTS[v] for v in known] + [spare[i % len(spare)] for i in range(len(others))]
     chart: Chart = (
-        altair.Chart(shown)
+        altair.Chart(bars)
         .mark_bar()
         .encode(
             x=altair.X("rows", type="quantitative", title="rows"),
@@ -149,21 +153,21 @@ def comparison_chart(report: PandasFrame) -> Chart:
     return sized
 
 
-def _need(frame: PandasFrame, names: Sequence[str]) -> None:
+def _require_columns(frame: PandasFrame, names: Sequence[str]) -> None:
     missing = [n for n in names if n not in frame.columns]
     if missing:
         has = ", ".join(map(str, frame.columns))
         raise UsageError(f"the frame has no column {', '.join(missing)}; it has: {has}")
 
 
-def _field(name: str) -> str:
+def _escaped_field(name: str) -> str:
     # In a Vega-Lite field, dots and brackets are paths.
     for special in "\\.[]":
         name = name.replace(special, "\\" + special)
     return name
 
 
-def _thin(frame: PandasFrame, color: str | None) -> tuple[PandasFrame, str | None]:
+def _thinned(frame: PandasFrame, color: str | None) -> tuple[PandasFrame, str | None]:
     if len(frame) <= POINTS:
         return frame, None
     if color is None:
@@ -175,8 +179,8 @@ def _thin(frame: PandasFrame, color: str | None) -> tuple[PandasFrame, str | Non
     return frame[series.cumcount() % step == 0], f"one row in {step} of {len(frame):,}"
 
 
-def _cut(frame: PandasFrame) -> PandasFrame:
-    """Texts as long as a label may be: each is copied once for every row on the way to the page."""
+def _truncated(frame: PandasFrame) -> PandasFrame:
+    """Truncate texts to the length of a label: each is copied once for every row on the way to the page."""
 
     def cut(value: Any) -> Any:
         return value[: LABEL - 1] + "…" if isinstance(value, str) and len(value) > LABEL else value
@@ -185,10 +189,11 @@ def _cut(frame: PandasFrame) -> PandasFrame:
     return frame.assign(**texts) if texts else frame
 
 
-def _timed(frame: PandasFrame, x: str, least: int) -> tuple[PandasFrame, str]:
-    """Milliseconds since 1970, not below `least`, within its first day or later than its first year, as times.
+def _with_time_axis(frame: PandasFrame, x: str, least: int) -> tuple[PandasFrame, str]:
+    """Convert numbers to times if they are ms since 1970, not below `least`, within the first day or after the first
+    year.
 
-    The times have no zone: Vega then shows them as they are, and not moved into the zone of the reader.
+    The times have no zone: Vega then displays them as they are, and not in the zone of the reader.
     """
     column = frame[x]
     if column.dtype.kind == "M":
@@ -202,26 +207,26 @@ def _timed(frame: PandasFrame, x: str, least: int) -> tuple[PandasFrame, str]:
     return frame, "quantitative" if column.dtype.kind in "iuf" else "nominal"
 
 
-def _clock(times: PandasSeries[Any]) -> str | None:
-    """The form of times within the first day of 1970, which have no date (`labels`); None for all others."""
+def _clock_format(times: PandasSeries[Any]) -> str | None:
+    """Return the format of times within the first day of 1970, which have no date (`labels`); None for all others."""
     first, last = (int(time.value // 10**6) for time in (times.min(), times.max()))
     return labels(first, last)["format"] if first >= 0 and last < DAY_MS else None
 
 
-def _tip(name: str, x: str, kind: str, frame: PandasFrame, form: str | None) -> dict[str, Any]:
+def _tooltip(name: str, x: str, kind: str, frame: PandasFrame, form: str | None) -> dict[str, Any]:
     if name == x and kind == "temporal":
         return {"type": "temporal", "format": "%H:%M:%S.%L" if form else "%Y-%m-%d %H:%M:%S"}
     return {"type": "quantitative"} if frame[name].dtype.kind in "iuf" else {"type": "nominal"}
 
 
-def _sized(altair: ModuleType, chart: Chart, title: str | None, note: str | None) -> Chart:
+def _with_title(altair: ModuleType, chart: Chart, title: str | None, note: str | None) -> Chart:
     chart = chart.properties(width=WIDTH, height=HEIGHT)
     if not title and not note:
         return chart
     return chart.properties(title=altair.TitleParams(title or "", subtitle=note or "", anchor="start"))
 
 
-def _first_number(frame: PandasFrame, columns: Sequence[str], name: str) -> str:
+def _default_number(frame: PandasFrame, columns: Sequence[str], name: str) -> str:
     for kinds in ("f", "iu"):
         for column in columns:
             if frame[column].dtype.kind in kinds:

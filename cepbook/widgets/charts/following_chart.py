@@ -1,6 +1,6 @@
-"""The chart of a statement that follows: new rows while events arrive, the instant at which somebody looks at the past.
+"""A chart of a statement that follows: new rows while events arrive, or the past instant that is displayed.
 
-The chart is an output of its own that is drawn anew in its place, so that a saved notebook holds the last one.
+The chart is an output of its own that is replaced in place, so a saved notebook holds the last one.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ SHARE = 20  # and one that cost t seconds of processor time is followed by a res
 
 
 class FollowingChart:
-    """The insert stream of statement `name` over time (`charts.stream_chart`), in an output that is kept up to date.
+    """The insert stream of statement `name` over time (`stream_chart`), in an output that is kept up to date.
 
-    Raises UsageError when there is no such statement, or no numeric column to draw. It lives until
-    `close`, and listens to the feed that the statement has.
+    Raises UsageError if there is no such statement, or no numeric column to draw. It is active until `close`, and
+    subscribes to the statement's feed.
     """
 
     def __init__(self, workbench: Workbench, name: str, *, y: str | None = None, color: str | None = None) -> None:
@@ -38,10 +38,10 @@ class FollowingChart:
         self._earliest = 0.0
         self._feed: Feed | None = None
         self._end: Callable[[], None] | None = None
-        self._first = self._drawn()
+        self._first = self._chart()
 
     def show(self, display: Display) -> None:
-        """Display it by `IPython.display.display`."""
+        """Display the chart by `IPython.display.display`."""
         try:
             self._loop = asyncio.get_running_loop()
         except RuntimeError:  # nothing tells when there is time to draw: only a look at the past does
@@ -53,7 +53,7 @@ class FollowingChart:
     watched = False  # no page tells
 
     def close(self) -> None:
-        """It follows no more; the last picture stays."""
+        """Stop following; the last picture stays."""
         self._handle = None
         if self._end is not None:
             self._end()
@@ -61,11 +61,11 @@ class FollowingChart:
             self._timer.cancel()
         self._feed = self._end = self._timer = self._loop = None
 
-    def _drawn(self) -> Any:
+    def _chart(self) -> Any:
         return stream_chart(self._workbench, self._name, **self._chosen)
 
     def draw(self) -> None:
-        """Draw what there is now, or was at the instant that is looked at."""
+        """Draw the present state, or that of the past instant that is displayed."""
         if self._handle is None:
             return
         if self._timer is not None:
@@ -76,7 +76,7 @@ class FollowingChart:
         if self._feed is not None:  # which tells again when it was read
             self._feed.heard()
         try:
-            chart = self._drawn()
+            chart = self._chart()
         except CepbookError:  # the statement was dropped, or has other columns: the last picture stays
             return
         past = self._workbench.glance.time is not None  # which no saved notebook needs a picture of

@@ -1,8 +1,8 @@
-"""Charts that draw without a network, by altair: a renderer that JupyterLab understands, and three small builders.
+"""A renderer for altair charts that needs no network and that JupyterLab understands.
 
-JupyterLab bundles Vega-Lite 5 and knows no newer mime type, while altair 6 writes Vega-Lite 6 or HTML that loads
-scripts from elsewhere. The renderer here writes the same specification as Vega-Lite 5, and, where the package
-`vl-convert-python` is installed, a PNG for viewers that run no scripts. altair is imported when a chart is first made.
+JupyterLab bundles Vega-Lite 5 and knows no newer mime type, while altair 6 writes Vega-Lite 6 or HTML that loads remote
+scripts. The renderer writes the same specification as Vega-Lite 5 and, if the package `vl-convert-python` is installed,
+a PNG for viewers that run no scripts. altair is imported when a chart is first made.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ RENDERER = "cepbook"
 
 
 def enable_offline_renderer() -> None:
-    """Make altair charts in this session draw offline. Calling it again changes nothing."""
+    """Make altair charts in this session draw offline. A second call changes nothing."""
     offline_altair()
 
 
 def offline_altair() -> ModuleType:
-    """The module, with the renderer enabled. Raises UsageError when it is not installed."""
+    """Return the module altair, with the renderer enabled. Raises UsageError if it is not installed."""
     try:
         import altair
     except ImportError as error:
@@ -44,14 +44,14 @@ def offline_altair() -> ModuleType:
 
 
 def show_as_chart(shell: Any, kind: type, chart: Callable[[Any], Any]) -> Callable[[], None]:
-    """Make an IPython shell display objects of `kind` as their chart. Returns the function that takes it back."""
+    """Make an IPython shell display objects of `kind` as their chart. Returns the function that undoes this."""
     formatter = shell.display_formatter.mimebundle_formatter
 
-    def show(shown: Any, include: Any = None, exclude: Any = None) -> Any:
+    def show(obj: Any, include: Any = None, exclude: Any = None) -> Any:
         try:
-            return chart(shown)._repr_mimebundle_(include, exclude)
+            return chart(obj)._repr_mimebundle_(include, exclude)
         except UsageError as missing:  # altair is not installed: the words are something, too
-            return {"text/plain": f"{shown!r}\n  {missing}"}
+            return {"text/plain": f"{obj!r}\n  {missing}"}
 
     formatter.for_type(kind, show)
 
@@ -62,7 +62,7 @@ def show_as_chart(shell: Any, kind: type, chart: Callable[[Any], Any]) -> Callab
 
 
 def render(spec: dict[str, Any], *, picture: bool = True, **_: object) -> dict[str, Any]:
-    """The mime bundle of a Vega-Lite specification: Vega-Lite 5, plain text, and a PNG where one can be made.
+    """Return the mime bundle of a Vega-Lite specification: Vega-Lite 5, plain text, and a PNG if one can be made.
 
     Without `picture` there is no PNG, which takes most of the time.
     """
@@ -83,28 +83,28 @@ def _png(spec: dict[str, Any]) -> str | None:
         png = vl_convert.vegalite_to_png(printed(spec), vl_version="5.21", scale=1)
     except ValueError:  # what vl_convert raises for a specification that it cannot draw; the live chart remains
         return None
-    return b64encode(_deflated(png)).decode("ascii")
+    return b64encode(_compressed_png(png)).decode("ascii")
 
 
 # What XML 1.0 has no place for. The picture is drawn by way of SVG, and on such text the renderer ends the process.
 # Marks of direction would turn the labels.
-_NO_TEXT = re.compile(
+_UNDRAWABLE = re.compile(
     "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 LONGEST = 2_000  # characters of a text; longer ones only come from events
 
 
 def _drawable(spec: Any) -> Any:
-    """`spec` with texts as a chart can show them: U+FFFD stands for what it cannot."""
+    """Return `spec` with texts that a chart can display: U+FFFD replaces the other characters."""
     if isinstance(spec, str):
-        return _NO_TEXT.sub("\ufffd", spec if len(spec) <= LONGEST else spec[: LONGEST - 1] + "…")
+        return _UNDRAWABLE.sub("\ufffd", spec if len(spec) <= LONGEST else spec[: LONGEST - 1] + "…")
     if isinstance(spec, dict):
         return {_drawable(name): _drawable(value) for name, value in spec.items()}
     return [_drawable(value) for value in spec] if isinstance(spec, list | tuple) else spec
 
 
-def _deflated(png: bytes) -> bytes:
-    """The same picture in a tenth of the bytes: vl_convert hardly compresses, and notebooks keep what it gives."""
+def _compressed_png(png: bytes) -> bytes:
+    """Return the same picture in a tenth of the bytes: vl_convert hardly compresses, and notebooks store the result."""
     pixels, chunks, at = b"", [], 8
     while at < len(png):
         (length,) = struct.unpack_from(">I", png, at)
@@ -115,14 +115,14 @@ def _deflated(png: bytes) -> bytes:
             chunks.append((kind, data))
         at += 12 + length
     (_, header), *others = chunks
-    chunks = [*_indexed(header, others[:-1], zlib.decompress(pixels)), others[-1]]  # the last chunk is IEND
+    chunks = [*_palette_chunks(header, others[:-1], zlib.decompress(pixels)), others[-1]]  # the last chunk is IEND
     return png[:8] + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
     )
 
 
-def _indexed(header: bytes, others: list[tuple[bytes, bytes]], filtered: bytes) -> list[tuple[bytes, bytes]]:
-    """The chunks up to the pixels, which become numbers of colours where a picture in RGBA has 256 at most."""
+def _palette_chunks(header: bytes, others: list[tuple[bytes, bytes]], filtered: bytes) -> list[tuple[bytes, bytes]]:
+    """Return the chunks up to the pixels; in an RGBA picture of at most 256 colours these become palette indices."""
     width, height, *form = struct.unpack(">IIBBBBB", header)
     same = [(b"IHDR", header), *others, (b"IDAT", zlib.compress(filtered, 9))]
     if form != [8, 6, 0, 0, 0]:
@@ -147,7 +147,7 @@ def _indexed(header: bytes, others: list[tuple[bytes, bytes]], filtered: bytes) 
 
 
 def describe(spec: dict[str, Any]) -> str:
-    """A chart in words, for viewers of text: its own description, or its mark, axes and how many rows it shows."""
+    """Return a chart in words, for viewers of text: its description, or its mark, axes and number of rows."""
     if "description" in spec:
         return str(spec["description"])
     layers: list[dict[str, Any]] = [spec, *spec.get("layer", ())]

@@ -1,9 +1,8 @@
-"""The one theme of all charts: the colours of the page that they stand on.
+"""The one theme of all charts: the colours of the page around them.
 
-Text and lines have colours of JupyterLab (CSS variables), so that a chart is readable in its light and dark theme and
-follows when the theme is switched; other pages use what is written behind the comma. Vega's dark theme, which
-JupyterLab would lay over them, has nothing left to say. Pictures (PNG) have no background, and greys that can be read
-on white as on black: nobody knows what page they will stand on.
+Text and lines have colours of JupyterLab (CSS variables), so a chart is readable in the light and the dark theme and
+follows a switch; other pages use the colour behind the comma. Vega's dark theme, which JupyterLab would add, has no
+effect left. Pictures (PNG) have no background, and greys that are readable on white and on black.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ CONFIG: dict[str, Any] = {
 EMBED = {"renderer": "svg"}
 
 # In pictures. The contrast of the first is 4.3 with white and with #111; the others are shades of what lies below.
-_PRINTED = {INK: "#797979", FAINT: "rgba(121, 121, 121, 0.5)", GRID: "rgba(121, 121, 121, 0.2)"}
+_PNG_COLORS = {INK: "#797979", FAINT: "rgba(121, 121, 121, 0.5)", GRID: "rgba(121, 121, 121, 0.2)"}
 _VARIABLE = re.compile(r"var\(--[\w-]+, (#[0-9a-f]+)\)")
 
 
 def themed(spec: dict[str, Any]) -> dict[str, Any]:
-    """A Vega-Lite specification in the colours of the page, but for those that it gives itself."""
+    """Return a Vega-Lite specification in the colours of the page, except where it sets its own."""
     usermeta = spec.get("usermeta", {})
     embed = {**EMBED, **usermeta.get("embedOptions", {})}
     config = _merged(CONFIG, spec.get("config", {}))
@@ -43,21 +42,21 @@ def themed(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def printed(spec: dict[str, Any]) -> dict[str, Any]:
-    """The specification for a picture, which knows no CSS."""
-    return {**_plain(spec), "background": "transparent"}
+    """Return the specification for a picture, which knows no CSS."""
+    return {**_without_variables(spec), "background": "transparent"}
 
 
-def _plain(value: Any) -> Any:
+def _without_variables(value: Any) -> Any:
     if isinstance(value, str):
-        return _VARIABLE.sub(lambda found: _PRINTED.get(found[0], found[1]), value)
+        return _VARIABLE.sub(lambda match: _PNG_COLORS.get(match[0], match[1]), value)
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+        return {name: _without_variables(element) for name, element in value.items()}
+    return [_without_variables(element) for element in value] if isinstance(value, list | tuple) else value
 
 
-def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    found = dict(base)
-    for name, value in own.items():
-        former = found.get(name)
-        found[name] = _merged(former, value) if isinstance(former, dict) and isinstance(value, dict) else value
-    return found
+def _merged(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for name, value in override.items():
+        former = merged.get(name)
+        merged[name] = _merged(former, value) if isinstance(former, dict) and isinstance(value, dict) else value
+    return merged

@@ -1,4 +1,6 @@
-"""Draws a `Timeline`: a bar from birth to death for each context partition, and below how many lived, by altair."""
+"""Charts of a `Timeline`: a bar per context partition from its creation to its end, and the number of active
+partitions.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,11 @@ LIFE_COLOR, BORN_COLOR, DIED_COLOR = "#0969da", "#2da44e", "#cf222e"
 
 
 def timeline_chart(timeline: Timeline) -> VConcatChart:
-    """The timeline as a chart: as wide as a notebook's column, as high as it takes."""
+    """Return the timeline as a chart: as wide as a notebook's column, as high as needed."""
     altair = offline_altair()
     axis = _Axis(altair, timeline)
     bars = _bars(altair, axis, timeline, _rows(timeline, axis))
-    made: VConcatChart = altair.vconcat(bars, _counts(altair, axis, timeline), spacing=8).properties(
+    chart: VConcatChart = altair.vconcat(bars, _counts(altair, axis, timeline), spacing=8).properties(
         title=altair.TitleParams(
             timeline.context,
             subtitle=[" ".join(timeline.epl.split()), *timeline.notes],
@@ -37,17 +39,17 @@ def timeline_chart(timeline: Timeline) -> VConcatChart:
         ),
         description=repr(timeline).replace("\n ", ";"),
     )
-    framed: VConcatChart = made.configure_view(stroke=None)
+    framed: VConcatChart = chart.configure_view(stroke=None)
     return framed
 
 
 def show_timelines(shell: Any) -> Callable[[], None]:
-    """Make an IPython shell display a `Timeline` as its chart. Returns the function that takes it back."""
+    """Make an IPython shell display a `Timeline` as its chart. Returns the function that undoes this."""
     return show_as_chart(shell, Timeline, timeline_chart)
 
 
 class _Axis:
-    """Engine time as altair has it: a time, or a number where the clock counts in finer units than milliseconds."""
+    """Engine time for altair: a time, or a number where the clock counts in finer units than milliseconds."""
 
     def __init__(self, altair: Any, timeline: Timeline) -> None:
         self._altair = altair
@@ -59,15 +61,15 @@ class _Axis:
 
     @property
     def kind(self) -> str:
-        """The type of a field with times."""
+        """The Vega-Lite type of a field with times."""
         return "temporal" if self.temporal else "quantitative"
 
     def text(self, time: int) -> str:
-        """A time as tooltips have it."""
+        """Return a time as tooltips have it."""
         return format_time(time) if self.temporal else f"{time} {self._unit}"
 
     def x(self, *, shown: bool) -> Any:
-        """Births along the axis, which is written below the lower chart only."""
+        """Return the encoding of times along the axis, which only the lower chart labels."""
         zone = {"type": "utc"} if self.temporal else {}  # otherwise the browser would show the times of its own zone
         scale = self._altair.Scale(domain=self._domain, nice=False, zero=False, **zone)
         form = labels(self._start, self._end) if self.temporal else {"format": "~f"}
@@ -78,7 +80,7 @@ class _Axis:
 
 
 def _rows(timeline: Timeline, axis: _Axis) -> list[dict[str, Any]]:
-    """The bars; what they show when pointed at is text. A context that is activated again counts its ids from 0."""
+    """Return the bars; their tooltips are text. A context that is activated again counts its ids from 0."""
     outer = timeline.levels[0] if timeline.levels else None
     rows: list[dict[str, Any]] = []
     labels: dict[str, int] = {}
@@ -92,8 +94,8 @@ def _rows(timeline: Timeline, axis: _Axis) -> list[dict[str, Any]]:
             "until": timeline.end if life.died is None else life.died,
             "lives": life.died is None,
             "label": label if labels[label] == 1 else f"{label} ({labels[label]})",
-            "outer": "" if outer is None else _outer(properties, outer, timeline.times),
-            "properties": _words(properties, timeline.times),
+            "outer": "" if outer is None else _outer_label(properties, outer, timeline.times),
+            "properties": _property_text(properties, timeline.times),
             "birth": axis.text(life.born),
             "death": "lives" if life.died is None else axis.text(life.died),
         }
@@ -109,12 +111,14 @@ def _label(life: PartitionLifetime, properties: Mapping[str, Any], times: Collec
     return text if len(text) <= LABEL_LIMIT else text[: LABEL_LIMIT - 1] + "…"
 
 
-def _outer(properties: Mapping[str, Any], outer: str, times: Collection[str]) -> str:
-    own = {name[len(outer) + 1 :]: value for name, value in properties.items() if name.startswith(f"{outer}.")}
-    return f"{outer} {_words(own, times)}".rstrip()
+def _outer_label(properties: Mapping[str, Any], outer: str, times: Collection[str]) -> str:
+    properties_of_level = {
+        name[len(outer) + 1 :]: value for name, value in properties.items() if name.startswith(f"{outer}.")
+    }
+    return f"{outer} {_property_text(properties_of_level, times)}".rstrip()
 
 
-def _words(properties: Mapping[str, Any], times: Collection[str]) -> str:
+def _property_text(properties: Mapping[str, Any], times: Collection[str]) -> str:
     own = {
         name: format_time(v)
         for name, v in properties.items()

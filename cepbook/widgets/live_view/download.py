@@ -1,4 +1,4 @@
-"""The rows of a view as a file: what a page asks for by its buttons CSV, Parquet and Copy, and what it gets."""
+"""Download the rows of a view: the files behind the buttons CSV, Parquet and Copy."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ MAX_FILE_BYTES = 50_000_000  # bytes that go to a page
 
 
 def file_of(rows: Sequence[Sequence[Any]], types: Mapping[str, Type], form: FileFormat, name: str) -> bytes:
-    """The rows of statement `name` as CSV, as Parquet, or as lines with tabs, as spreadsheets take them.
+    """Return the rows of statement `name` as CSV, as Parquet, or as lines with tabs, as spreadsheets take them.
 
-    Raises UsageError for what is too large for a page, and as `cepbook.session.io.sinks.export_rows`.
+    Raises UsageError for a file that is too large for a page, and as `export`.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("rows.parquet" if form == "parquet" else "rows.csv")
         export_rows(rows, path, types, name)
-        made = path.read_bytes()
-    if len(made) > MAX_FILE_BYTES:
+        content = path.read_bytes()
+    if len(content) > MAX_FILE_BYTES:
         hint = f"`cep.export({name!r}, path)` writes a file"
-        raise UsageError(f"{len(made):,} bytes are too much for a page\n  hint: {hint}")
-    return _with_tabs(made.decode("utf-8")).encode("utf-8") if form == "text" else made
+        raise UsageError(f"{len(content):,} bytes are too much for a page\n  hint: {hint}")
+    return _tab_separated(content.decode("utf-8")).encode("utf-8") if form == "text" else content
 
 
-def _with_tabs(text: str) -> str:
-    made = io.StringIO()
-    csv.writer(made, delimiter="\t", lineterminator="\n").writerows(csv.reader(io.StringIO(text, newline="")))
-    return made.getvalue()
+def _tab_separated(text: str) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter="\t", lineterminator="\n").writerows(csv.reader(io.StringIO(text, newline="")))
+    return buffer.getvalue()
 
 
 def file_name(name: str, form: FileFormat) -> str:
-    """A name for the file that says what is in it, and can be one everywhere."""
+    """Return a file name that identifies the rows, and is valid everywhere."""
     plain = re.sub(r"[^\w.-]+", "_", name).strip("._")[:60] or "rows"
     return f"{plain}.{form}"
 
@@ -61,17 +61,17 @@ class RowsSource(Protocol):
 
 @dataclass(slots=True)
 class DownloadRequest:
-    """Rows that a page wants as a file. `told` is the frame that has them; 0: none yet."""
+    """Rows that a page requests as a file. `frame_number` is the frame with the answer; 0: none yet."""
 
     id: str
     form: FileFormat
     stream: bool
     partition: int | None
-    told: int = 0
+    frame_number: int = 0
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Self | None:
-        """The order in a message; None where it is none."""
+        """Return the request in a message; None if it is none."""
         form, partition = FILE_FORMATS.get(content.get("form")), content.get("partition")
         if form is None:
             return None
@@ -83,11 +83,11 @@ class DownloadRequest:
         )
 
     def answer(self, source: RowsSource, buffers: BinaryBuffers) -> dict[str, object]:
-        """The part of a frame with the file, or with why there is none."""
+        """Return the part of a frame with the file, or with the reason why there is none."""
         answer: dict[str, object] = {"id": self.id, "form": self.form}
         try:
-            rows, made = source.taken(self.form, stream=self.stream, partition=self.partition)
+            rows, content = source.taken(self.form, stream=self.stream, partition=self.partition)
         except CepbookError as error:
             return {**answer, "problem": printable(str(error))}
-        buffers.parts.append(made)
+        buffers.parts.append(content)
         return {**answer, "file": file_name(source.name, self.form), "rows": rows, "buffer": len(buffers.parts) - 1}

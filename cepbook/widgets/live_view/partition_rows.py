@@ -1,4 +1,4 @@
-"""Context partitions and partial matches as rows of a table, for live views and saved ones."""
+"""Context partitions and partial matches as table rows, for live views and static pictures."""
 
 from __future__ import annotations
 
@@ -11,75 +11,75 @@ from cepbook.widgets.base.column_encoding import TIME_TYPE, ViewColumn
 from cepbook.widgets.live_view.partition_sheet import EVENT_COLUMNS, SIZE_COLUMNS
 
 Row = Mapping[str, object]
-_SHOWN_AS_TIMES = (*TIMES, "last event")
+_TIME_COLUMNS = (*TIMES, "last event")
 _INDENT = "· "
 
 
 def partition_columns(partitions: Sequence[Row]) -> tuple[ViewColumn, ...]:
-    """The columns of a list of partitions: ``id``, the properties, the sizes; typed by their values."""
+    """Return the columns of a list of partitions: ``id``, the properties, the sizes; typed by their values."""
     if not partitions:
         return (ViewColumn("id", "int"),)
     return columns_of(tuple(partitions[0]), partitions)
 
 
 def line_columns(names: Iterable[str]) -> tuple[ViewColumn, ...]:
-    """The columns of the tree of a nested context; of those whose values may all be null the type is known."""
+    """Return the columns of the tree of a nested context; the type is known of those whose values may all be null."""
     known = {"partition": "string", "last event": TIME_TYPE, "per second": "double"}
     return tuple(ViewColumn(name, known.get(name, "long")) for name in names)
 
 
 def columns_of(names: Sequence[str], rows: Sequence[Row], times: Collection[str] = ()) -> tuple[ViewColumn, ...]:
-    """Columns typed by their values; those of `times` hold ms."""
-    return tuple(ViewColumn(name, _type(name, [row.get(name) for row in rows]), name in times) for name in names)
+    """Return columns typed by their values; those of `times` hold ms."""
+    return tuple(ViewColumn(name, _value_type(name, [row.get(name) for row in rows]), name in times) for name in names)
 
 
-def _type(name: str, values: Sequence[object]) -> str:
-    if name.rpartition(".")[2] in _SHOWN_AS_TIMES:
+def _value_type(name: str, values: Sequence[object]) -> str:
+    if name.rpartition(".")[2] in _TIME_COLUMNS:
         return TIME_TYPE
     value = next((value for value in values if value is not None), None)
     return {bool: "boolean", int: "long", float: "double"}.get(type(value), "string")
 
 
 def size_column_count(columns: Sequence[ViewColumn]) -> int:
-    """How many columns at the end are sizes, or tell of events."""
+    """Return the number of columns at the end that are sizes, or describe events."""
     return len([column for column in columns[1:] if column.name in (*EVENT_COLUMNS, *SIZE_COLUMNS)])
 
 
 def tree_rows(
     partitions: Sequence[Row], columns: Sequence[ViewColumn], levels: Sequence[str]
 ) -> tuple[list[Row], list[ViewColumn]]:
-    """The partitions of a nested context as an indented list, those of outer levels once above theirs; its columns."""
-    found: list[Row] = []
+    """Return the partitions of a nested context as an indented list with a row per outer node, and its columns."""
+    rows: list[Row] = []
     sizes = [column for column in columns[1:] if column.name in SIZE_COLUMNS]
     above: list[str] = []
     for partition in partitions:
-        path = [_level_text(partition, columns, level) for level in levels]
+        path = [_level_label(partition, columns, level) for level in levels]
         same = next((i for i, text in enumerate(path[:-1]) if above[i : i + 1] != [text]), len(path) - 1)
         for depth in range(same, len(path) - 1):
-            found.append({"partition": _INDENT * depth + path[depth], "id": "", **{size.name: "" for size in sizes}})
+            rows.append({"partition": _INDENT * depth + path[depth], "id": "", **{size.name: "" for size in sizes}})
         leaf = {size.name: format_value(partition.get(size.name)) for size in sizes}
-        found.append({"partition": _INDENT * (len(path) - 1) + path[-1], "id": format_value(partition["id"]), **leaf})
+        rows.append({"partition": _INDENT * (len(path) - 1) + path[-1], "id": format_value(partition["id"]), **leaf})
         above = path[:-1]
-    return found, [ViewColumn("partition", "string"), ViewColumn("id", "int"), *sizes]
+    return rows, [ViewColumn("partition", "string"), ViewColumn("id", "int"), *sizes]
 
 
-def _level_text(partition: Row, columns: Sequence[ViewColumn], level: str) -> str:
-    own = [column for column in columns if column.name.startswith(f"{level}.")]
-    texts = (f"{c.name[len(level) + 1 :]} = {value_label(partition.get(c.name), c.kind)}" for c in own)
+def _level_label(partition: Row, columns: Sequence[ViewColumn], level: str) -> str:
+    level_columns = [column for column in columns if column.name.startswith(f"{level}.")]
+    texts = (f"{c.name[len(level) + 1 :]} = {value_label(partition.get(c.name), c.kind)}" for c in level_columns)
     return f"{level} {', '.join(texts)}".rstrip()
 
 
 def value_label(value: object, kind: str, times: Collection[str] = ()) -> str:
-    """A value of a column of `kind` as text; properties of events that are called as one of `times` hold ms."""
+    """Return a value of a column of `kind` as text; properties of events that are named in `times` hold ms."""
     return format_time(value) if kind == "time" and isinstance(value, int) else format_value(value, times)
 
 
 def partial_rows(
-    found: PartialMatches, times: Collection[str] = ()
+    partials: PartialMatches, times: Collection[str] = ()
 ) -> tuple[tuple[ViewColumn, ...], list[Row], list[list[str]]]:
-    """The columns and rows of partial matches, and for each row its events, a line each; of these `times` hold ms."""
-    partitioned = any(each.partition is not None for each in found.rows)
-    timed = any(each.until is not None for each in found.rows)
+    """Return columns and rows of partial matches, and by row the lines of its events; properties in `times` hold ms."""
+    partitioned = any(partial.partition is not None for partial in partials.rows)
+    timed = any(partial.until is not None for partial in partials.rows)
     columns = [
         ViewColumn("since", TIME_TYPE),
         ViewColumn("waiting for", "string"),
@@ -89,8 +89,8 @@ def partial_rows(
         columns.insert(2, ViewColumn("until", "string"))
     if partitioned:
         columns.insert(1, ViewColumn("partition", "int"))
-    rows = [_partial_row(each, times) for each in found.rows]
-    lines = [match_lines(each.events, times) for each in found.rows]
+    rows = [_partial_row(partial, times) for partial in partials.rows]
+    lines = [match_lines(partial.events, times) for partial in partials.rows]
     return tuple(columns), rows, lines
 
 
@@ -105,9 +105,9 @@ def _partial_row(partial: PartialMatch, times: Collection[str]) -> Row:
 
 
 def match_lines(match: Mapping[str, object], times: Collection[str] = ()) -> list[str]:
-    """The tagged events of a match, a line each: ``a = {id=1}``, of a repeated tag ``b[0] = {id=2}``.
+    """Return the tagged events of a match, a line each: ``a = {id=1}``, of a repeated tag ``b[0] = {id=2}``.
 
-    What is called as one of `times` holds ms.
+    Properties that are named in `times` hold ms.
     """
     lines = []
     for tag, value in match.items():

@@ -1,4 +1,4 @@
-"""Context partitions as a table that is read by columns: their properties, their events, how large they are."""
+"""Context partitions as a table that is read by columns: their properties, events and sizes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ EVENT_COLUMNS = ("last event", "arrived", "per second")
 
 
 def display_names(properties: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Built-in properties by the names that people know; one may be called as a size is."""
-    shown = ((names.get(name, name), value) for name, value in properties.items())
-    return {f"{name}_" if name in (*SIZE_COLUMNS, *EVENT_COLUMNS) else name: value for name, value in shown}
+    """Return built-in properties under the names that users know; a name that is also a size gets an underscore."""
+    names_and_values = ((names.get(name, name), value) for name, value in properties.items())
+    return {f"{name}_" if name in (*SIZE_COLUMNS, *EVENT_COLUMNS) else name: value for name, value in names_and_values}
 
 
 class PartitionFigures:
-    """What tells of a partition beside its properties: its events as `tally` counts them (None: nobody counts), and how
-    large its state is. The clock is at `now`, in units of which there are `second` in a second.
+    """Figures of partitions beside their properties: their events, counted by `tally` (None: not counted), and state
+    sizes.
+
+    The clock is at `now`, in units of which a second has `second`.
     """
 
     def __init__(self, statement: Any, now: int, tally: PartitionCounts | None, second: int) -> None:
@@ -34,11 +36,11 @@ class PartitionFigures:
         self._windows = bool(steps.windows or steps.inputs)
 
     def ms(self, time: int) -> int:
-        """A time of the clock in ms."""
+        """Return a time of the clock in ms."""
         return time * 1000 // self._second
 
     def seen(self, counted: Any) -> dict[str, object]:
-        """What is known of the events of a partition (or of what counts them for several)."""
+        """Return the figures about the events of a partition, or of an object that counts for several."""
         if self._tally is None:
             return {}  # of the past only what is held is known
         arrived, time = self._tally.of(counted)
@@ -47,72 +49,72 @@ class PartitionFigures:
         return dict(zip(EVENT_COLUMNS, (None if time is None else self.ms(time), arrived, rate), strict=True))
 
     def sizes(self, partition: ContextPartition) -> dict[str, int]:
-        """Events of windows where there are any, groups, partial matches."""
+        """Return the number of events in windows, if there are any, of groups, and of partial matches."""
         statement = self._statement
         state = statement.inspected(partition.id, statement.state_of(partition), self._now, 0)
-        found = {"events": state["retained"]} if self._windows else {}
+        sizes = {"events": state["retained"]} if self._windows else {}
         if state["groups"] is not None:
-            found["groups"] = state["groups"]
+            sizes["groups"] = state["groups"]
         if "partials" in state:
-            found["waiting"] = state["partials"]["total"]
-        return found
+            sizes["waiting"] = state["partials"]["total"]
+        return sizes
 
     def column(self, name: str, counted: Sequence[Any]) -> list[Any]:
-        """One of `EVENT_COLUMNS` of all of these."""
+        """Return one of `EVENT_COLUMNS` for all of these."""
         if self._tally is None:
             return [None] * len(counted)
-        of = self._tally.of
+        counts_of = self._tally.of
         if name == "last event":
-            return [of(each)[1] for each in counted]
-        return [of(each)[0] for each in counted]  # and by these go the rates
+            return [counts_of(partition)[1] for partition in counted]
+        return [counts_of(partition)[0] for partition in counted]  # and by these go the rates
 
 
 class PartitionSheet:
-    """The live partitions of the context `running`, by id, as a `RowSheet`; `shown` are the names of their keys."""
+    """The active partitions of the context `running`, by id, as a `RowSheet`; `shown` are the names of their keys."""
 
     def __init__(self, running: Context, shown: Mapping[str, str], figures: PartitionFigures) -> None:
         self._running = running
-        self._shown = shown
+        self._display_names = shown
         self._figures = figures
         self._partitions = list(running.partitions.values())
         first = partition_properties(running.identity(self._partitions[0])) if self._partitions else {}
-        self._own = {name: raw for raw in first for name in display_names({raw: None}, shown)}
+        self._raw_names = {name: raw for raw in first for name in display_names({raw: None}, shown)}
 
     @property
     def names(self) -> Sequence[str]:
         """The id and the properties."""
-        return ("id", *self._own)
+        return ("id", *self._raw_names)
 
     @property
     def texts(self) -> Sequence[str]:
-        """The columns in which words are looked for."""
+        """The columns that are searched for words."""
         return [name for name in self.names if name.rpartition(".")[2] not in TIMES]
 
     def __len__(self) -> int:
         return len(self._partitions)
 
     def column(self, name: str) -> Sequence[object]:
-        """That of a property, or one of `EVENT_COLUMNS` or `SIZES`."""
-        found = self._partitions
+        """Return the column of a property, or one of `EVENT_COLUMNS` or `SIZE_COLUMNS`."""
+        partitions = self._partitions
         if name == "id":
-            return [each.id for each in found]
+            return [partition.id for partition in partitions]
         if name in EVENT_COLUMNS:
-            return self._figures.column(name, found)
+            return self._figures.column(name, partitions)
         if name in SIZE_COLUMNS:
-            return [self._figures.sizes(each).get(name) for each in found]
-        raw = self._own.get(name)
-        if raw is not None and raw in found[0].properties:
-            return [each.properties.get(raw) for each in found]
+            return [self._figures.sizes(partition).get(name) for partition in partitions]
+        raw = self._raw_names.get(name)
+        if raw is not None and raw in partitions[0].properties:
+            return [partition.properties.get(raw) for partition in partitions]
         return (
-            [partition_properties(self._running.identity(each)).get(raw) for each in found]
+            [partition_properties(self._running.identity(partition)).get(raw) for partition in partitions]
             if raw
-            else [None] * len(found)
+            else [None] * len(partitions)
         )
 
     def rows(self, places: Iterable[int]) -> Sequence[Row]:
-        """With what is known of their events, and their sizes."""
-        return [self._row(self._partitions[place]) for place in places]
+        """Return rows with figures about events, and sizes."""
+        return [self._row(self._partitions[position]) for position in places]
 
     def _row(self, partition: ContextPartition) -> Row:
-        own = display_names(partition_properties(self._running.identity(partition)), self._shown)
-        return {"id": partition.id, **own, **self._figures.seen(partition), **self._figures.sizes(partition)}
+        properties = display_names(partition_properties(self._running.identity(partition)), self._display_names)
+        return {"id": partition.id, **properties, **self._figures.seen(partition), **self._figures.sizes(partition)}

@@ -1,7 +1,7 @@
-"""The partitions of a nested context as the lines of a tree, of which only those in sight are made.
+"""The partitions of a nested context as the lines of a tree, of which only the visible ones are made.
 
-A node of an outer level has its own line, and when it is unfolded those of the nodes below it. What it costs depends on
-the lines in sight and on the nodes beside them, not on how many partitions there are below.
+Each node of an outer level has a line, followed, when it is unfolded, by the lines of the nodes below it. The cost
+depends on the visible lines and the nodes beside them, not on the number of partitions below.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ KEYED_LEVELS = ("keyed", "hash", "category")  # levels whose nodes have the same
 
 
 class FoldState(NamedTuple):
-    """Which nodes, by number, the reader has unfolded and folded; others are as is best for the size of the tree."""
+    """The nodes, by number, that the reader has unfolded and folded; others follow from the size of the tree."""
 
     opened: frozenset[int] = frozenset()
     shut: frozenset[int] = frozenset()
 
 
 class TreeLine(NamedTuple):
-    """A line in sight: the node's number (0: a context partition), depth, place among `siblings`, values by column."""
+    """A visible line: the node's number (0: a context partition), depth, place among `siblings`, values by column."""
 
     number: int
     depth: int
@@ -46,8 +46,8 @@ class TreeLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TreeLines:
-    """`lines` are those in sight of `count`. There are `total` context partitions, of which `found` were asked for, and
-    `levels` nodes on each level.
+    """The visible `lines` of `count`. There are `total` context partitions, `found` match, and `levels` counts nodes by
+    level.
     """
 
     lines: Sequence[TreeLine]
@@ -58,7 +58,7 @@ class TreeLines:
 
 
 class PartitionTree:
-    """The tree of one statement's context, from look to look: nodes that a page has seen have numbers."""
+    """The tree of one statement's context, from look to look: nodes that a page has displayed have numbers."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[Any, ...], int] = {}  # by the keys from the outermost level on
@@ -75,7 +75,7 @@ class PartitionTree:
         folds: FoldState,
         shown: range,
     ) -> TreeLines:
-        """The lines with the places `shown`. `names` are those of keys, by level: ``PerDay.key1``."""
+        """Return the lines at the places `shown`. `names` has the names of keys by level: ``PerDay.key1``."""
         newest = next(reversed(tree.partitions), None)
         mark = choice.words, len(tree.partitions), newest
         if self._search.of is not tree or self._search.mark != mark:
@@ -90,68 +90,68 @@ class PartitionTree:
         self._numbers = {path: number for number, path in self._paths.items()}
 
     def number(self, path: tuple[Any, ...]) -> int:
-        """That of a node, by its keys from the outermost level on."""
-        found = self._numbers.get(path)
-        if found is None:
-            self._last = found = self._last + 1
-            self._numbers[path], self._paths[found] = found, path
-        return found
+        """Return the number of a node, given its keys from the outermost level on."""
+        number = self._numbers.get(path)
+        if number is None:
+            self._last = number = self._last + 1
+            self._numbers[path], self._paths[number] = number, path
+        return number
 
     def nodes(self, tree: TreeContext, numbers: Iterable[int]) -> set[PartitionNode]:
-        """The nodes of these numbers, as far as they live."""
-        found = set()
+        """Return the nodes of these numbers that still exist."""
+        nodes = set()
         for path in (self._paths.get(number) for number in numbers):
             branch, node = tree.root, None
             for key in path or ():
                 node = None if branch is None else branch.children.get(key)
                 branch = None if node is None else node.below
             if node is not None:
-                found.add(node)
-        return found
+                nodes.add(node)
+        return nodes
 
 
 class _Search:
-    """Which nodes there are where words are looked for; it holds while partitions neither come nor go."""
+    """The nodes that match a search for words; valid until a partition is created or ends."""
 
     def __init__(self, of: TreeContext | None, mark: tuple[tuple[str, ...], int, int | None]) -> None:
         self.of = of
         self.mark = mark
         self._texts: dict[Any, str] = {}  # by depth and key
-        self._kept: dict[Branch, list[PartitionNode]] = {}  # of branches of which not all are found
+        self._matches: dict[Branch, list[PartitionNode]] = {}  # of branches of which not all are found
         if of is not None and of.root is not None and mark[0]:
             self._seek(of.root, mark[0])
 
     def children(self, branch: Branch) -> list[PartitionNode]:
-        """The nodes of a branch that were found, or have found ones below."""
-        found = self._kept.get(branch)
-        return list(branch.children.values()) if found is None else found
+        """Return the nodes of a branch that match, or have matching nodes below."""
+        matching = self._matches.get(branch)
+        return list(branch.children.values()) if matching is None else matching
 
     def leaves(self, branch: Branch | None) -> int:
-        """How many context partitions below were found."""
+        """Return the number of matching context partitions below."""
         if branch is None:
             return 0
         if branch.level.inner is None:
-            found = self._kept.get(branch)
-            return len(branch.children if found is None else found)
+            matching = self._matches.get(branch)
+            return len(branch.children if matching is None else matching)
         return sum(self.leaves(node.below) for node in self.children(branch))
 
     def _seek(self, branch: Branch, words: Sequence[str]) -> bool:
-        """Find what has all `words` in itself or in what is around it; whether there is any."""
+        """Find the nodes that have all `words` in themselves or around them; return whether there are any."""
         depth, kind, inner = branch.level.depth, branch.level.kind, branch.level.inner
         like, texts = kind in KEYED_LEVELS, self._texts
-        kept = self._kept[branch] = []
+        matching = self._matches[branch] = []
         for key, node in branch.children.items():
             text = texts.get((depth, key)) if like else None
             if text is None:
-                text = _text(node)
+                text = _search_text(node)
                 if like:
                     texts[depth, key] = text
             rest = [word for word in words if word not in text]
             if rest and inner is None:
                 rest = [word for word in rest if word not in str(node.id)]
             if not rest or (inner is not None and node.below is not None and self._seek(node.below, rest)):
-                kept.append(node)
-        return bool(kept)
+                matching.append(node)
+        return bool(matching)
 
 
 class _Look:
@@ -173,11 +173,11 @@ class _Look:
         self._names = names
         self._figures = figures
         self._choice = choice
-        self._shown = range(min(shown.start, MAX_LINES), min(shown.stop, MAX_LINES))
+        self._visible = range(min(shown.start, MAX_LINES), min(shown.stop, MAX_LINES))
         self._search = search
         self._found = search.leaves(tree.root)
-        self._spread = self._found <= UNFOLDED_LIMIT
-        self._exceptions = outline.nodes(tree, folds.shut if self._spread else folds.opened)
+        self._unfolded = self._found <= UNFOLDED_LIMIT
+        self._exceptions = outline.nodes(tree, folds.shut if self._unfolded else folds.opened)
         some = next(iter(tree.partitions.values()), None)
         self._sizes = () if some is None else tuple(figures.sizes(some))
         self._sums = len(tree.partitions) <= SUM_LIMIT
@@ -185,38 +185,40 @@ class _Look:
         self._lines: list[TreeLine] = []
 
     def lines(self) -> TreeLines:
-        """All that the page gets."""
+        """Return all that the page gets."""
         root = self._tree.root
         if root is not None:
             self._branch(root, ())
         total = len(self._tree.partitions)
-        return TreeLines(self._lines, min(self._at, MAX_LINES), total, self._found, _levels(root))
+        return TreeLines(self._lines, min(self._at, MAX_LINES), total, self._found, _nodes_per_level(root))
 
     def _branch(self, branch: Branch, path: tuple[Any, ...]) -> None:
-        """The lines of the nodes of a branch and of all that is unfolded below them."""
+        """Add the lines of the nodes of a branch and of all unfolded nodes below them."""
         nodes = self._search.children(branch)
         first, count = self._at, len(nodes)
-        inner, own = branch.level.inner, self._exceptions
-        unfolds = inner is not None and (self._spread or (bool(own) and any(node in own for node in nodes)))
+        inner, exceptions = branch.level.inner, self._exceptions
+        unfolds = inner is not None and (
+            self._unfolded or (bool(exceptions) and any(node in exceptions for node in nodes))
+        )
         if not unfolds:
-            seen = range(max(0, self._shown.start - first), min(count, max(0, self._shown.stop - first)))
-            if seen:
-                order = self._ordered(branch, nodes, seen.stop)
-                self._lines += [self._line(order[place], path, place, count) for place in seen]
+            visible = range(max(0, self._visible.start - first), min(count, max(0, self._visible.stop - first)))
+            if visible:
+                order = self._ordered(branch, nodes, visible.stop)
+                self._lines += [self._line(order[position], path, position, count) for position in visible]
             self._at += count
             return
-        for place, node in enumerate(self._ordered(branch, nodes, count)):
-            if self._at in self._shown:
-                self._lines.append(self._line(node, path, place, count))
+        for position, node in enumerate(self._ordered(branch, nodes, count)):
+            if self._at in self._visible:
+                self._lines.append(self._line(node, path, position, count))
             self._at += 1
             if self._opened(node) and node.below is not None:
                 self._branch(node.below, (*path, node.key))
 
     def _opened(self, node: PartitionNode) -> bool:
-        return node.partition is None and (node in self._exceptions) != self._spread
+        return node.partition is None and (node in self._exceptions) != self._unfolded
 
     def _ordered(self, branch: Branch, nodes: list[PartitionNode], most: int) -> Sequence[PartitionNode]:
-        """The first `most` nodes of a branch in the order that was asked for."""
+        """Return the first `most` nodes of a branch in the requested order."""
         by = self._choice.by
         if by is None:
             return nodes
@@ -229,10 +231,10 @@ class _Look:
         elif by == "partitions":
             values = [None if leaf else self._search.leaves(node.below) for node in nodes]
         elif by == "partition":
-            values = [next(iter(_own(node).values()), None) for node in nodes]
+            values = [next(iter(_identifying_properties(node).values()), None) for node in nodes]
         else:
             values = [node.id for node in nodes]
-        return [nodes[place] for place in first_places(values, places, most, down=self._choice.down)]
+        return [nodes[position] for position in first_places(values, places, most, down=self._choice.down)]
 
     def _line(self, node: PartitionNode, path: tuple[Any, ...], place: int, siblings: int) -> TreeLine:
         leaf = node.partition
@@ -248,46 +250,48 @@ class _Look:
         return TreeLine(number, node.branch.level.depth, self._opened(node), place, siblings, row)
 
     def _sizes_of(self, node: PartitionNode, *, asked: bool) -> dict[str, int]:
-        """What the states of a context partition hold, or of all below; of many only if it is `asked` for."""
+        """Return the state sizes of a context partition, or the totals below a node; of large trees only if `asked`
+        for.
+        """
         if node.partition is not None:
             return self._figures.sizes(node.partition)
-        found: dict[str, int] = {}
+        totals: dict[str, int] = {}
         if asked and node.below is not None:
-            for each in self._search.children(node.below):
-                for name, size in self._sizes_of(each, asked=True).items():
-                    found[name] = found.get(name, 0) + size
-        return found
+            for child in self._search.children(node.below):
+                for name, size in self._sizes_of(child, asked=True).items():
+                    totals[name] = totals.get(name, 0) + size
+        return totals
 
     def _label(self, node: PartitionNode) -> str:
         level = node.name
         parts = []
-        for raw, value in _own(node).items():
+        for raw, value in _identifying_properties(node).items():
             name = self._names.get(f"{level}.{raw}", raw)
             timed = raw in TIMES and isinstance(value, int)
-            shown = format_time(self._figures.ms(value)) if timed else format_value(value)
-            parts.append(f"{name.removeprefix(f'{level}.')} = {shown}")
+            text = format_time(self._figures.ms(value)) if timed else format_value(value)
+            parts.append(f"{name.removeprefix(f'{level}.')} = {text}")
         return f"{level} {', '.join(parts)}".rstrip()
 
 
-def _own(node: PartitionNode) -> dict[str, Any]:
-    """What tells a node from others: its properties, those of a hash level also the hash."""
-    found = {"hash": node.branch.identity(node)} if node.branch.level.kind == "hash" else {}
-    return found | {name: value for name, value in node.visible_properties.items() if name not in ("id", "name")}
+def _identifying_properties(node: PartitionNode) -> dict[str, Any]:
+    """Return the properties that distinguish a node from others; of a hash level also the hash."""
+    properties = {"hash": node.branch.identity(node)} if node.branch.level.kind == "hash" else {}
+    return properties | {name: value for name, value in node.visible_properties.items() if name not in ("id", "name")}
 
 
-def _text(node: PartitionNode) -> str:
-    """What words are looked for in."""
-    told = (value for name, value in _own(node).items() if name not in TIMES and value is not None)
-    return "\x01".join(map(str, told)).lower()
+def _search_text(node: PartitionNode) -> str:
+    """Return the text that is searched for words."""
+    values = (value for name, value in _identifying_properties(node).items() if name not in TIMES and value is not None)
+    return "\x01".join(map(str, values)).lower()
 
 
-def _levels(root: Branch | None) -> list[int]:
-    """How many nodes there are on each level."""
-    found: list[int] = []
+def _nodes_per_level(root: Branch | None) -> list[int]:
+    """Return the number of nodes on each level."""
+    counts: list[int] = []
     branches = [] if root is None else [root]
     while branches:
-        found.append(sum(len(branch.children) for branch in branches))
+        counts.append(sum(len(branch.children) for branch in branches))
         if branches[0].level.inner is None:
             break
         branches = [node.below for branch in branches for node in branch.children.values() if node.below is not None]
-    return found
+    return counts

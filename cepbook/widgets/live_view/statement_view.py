@@ -1,9 +1,9 @@
-"""StatementView: a running statement in the notebook, live: its stream, its window contents, its context partitions,
-and what its pattern waits for.
+"""StatementView: a running statement in the notebook, live: stream, window, context partitions, and partial matches.
 
-The browser keeps the last `keep` rows of the stream; a frame carries what it lacks, as binary columns, and leaves
-when the last frame was drawn (see `pump`). Messages from the browser only set flags, because the thread in which
-they arrive differs by ipykernel version; the engine is read by the loop that runs it, or inside `flush`.
+The browser keeps the last `keep` rows of the stream. A frame carries the rows that it lacks, as binary columns, and
+leaves when the last frame was drawn (see `frame_scheduler`). Messages from the browser only set flags, because the
+thread in which they arrive differs by ipykernel version. The engine is read by the loop that runs it, or inside
+`flush`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _PANES: dict[object, Pane] = {pane: pane for pane in get_args(Pane)}
 class StatementView(LiveWidget):
     """The live view of one statement.
 
-    `keep` is the number of stream rows that the browser holds (and the most that one frame carries), `rate` the most
-    frames per second. Call `flush()` where Python code runs for long without giving the event loop a turn.
+    `keep` is the number of stream rows that the browser holds (and the maximum of one frame), `rate` the maximum of
+    frames per second. Call `flush()` where Python code runs for long without returning to the event loop.
     """
 
     _esm = widget_script(__file__, "tree.js", "export.js", "store.js", "panes.js", "view.js")
@@ -80,7 +80,7 @@ class StatementView(LiveWidget):
         self._partition: int | None = None
         self._choice = RowFilter()  # of the rows of the pane that is shown
         self._folds = FoldState()  # of the tree of partitions
-        self._places = range(ROWS_SHOWN)  # where in the table those are that are in sight
+        self._visible_range = range(ROWS_SHOWN)  # where in the table those are that are in sight
         self._sent: dict[int, int] = {}
         self._asked: dict[int, int] = {}  # delivery -> the frame that told its matches, 0: none yet
         self._why: tuple[int, int, bool] | None = None  # the row that a page asks about
@@ -100,13 +100,13 @@ class StatementView(LiveWidget):
         source.on_glance(self._follow_source, to_replays=True)
 
     def _on_glance(self) -> None:
-        """Views show another instant: at once, whatever was due."""
+        """Display another instant at once, whatever was due."""
         self._pump.touch()
         self.flush(urgent=True)
 
     @property
     def state(self) -> ViewState:
-        """What the header says: ``ready`` before the first row, ``live``, ``paused``, ``finished``, ``dropped``."""
+        """The state in the header: ``ready`` before the first row, ``live``, ``paused``, ``finished``, ``dropped``."""
         return self._state
 
     @state.setter
@@ -117,7 +117,9 @@ class StatementView(LiveWidget):
         self._pump.touch()
 
     def flush(self, *, urgent: bool = False) -> bool:
-        """As in `LiveWidget`; also notices that the clock moved, or that the statement was replaced or dropped."""
+        """Send a frame as `LiveWidget` does; also notice that the clock moved, or that the statement was replaced or
+        dropped.
+        """
         if self._pump.is_open and not (urgent or self._pump.is_due):
             return False
         self._follow_source()
@@ -137,9 +139,9 @@ class StatementView(LiveWidget):
                 self._ended = self._feed.deliveries
 
     def freeze(self) -> StaticPicture:
-        """The present state as plain HTML and text: the same for the same state of the engine.
+        """Return the present state as plain HTML and text: the same for the same state of the engine.
 
-        Of a statement that was dropped the last picture stays: cleaning up at the end of a notebook empties no output.
+        The last picture of a dropped statement stays: cleaning up at the end of a notebook empties no output.
         """
         self._follow_source()
         if self._state == "dropped" and self._picture is not None:
@@ -148,7 +150,7 @@ class StatementView(LiveWidget):
         return self._picture if self._picture is not None else dropped_picture(self._source.name)
 
     def close(self) -> None:
-        """End the subscription and the widget; what a page shows stays."""
+        """End the subscription and the widget; the page keeps what it displays."""
         self._watch(False)
         self._stop_following()
         self._feed = None
@@ -161,8 +163,8 @@ class StatementView(LiveWidget):
         self._follow_source()
         if self._state == "dropped" or self._feed is None:
             return self._state
-        found = self._source
-        return found.clock(), found.ticking, self._feed.deliveries, self._feed.rows, self._epl, found.pulse()
+        source = self._source
+        return source.clock(), source.ticking, self._feed.deliveries, self._feed.rows, self._epl, source.pulse()
 
     def _describe(self) -> dict[str, object]:
         return {
@@ -176,12 +178,12 @@ class StatementView(LiveWidget):
             "keeps": self._source.keeps_rows,
             "results": self._source.results,
             "delivers": self._source.delivers,
-            "nothing": self._nothing(),
+            "nothing": self._empty_text(),
             "columns": [c.describe() for c in self._columns],
         }
 
-    def _nothing(self) -> str:
-        """What is said where rows would be."""
+    def _empty_text(self) -> str:
+        """Return the text for an empty table of rows."""
         if not self._source.delivers:
             return "The table is empty."
         return "The window is empty." if self._source.keeps_rows else f"The statement {NO_ROWS_TEXT}."
@@ -212,12 +214,12 @@ class StatementView(LiveWidget):
             if self._watching:
                 self._source.watch(True)
             self._others = tuple(self._source.fed_by)
-            endings = [each.subscribe(self._on_feed_changed) for each in (feed, *self._others)]
+            endings = [other.subscribe(self._on_feed_changed) for other in (feed, *self._others)]
             self._unsubscribe = lambda: [end() for end in endings]
             self._pump.touch()
 
     def _on_feed_changed(self) -> None:
-        """The feed has something new; it says so once, until someone reads it."""
+        """Handle the news of the feed, which it gives once until it is read."""
         self._pump.touch()
         self._follow_current_replay()
         if not self._pump.is_open:
@@ -226,12 +228,12 @@ class StatementView(LiveWidget):
             self._pump.soon(self._rearm)
 
     def _rearm(self) -> None:
-        """Without a page nobody reads the feed, but the replay that comes later must be noticed."""
+        """Read the feed although no page does, so that a later replay is noticed."""
         if self._feed is not None and not self._pump.is_open:
             self._feed.heard()
 
     def _watch(self, looking: bool) -> None:
-        """Which matches make which delivery is kept while a page shows a pattern, and not otherwise."""
+        """Record which matches make a delivery while a page displays the statement, and only then."""
         if not looking:
             self._source.count(False)
         if looking != self._watching and (not looking or self._source.traced):
@@ -252,8 +254,12 @@ class StatementView(LiveWidget):
         match content:
             case {"kind": "ack", "n": int(number)}:
                 self._next = max(self._next, self._sent.get(number, 0))
-                self._asked = {delivery: told for delivery, told in self._asked.items() if not 0 < told <= number}
-                if self._taken is not None and 0 < self._taken.told <= number:
+                self._asked = {
+                    delivery: frame_number
+                    for delivery, frame_number in self._asked.items()
+                    if not 0 < frame_number <= number
+                }
+                if self._taken is not None and 0 < self._taken.frame_number <= number:
                     self._taken = None
                 if self._explained[0] == self._why and self._explained[1] <= number:
                     self._why = None
@@ -276,19 +282,19 @@ class StatementView(LiveWidget):
                 partition = content.get("partition")
                 self._partition = partition if isinstance(partition, int) else None
                 self._choice = RowFilter.of(content)
-                self._folds = FoldState(_numbers(content.get("opened")), _numbers(content.get("shut")))
-                self._places = _places(content.get("first"), content.get("rows"))
+                self._folds = FoldState(_node_numbers(content.get("opened")), _node_numbers(content.get("shut")))
+                self._visible_range = _visible_range(content.get("first"), content.get("rows"))
                 self._pump.touch()
             case {"kind": "bye", "client": str(client)}:
                 self._shown.pop(client, None)
-                self._pump.soon(self._unwatched)
+                self._pump.soon(self._on_page_closed)
 
-    def _unwatched(self) -> None:
+    def _on_page_closed(self) -> None:
         if not self._pump.is_open:
             self._watch(False)
 
     def _build(self, number: int) -> bool:
-        """Make and send frame `number`: everything since the last acknowledged frame, newest first to be kept."""
+        """Make and send frame `number`: everything since the last acknowledged frame; the newest rows have priority."""
         self._follow_source()
         if self._state != "dropped":
             self._watch(True)
@@ -303,7 +309,7 @@ class StatementView(LiveWidget):
             frame["why"] = {"row": list(self._why), "html": self._source.why(*self._why)}
             self._explained = self._why, number
         if self._taken is not None:
-            self._taken.told = number
+            self._taken.frame_number = number
             frame["taken"] = self._taken.answer(self._source, buffers)
         if feed is not None:
             if not self._shown or "stream" in self._shown.values():
@@ -313,8 +319,8 @@ class StatementView(LiveWidget):
             # Counters are read after the deliveries: they may only be ahead of what is shown, never behind.
             frame["counts"] = {"inserted": feed.total_insert, "removed": feed.total_remove}
             if self._asked:
-                frame["matches"] = [self._matches(feed, delivery) for delivery in self._asked]
-                self._asked = {delivery: told or number for delivery, told in self._asked.items()}
+                frame["matches"] = [self._match_answer(feed, delivery) for delivery in self._asked]
+                self._asked = {delivery: frame_number or number for delivery, frame_number in self._asked.items()}
             before = 0 if self._state == "ready" else self._ended
             if self._state in ("ready", "finished") and feed.deliveries > before and not self._source.past:
                 self._state = "live"
@@ -328,22 +334,22 @@ class StatementView(LiveWidget):
         panes = set(self._shown.values()) - {"stream"}
         if panes and self._state != "dropped":
             try:
-                self._contents(frame, panes, buffers)
+                self._add_panes(frame, panes, buffers)
             except CepbookError as error:
                 frame["problem"] = str(error)
         self.send(frame, buffers.parts)
         return True
 
     def _stream(self, feed: Feed, number: int, buffers: BinaryBuffers) -> dict[str, object]:
-        """The rows that the page lacks: while a replay runs as many as somebody may see pass, at rest all it keeps."""
+        """Return the rows that the page lacks: during a replay as many as are readable, at rest all that it keeps."""
         live = self._replay is not None and self._replay.progress.state == "running"
         most = min(self._keep, LIVE_ROWS) if live else self._keep
         if self._cut and not live:
             self._next, self._cut = 0, False
         first = max(self._next, feed.deliveries - most)
-        found = feed.columns(first, most)
+        deliveries = feed.columns(first, most)
         self._cut = self._cut or (live and first > self._next)
-        numbers, cursor = found.numbers, found.cursor
+        numbers, cursor = deliveries.numbers, deliveries.cursor
         self._sent = {n: end for n, end in self._sent.items() if n > self._pump.acked}
         self._sent[number] = cursor
         return {
@@ -352,117 +358,120 @@ class StatementView(LiveWidget):
             "from": numbers[0] if numbers else cursor,
             "to": cursor,
             "count": len(numbers),
-            "time": encode_values(self._source.all_ms(found.times), buffers),
-            "insert": encode_values(found.inserts, buffers),
+            "time": encode_values(self._source.all_ms(deliveries.times), buffers),
+            "insert": encode_values(deliveries.inserts, buffers),
             "delivery": encode_values(numbers, buffers),
-            "columns": [encode_values(found.column(column.name), buffers) for column in self._columns],
+            "columns": [encode_values(deliveries.column(column.name), buffers) for column in self._columns],
         }
 
-    def _matches(self, feed: Feed, number: int) -> dict[str, object]:
-        """The events behind delivery `number`, as lines of text for each match; `rows`: a match for each insert row."""
-        made = self._source.made(number)
-        found = next((d for d in feed.since(number).deliveries if d.number == number), None)
-        rows = found.insert or [] if found is not None else []
-        matches: Sequence[Mapping[str, object]] = () if made is None else made.matches
+    def _match_answer(self, feed: Feed, number: int) -> dict[str, object]:
+        """Return the events behind delivery `number`, as lines of text per match; `rows`: a match per insert row."""
+        record = self._source.made(number)
+        delivery = next((d for d in feed.since(number).deliveries if d.number == number), None)
+        rows = delivery.insert or [] if delivery is not None else []
+        matches: Sequence[Mapping[str, object]] = () if record is None else record.matches
         tags = self._source.tags or ()
-        if made is None and rows and any(isinstance(rows[0].get(tag), dict) for tag in tags):
+        if record is None and rows and any(isinstance(rows[0].get(tag), dict) for tag in tags):
             matches = [{tag: row.get(tag) for tag in tags} for row in rows]  # the rows hold the events themselves
         return {
             "delivery": number,
             "rows": len(matches) == len(rows),
-            "total": len(matches) if made is None else made.total,
+            "total": len(matches) if record is None else record.total,
             "matches": [match_lines(match, self._source.times) for match in matches],
             "nothing": "Not known: which events made a row is kept while a view of the statement is open."
-            if made is None
+            if record is None
             else "No events: time or a changed window made this row.",
         }
 
-    def _contents(self, frame: dict[str, object], panes: set[Pane], buffers: BinaryBuffers) -> None:
+    def _add_panes(self, frame: dict[str, object], panes: set[Pane], buffers: BinaryBuffers) -> None:
         if "partitions" in panes:
-            frame["partitions"] = self._listed(buffers) if self._source.partitioned else None
+            frame["partitions"] = self._partition_pane(buffers) if self._source.partitioned else None
         if "waiting" in panes:
             waiting = self._source.partials(self._partition)
-            columns, shown, lines = partial_rows(waiting, self._source.times)
+            columns, rows, lines = partial_rows(waiting, self._source.times)
             frame["waiting"] = {
                 "total": waiting.total,
-                "count": len(shown),
+                "count": len(rows),
                 "partition": self._partition,
                 "names": [c.describe() for c in columns],
-                "columns": encode_rows(shown, columns, buffers),
+                "columns": encode_rows(rows, columns, buffers),
                 "lines": lines,
             }
         if "window" in panes:
             frame["window"] = self._rows(self._columns, buffers)
         if "events" in panes:
-            frame["events"] = self._held(buffers)
+            frame["events"] = self._window_events(buffers)
 
     def _rows(self, columns: tuple[ViewColumn, ...], buffers: BinaryBuffers) -> dict[str, object]:
-        """The rows of the iterator that are in sight: of the newest, or of those that the reader asked for."""
+        """Return the visible rows of the iterator: the newest, or those that the reader asked for."""
         if not self._choice:
-            total, kept = self._source.latest(WINDOW_ROWS, self._partition, self._places)
-            return self._part(total, None, kept, columns, buffers)
+            total, rows = self._source.latest(WINDOW_ROWS, self._partition, self._visible_range)
+            return self._row_range(total, None, rows, columns, buffers)
         sheet = self._source.every(self._partition)
-        found, chosen = self._chosen(sheet, columns)
-        return self._part(len(sheet), found, chosen, columns, buffers)
+        matches, chosen = self._chosen(sheet, columns)
+        return self._row_range(len(sheet), matches, chosen, columns, buffers)
 
-    def _held(self, buffers: BinaryBuffers) -> dict[str, object]:
-        """The events of the window, likewise."""
+    def _window_events(self, buffers: BinaryBuffers) -> dict[str, object]:
+        """Return the visible events of the window, likewise."""
         if not self._choice:
-            total, names, rows = self._source.events(WINDOW_ROWS, self._partition, self._places)
+            total, names, rows = self._source.events(WINDOW_ROWS, self._partition, self._visible_range)
             columns = columns_of(names, rows, self._source.times)
-            return {"names": [c.describe() for c in columns], **self._part(total, None, rows, columns, buffers)}
+            return {"names": [c.describe() for c in columns], **self._row_range(total, None, rows, columns, buffers)}
         sheet = self._source.every_event(self._partition)
         times = self._source.times
-        found, kept = self._chosen(sheet, columns_of(sheet.names, (), times))
-        columns = columns_of(sheet.names, kept or sheet.rows(range(min(1, len(sheet)))), times)
-        return {"names": [c.describe() for c in columns], **self._part(len(sheet), found, kept, columns, buffers)}
+        matches, chosen = self._chosen(sheet, columns_of(sheet.names, (), times))
+        columns = columns_of(sheet.names, chosen or sheet.rows(range(min(1, len(sheet)))), times)
+        return {
+            "names": [c.describe() for c in columns],
+            **self._row_range(len(sheet), matches, chosen, columns, buffers),
+        }
 
     def _chosen(self, sheet: RowSheet, columns: Sequence[ViewColumn]) -> tuple[int, Rows]:
         timed = {column.name for column in columns if column.kind == "time"}
-        found = self._choice.found(sheet, [column.name for column in columns], timed)
-        last = min(WINDOW_ROWS, self._places.stop)  # behind these nobody sees the order
-        kept = found[-WINDOW_ROWS:] if self._choice.by is None else self._choice.first(sheet, found, last)
-        return len(found), sheet.rows(kept[self._places.start : self._places.stop])
+        places = self._choice.found(sheet, [column.name for column in columns], timed)
+        last = min(WINDOW_ROWS, self._visible_range.stop)  # behind these nobody sees the order
+        visible = places[-WINDOW_ROWS:] if self._choice.by is None else self._choice.first(sheet, places, last)
+        return len(places), sheet.rows(visible[self._visible_range.start : self._visible_range.stop])
 
-    def _part(
+    def _row_range(
         self, total: int, found: int | None, kept: Rows, columns: Sequence[ViewColumn], buffers: BinaryBuffers
     ) -> dict[str, object]:
-        """`count` rows are in the table, of which those from `first` on are sent."""
+        """Return rows of a table of `count` rows, from `first` on."""
         return {
             "total": total,
             **({} if found is None else {"found": found}),
             "count": min(total if found is None else found, WINDOW_ROWS),
-            "first": self._places.start,
+            "first": self._visible_range.start,
             "partition": self._partition,
             "columns": encode_rows(kept, columns, buffers),
         }
 
-    def _listed(self, buffers: BinaryBuffers) -> dict[str, object]:
+    def _partition_pane(self, buffers: BinaryBuffers) -> dict[str, object]:
         self._source.count(True)
         since = self._source.counted_since
-        shown = self._tree(buffers) if self._source.levels else self._flat(buffers)
-        return {**shown, "since": None if since is None else format_time(since)}
+        pane = self._partition_tree_rows(buffers) if self._source.levels else self._partition_table(buffers)
+        return {**pane, "since": None if since is None else format_time(since)}
 
-    def _flat(self, buffers: BinaryBuffers) -> dict[str, object]:
+    def _partition_table(self, buffers: BinaryBuffers) -> dict[str, object]:
         choice = self._choice
-        total, rows, found = self._source.partitions(PARTITION_ROWS, choice, self._places)
+        total, rows, matches = self._source.partitions(PARTITION_ROWS, choice, self._visible_range)
         columns = partition_columns(rows)
         return {
             "total": total,
-            **({"found": found} if choice.words else {}),
-            "count": min(found, PARTITION_ROWS),
-            "first": self._places.start,
+            **({"found": matches} if choice.words else {}),
+            "count": min(matches, PARTITION_ROWS),
+            "first": self._visible_range.start,
             "names": [c.describe() for c in columns],
             "sizes": size_column_count(columns),
-            "bar": _bar(columns, choice.by),
+            "bar": _bar_column(columns, choice.by),
             "columns": encode_rows(rows, columns, buffers),
         }
 
-    def _tree(self, buffers: BinaryBuffers) -> dict[str, object]:
-        """The lines in sight of the partitions of a nested context."""
+    def _partition_tree_rows(self, buffers: BinaryBuffers) -> dict[str, object]:
+        """Return the visible lines of the partitions of a nested context."""
         choice = self._choice
-        seen = self._source.outline(choice, self._folds, self._places)
-        lines = seen.lines
+        tree = self._source.outline(choice, self._folds, self._visible_range)
+        lines = tree.lines
         columns = line_columns(lines[0].row if lines else ("id", "partition", "partitions"))
         parts: dict[str, list[int] | list[bool]] = {
             "number": [line.number for line in lines],
@@ -472,41 +481,42 @@ class StatementView(LiveWidget):
             "siblings": [line.siblings for line in lines],
         }
         return {
-            "total": seen.total,
-            **({"found": seen.found} if choice.words else {}),
-            "count": seen.count,
-            "first": self._places.start,
+            "total": tree.total,
+            **({"found": tree.found} if choice.words else {}),
+            "count": tree.count,
+            "first": self._visible_range.start,
             "names": [c.describe() for c in columns],
             "sizes": size_column_count(columns),
-            "bar": _bar(columns, choice.by),
+            "bar": _bar_column(columns, choice.by),
             "columns": encode_rows([line.row for line in lines], columns, buffers),
             "tree": {name: encode_values(values, buffers) for name, values in parts.items()},
-            "levels": [[name, count] for name, count in zip(self._source.levels, seen.levels, strict=False)],
+            "levels": [[name, count] for name, count in zip(self._source.levels, tree.levels, strict=False)],
         }
 
 
-def _numbers(given: object) -> frozenset[int]:
-    """The numbers in a message, not more than a reader can have clicked."""
-    some = given[:FOLDS] if isinstance(given, list) else ()
-    return frozenset(each for each in some if isinstance(each, int))
+def _node_numbers(numbers: object) -> frozenset[int]:
+    """Return the numbers in a message, no more than a reader can have clicked."""
+    some = numbers[:FOLDS] if isinstance(numbers, list) else ()
+    return frozenset(number for number in some if isinstance(number, int))
 
 
-def _places(first: object, rows: object) -> range:
-    """Which rows of a table a page can show, as it says; the first, if it says nothing."""
+def _visible_range(first: object, rows: object) -> range:
+    """Return the rows of a table that a page can display, as it reports; the first ones if it reports nothing."""
     if not (isinstance(first, int) and isinstance(rows, int)):
         return range(ROWS_SHOWN)
     return range(max(0, first), max(0, first) + max(1, min(rows, ROWS_SHOWN)))
 
 
-def _bar(columns: Sequence[ViewColumn], by: str | None) -> int | None:
-    """The place of the column that is drawn as bars: that by which partitions are sorted, if it counts something."""
+def _bar_column(columns: Sequence[ViewColumn], by: str | None) -> int | None:
+    """Return the position of the column drawn as bars: the sort column of partitions, if it counts something."""
     names = [column.name for column in columns]
-    wanted = (by, "events", "waiting", "arrived", "groups")
+    candidates = (by, "events", "waiting", "arrived", "groups")
     return next(
-        (names.index(name) for name in wanted if name in names and name in (*EVENT_COLUMNS[1:], *SIZE_COLUMNS)), None
+        (names.index(name) for name in candidates if name in names and name in (*EVENT_COLUMNS[1:], *SIZE_COLUMNS)),
+        None,
     )
 
 
 def view(workbench: Workbench, name: str, *, keep: int = 2_000, rate: float = 20.0) -> StatementView:
-    """The live view of statement `name` of `workbench`. Raises UsageError when there is no such statement."""
+    """Return the live view of statement `name` of `workbench`. Raises UsageError if there is no such statement."""
     return StatementView(WorkbenchSource(workbench, name), keep=keep, rate=rate)

@@ -1,4 +1,4 @@
-"""The static picture of a statement, and rows out of deliveries: what live and saved views have in common."""
+"""The static picture of a statement: its stream, window, partitions and partial matches as tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ViewState = Literal["ready", "live", "paused", "finished", "dropped"]
 
 
 def static_view(source: ViewSource, state: ViewState = "ready") -> StaticPicture:
-    """The static picture of a statement: the last rows of its stream, its window contents, its partitions."""
+    """Return the static picture of a statement: the last rows of its stream, its window contents, its partitions."""
     try:
         columns, epl, feed = tuple(source.columns), source.epl, source.feed
     except CepbookError:
@@ -41,13 +41,13 @@ def static_view(source: ViewSource, state: ViewState = "ready") -> StaticPicture
 
 
 def dropped_picture(name: str) -> StaticPicture:
-    """What is left to say of a statement that was dropped before anything of it was shown."""
+    """Return the picture of a statement that was dropped before it was displayed."""
     title = f"{printable(name)}: this statement was dropped"
     return StaticPicture(f"<div>{heading_html(title)}</div>", title)
 
 
 def last_picture(name: str, last: StaticPicture) -> StaticPicture:
-    """The last picture of a statement, and that the statement is no more."""
+    """Return the last picture of a statement, and the note that the statement was dropped."""
     note = dropped_picture(name)
     return StaticPicture(f"{note.html}{last.html}", f"{note.text}; before that\n{last.text}")
 
@@ -97,12 +97,12 @@ def _partitions_section(partitions: PartitionList, levels: tuple[str, ...]) -> t
     )
 
 
-def _waiting_section(found: PartialMatches, times: frozenset[str]) -> tuple[str, str, DisplayTable | None]:
-    columns, rows, _ = partial_rows(found, times)
+def _waiting_section(partials: PartialMatches, times: frozenset[str]) -> tuple[str, str, DisplayTable | None]:
+    columns, rows, _ = partial_rows(partials, times)
     if not rows:
         return "Waiting", "for nothing", None
-    note = format_count(found.total, "partial match", "partial matches")
-    if found.total > STATIC_ROWS:
+    note = format_count(partials.total, "partial match", "partial matches")
+    if partials.total > STATIC_ROWS:
         rows, note = rows[:STATIC_ROWS], f"first {STATIC_ROWS} of {note}"
     return "Waiting", note, table_of_rows(rows, columns)
 
@@ -110,18 +110,19 @@ def _waiting_section(found: PartialMatches, times: frozenset[str]) -> tuple[str,
 def _stream_section(
     columns: tuple[ViewColumn, ...], feed: Feed, to_ms: Callable[[int], int]
 ) -> tuple[str, str, DisplayTable | None]:
-    found = feed.columns(feed.deliveries - STATIC_ROWS, STATIC_ROWS)
-    times = [to_ms(time) for time in found.times]
+    deliveries = feed.columns(feed.deliveries - STATIC_ROWS, STATIC_ROWS)
+    times = [to_ms(time) for time in deliveries.times]
     if not times:
         return "Stream", "no rows yet", None
     millis = any(ms % 1000 for ms in times)
-    signs = tuple("+" if flag else "−" for flag in found.inserts)
-    shown = column_cells([found.column(c.name) for c in columns], columns, len(times))
+    signs = tuple("+" if flag else "−" for flag in deliveries.inserts)
+    cells_by_row = column_cells([deliveries.column(c.name) for c in columns], columns, len(times))
     table = DisplayTable(
         ("time", "", *(c.name for c in columns)),
         (False, False, *(c.kind in ("int", "float") for c in columns)),
         tuple(
-            (format_time(ms, millis=millis), sign, *cells) for ms, sign, cells in zip(times, signs, shown, strict=True)
+            (format_time(ms, millis=millis), sign, *cells)
+            for ms, sign, cells in zip(times, signs, cells_by_row, strict=True)
         ),
         signs,
     )
@@ -130,9 +131,9 @@ def _stream_section(
 
 
 def _rows_section(
-    heading: str, noun: str, found: LatestRows, columns: Sequence[ViewColumn]
+    heading: str, noun: str, latest: LatestRows, columns: Sequence[ViewColumn]
 ) -> tuple[str, str, DisplayTable | None]:
-    total, rows = found
+    total, rows = latest
     if not rows:
         return heading, "empty", None
     note = format_count(total, noun)

@@ -1,4 +1,4 @@
-"""What a statement view needs to know of a statement, and where it gets it from in a workbench."""
+"""The data that a statement view displays, and its source in a workbench."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _RESULTS = {"fully_aggregated": "Result", "fully_aggregated_grouped": "Groups"}
 
 
 class PartitionList(NamedTuple):
-    """`rows` are some of `total` context partitions, of which `found` are those that were asked for."""
+    """Some `rows` of `total` context partitions, `found` of which match the request."""
 
     total: int
     rows: Rows
@@ -73,118 +73,120 @@ class ViewSource(Protocol):
 
     @property
     def delivers(self) -> bool:
-        """Whether it has a stream: a table has rows only."""
+        """True if it has a stream; a table has rows only."""
 
     @property
     def fed_by(self) -> Sequence[Feed]:
-        """The feeds of others whose deliveries tell that `rows` are others: of those who fill a table."""
+        """The feeds whose deliveries announce changes of the rows: those of statements that fill a table."""
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether `rows` can ever show any: not without a data window, unless all is aggregated to one row."""
+        """True if there can be rows: the statement has a data window, or aggregates all events to one row."""
 
     def clock(self) -> int:
-        """The engine's time in ms."""
+        """Return the engine's time in ms."""
 
     @property
     def ticking(self) -> bool:
-        """Whether real time drives the clock, so that it moves without events."""
+        """True if real time drives the clock, so that it moves without events."""
 
     def ms(self, time: int) -> int:
-        """A time of a delivery, which is in units of the clock, in ms."""
+        """Return a time of a delivery, which is in clock units, in ms."""
 
     def all_ms(self, times: Sequence[int]) -> Sequence[int]:
-        """Times of deliveries in ms."""
+        """Return times of deliveries in ms."""
 
     @property
     def results(self) -> str | None:
-        """What the rows of the iterator are called where they are not the events of the window; None: they are."""
+        """The title of the rows of the iterator if they are not the events of the window; else None."""
 
     def outline(self, choice: RowFilter, folds: FoldState, shown: range) -> TreeLines:
-        """The partitions of a nested context as lines of a tree, of which those at the places `shown`."""
+        """Return the lines at the places `shown` of the tree of a nested context's partitions."""
 
     def every(self, partition: int | None = None) -> RowSheet:
-        """All rows that the statement's iterator shows now, of one context partition or of all."""
+        """Return all rows of the statement's iterator, of one context partition or of all."""
 
     def every_event(self, partition: int | None = None) -> RowSheet:
-        """Likewise all events of the window, where `results` are not these."""
+        """Return likewise all events of the window, if `results` are not these."""
 
     def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> LatestRows:
-        """Of the last `most` of these rows those with the places `shown` (None: all), at a cost that does not depend
-        on how many there are."""
+        """Return those of the last `most` rows at the places `shown` (None: all), at a cost that does not grow with
+        their number.
+        """
 
     def events(self, most: int, partition: int | None = None, shown: range | None = None) -> WindowEvents:
-        """Likewise of the events of the window, where `results` are not these."""
+        """Return likewise events of the window, if `results` are not these."""
 
     @property
     def levels(self) -> Sequence[str]:
-        """The levels of a nested context, outermost first; none of any other."""
+        """The levels of a nested context, outermost first; none for any other context."""
 
     @property
     def tags(self) -> Sequence[str] | None:
-        """The tags of a pattern; None of a statement without one."""
+        """The tags of a pattern; None for a statement without one."""
 
     @property
     def traced(self) -> bool:
-        """Whether it can be told which events made a row: those of a match of its pattern, or of its join."""
+        """True if it is known which events made a row: those of a match of its pattern, or of its join."""
 
     @property
     def partitioned(self) -> bool:
-        """Whether the statement has a context."""
+        """True if the statement has a context."""
 
     def partitions(
         self, most: int | None = None, choice: RowFilter = NO_FILTER, shown: range | None = None
     ) -> PartitionList:
-        """Of the first `most` context partitions (None: all) that were asked for, in that order or by id, those with
-        the places `shown`: ``id``, properties (of a level as ``PerDay.symbol``), `EVENT_COLUMNS` while events are
-        counted, and
-        of `SIZES` those that it has: ``events`` of windows, ``groups``, of a pattern ``waiting`` (partial matches).
-        Keys have the names of their properties."""
+        """Return those of the first `most` matching context partitions (None: all) at the places `shown`.
+
+        They are in the requested order, or by id. A row has ``id``, properties (of a level as ``PerDay.symbol``),
+        `EVENT_COLUMNS` while events are counted, and those of `SIZE_COLUMNS` that apply: ``events`` of windows,
+        ``groups``, of a pattern ``waiting`` (partial matches). Keys have the names of their properties.
+        """
 
     @property
     def counted_since(self) -> int | None:
-        """Since when (ms) events of partitions are counted, if some may have come before; None: not, or all are."""
+        """The time (ms) since which events of partitions are counted, if earlier ones may be missing; else None."""
 
     def count(self, looking: bool) -> None:
-        """Begin to count the events of context partitions, or end it: then it costs nothing."""
+        """Start to count the events of context partitions, or stop; then it costs nothing."""
 
     def partials(self, partition: int | None = None) -> PartialMatches:
-        """What a pattern waits for, in one context partition or in all."""
+        """Return the partial matches of a pattern, in one context partition or in all."""
 
     def pulse(self) -> object:
-        """A value that changes when partitions or partial matches come or go, also where nothing is delivered."""
+        """Return a value that changes when partitions or partial matches come or go, even if nothing is delivered."""
 
     def watch(self, looking: bool) -> None:
-        """Begin to keep which matches make a delivery of a pattern, or end it: then it costs nothing."""
+        """Start to record which matches make a delivery of a pattern, or stop; then it costs nothing."""
 
     def made(self, delivery: int) -> DeliveryMatches | None:
-        """The matches behind a delivery; None when they were not kept."""
+        """Return the matches behind a delivery; None if they were not recorded."""
 
     def why(self, delivery: int, behind: int, insert: bool) -> str:
-        """As HTML why a row was delivered: that of `delivery` behind which so many of its side follow there."""
+        """Return HTML that explains why a row was delivered; `behind` rows of its side follow it in `delivery`."""
 
     def taken(self, form: FileFormat, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
-        """The rows of the `stream` that are known, or those of the iterator, as a file; and how many rows it has."""
+        """Return the known rows of the `stream`, or those of the iterator, as a file, and their number."""
 
     def replay(self) -> ControllableReplay | None:
-        """The replay that is under way, which the view then follows to its end."""
+        """Return the running replay, which the view then follows to its end."""
 
     @property
     def past(self) -> bool:
-        """Whether all this is of a past instant: somebody scrubs."""
+        """True if everything is of a past instant, which the replay bar displays."""
 
     def on_glance(self, method: Callable[[], object], *, to_replays: bool = False) -> None:
         """Call a bound method when the instant changes, or else when a replay was made."""
 
 
 class WorkbenchSource:
-    """A `ViewSource` over statement `name` of a workbench. Raises UsageError when there is no such statement."""
+    """A `ViewSource` over statement `name` of a workbench. Raises UsageError if there is no such statement."""
 
     def __init__(self, workbench: Workbench, name: str) -> None:
         self._workbench = workbench
         self._statement = name
         self._record: MatchRecord | None = None
-        self._tally: tuple[Any, PartitionCounts] | None = None
+        self._counting: tuple[Any, PartitionCounts] | None = None
         self._counted_from_start = True  # no partition lived when it began
         self._past_feed: tuple[Workbench, Feed] | None = None
         self._outline = PartitionTree()
@@ -222,12 +224,12 @@ class WorkbenchSource:
 
     @property
     def _known_times(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Of its columns, and of the properties of the events that it reads, those that hold times in ms."""
+        """Return the columns, and the properties of the events that it reads, that hold times in ms."""
         runtime = self._runtime
         if self._timed is None or self._timed[0] != (runtime, runtime.version):
             times = TimeColumns(runtime, ms=True)
-            found = times.of_statement(self._statement), times.of_events(self._statement)
-            self._timed = (runtime, runtime.version), found
+            names = times.of_statement(self._statement), times.of_events(self._statement)
+            self._timed = (runtime, runtime.version), names
         return self._timed[1]
 
     @property
@@ -284,12 +286,12 @@ class WorkbenchSource:
         return _RESULTS.get(statement.steps.kind, "Rows") if has_window_events(statement) else None
 
     def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> LatestRows:
-        wanted = None if partition is None else (partition,)
-        return latest_rows(self._runtime.statement(self._statement), most, wanted, shown)
+        selector = None if partition is None else (partition,)
+        return latest_rows(self._runtime.statement(self._statement), most, selector, shown)
 
     def events(self, most: int, partition: int | None = None, shown: range | None = None) -> WindowEvents:
-        wanted = None if partition is None else (partition,)
-        return window_events(self._runtime.statement(self._statement), most, wanted, shown)
+        selector = None if partition is None else (partition,)
+        return window_events(self._runtime.statement(self._statement), most, selector, shown)
 
     @property
     def _context(self) -> str | None:
@@ -320,10 +322,10 @@ class WorkbenchSource:
             return PartitionList(0, [], 0)
         running = self._runtime.context(context)
         sheet = PartitionSheet(running, key_names(self._runtime, context), self._figures(running))
-        found = choice.found(sheet, sheet.texts)
-        kept = choice.first(sheet, found, len(found) if most is None else most)
+        places = choice.found(sheet, sheet.texts)
+        visible = choice.first(sheet, places, len(places) if most is None else most)
         return PartitionList(
-            len(sheet), sheet.rows(kept if shown is None else kept[shown.start : shown.stop]), len(found)
+            len(sheet), sheet.rows(visible if shown is None else visible[shown.start : shown.stop]), len(places)
         )
 
     def outline(self, choice: RowFilter, folds: FoldState, shown: range) -> TreeLines:
@@ -334,31 +336,31 @@ class WorkbenchSource:
         return self._outline.look(running, key_names(self._runtime, context), figures, choice, folds, shown)
 
     def _figures(self, running: Any) -> PartitionFigures:
-        """What is known of the events of partitions, and how large these are."""
-        tally = self._tally[1] if self._tally is not None and self._tally[0] is running else None
+        """Return figures about the events of partitions, and their sizes."""
+        tally = self._counting[1] if self._counting is not None and self._counting[0] is running else None
         statement = self._runtime.statement(self._statement)
         return PartitionFigures(statement, self._runtime.now, tally, int(self._runtime.config.second))
 
     @property
     def counted_since(self) -> int | None:
-        if self._tally is None or self.past or self._counted_from_start:
+        if self._counting is None or self.past or self._counted_from_start:
             return None
-        return self._tally[1].since * 1000 // int(self._runtime.config.second)
+        return self._counting[1].since * 1000 // int(self._runtime.config.second)
 
     def count(self, looking: bool) -> None:
         if looking and self.past:
             return
         context = self._context if looking else None
         running = None if context is None else self._runtime.context(context)
-        if self._tally is not None and self._tally[0] is not running:
-            counted, tally = self._tally
-            self._tally = None
+        if self._counting is not None and self._counting[0] is not running:
+            counted, tally = self._counting
+            self._counting = None
             counted.event_counters.remove(tally)
             self._runtime.rewired()
-        if running is not None and self._tally is None:
+        if running is not None and self._counting is None:
             living = *running.partitions.values(), *(running.outer_nodes() if self.levels else ())
-            self._tally, self._counted_from_start = (running, PartitionCounts(self._runtime.now, living)), not living
-            running.event_counters.append(self._tally[1])
+            self._counting, self._counted_from_start = (running, PartitionCounts(self._runtime.now, living)), not living
+            running.event_counters.append(self._counting[1])
             self._runtime.rewired()
 
     def partials(self, partition: int | None = None) -> PartialMatches:

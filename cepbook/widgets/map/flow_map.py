@@ -1,7 +1,7 @@
-"""FlowMap: what feeds what, as a live picture: event types, statements, streams, named windows and tables.
+"""FlowMap: a live map of the data flow: event types, statements, streams, named windows and tables.
 
-The picture is made here once for each change of what is deployed, as SVG, and is the saved one, too; frames carry the
-figures alone. A click on a statement or store opens its live view below the picture.
+The picture is made here, as SVG, once for each change of the deployment, and is the saved one, too; frames carry only
+the figures. A click on a statement or store opens its live view below the picture.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ BOX_WIDTH, ROW_HEIGHT, GAP, MARGIN = (
     8,
 )  # px: width of a node, height of a line of them, between columns, around all
 LABEL = 24  # characters of a name that fit into a node
-_FILL = {"type": "rgba(128,128,128,.12)", "statement": "rgba(25,118,210,.14)", "store": "rgba(217,154,27,.18)"}
+_FILL_COLORS = {"type": "rgba(128,128,128,.12)", "statement": "rgba(25,118,210,.14)", "store": "rgba(217,154,27,.18)"}
 
 
 class FlowMap(LiveWidget):
-    """The map of one workbench. Processor time is measured while a page shows it."""
+    """The map of one workbench. Processor time is measured while a page displays it."""
 
     _esm = widget_script(__file__, "flow_map.js")
     _css = widget_asset(__file__, "flow_map.css")
@@ -44,14 +44,14 @@ class FlowMap(LiveWidget):
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
-        self._drawn: DataflowGraph | None = None
-        self._wanted: str | None = None
+        self._last_graph: DataflowGraph | None = None
+        self._requested: str | None = None
         self._below: StatementView | None = None
         self._measuring = False
         super().__init__(rate=4.0)
 
     def freeze(self) -> StaticPicture:
-        """The picture with its figures, and a table of them as text; processor time and rates are left out."""
+        """Return the picture with its figures, and a table of them as text; processor time and rates are left out."""
         graph = self._workbench.graph()
         if not graph.nodes:
             nothing = "nothing is deployed"
@@ -61,11 +61,11 @@ class FlowMap(LiveWidget):
         names = {node.id: node.name for node in graph.nodes}
         for source, target in graph.edges:
             fed.setdefault(target, []).append(names[source])
-        said = {n.id: ", ".join(filter(None, _words(n, figures[n.id]))) for n in graph.nodes}
+        said = {n.id: ", ".join(filter(None, _node_lines(n, figures[n.id]))) for n in graph.nodes}
         rows = tuple((n.name, n.kind, ", ".join(fed.get(n.id, ())), said[n.id]) for n in graph.nodes)
         table = DisplayTable(("name", "kind", "fed by", "figures"), (False,) * 4, rows)
         return StaticPicture(
-            flow_svg(graph, {n.id: _words(n, figures[n.id]) for n in graph.nodes}), table_text(table, None)
+            flow_svg(graph, {n.id: _node_lines(n, figures[n.id]) for n in graph.nodes}), table_text(table, None)
         )
 
     def _mark(self) -> object:
@@ -73,30 +73,30 @@ class FlowMap(LiveWidget):
         return runtime.now, runtime.version, sum(self._workbench.feed(name).deliveries for name in runtime.statements)
 
     def close(self) -> None:
-        """End the map and the view that it opened."""
-        self._measure(False)
+        """Close the map and the view that it opened."""
+        self._set_measuring(False)
         if self._below is not None:
             self._below.close()
         super().close()
 
     def _figures(self, graph: DataflowGraph) -> dict[str, tuple[int, int, int]]:
-        """By node: events or rows, what is held, errors."""
+        """Return by node the events or rows, the number of items held, and the errors."""
         workbench = self._workbench
         runtime, failures = workbench.runtime, workbench.failures
         counts = workbench.event_counts()
-        found = {}
+        figures = {}
         for node in graph.nodes:
             if node.kind == "type":
-                found[node.id] = counts.get(node.name, 0), 0, 0
+                figures[node.id] = counts.get(node.name, 0), 0, 0
             elif node.opens is not None:
                 statement = runtime.statement(node.opens)
                 came = events_read(runtime, statement, counts) if node.kind == "statement" else 0
-                found[node.id] = came, state_size(runtime, node.opens), failures.get(node.opens, 0)
-        return found
+                figures[node.id] = came, state_size(runtime, node.opens), failures.get(node.opens, 0)
+        return figures
 
     def _build(self, number: int) -> bool:
         began = wall.perf_counter()
-        self._measure(True)
+        self._set_measuring(True)
         graph = self._workbench.graph()
         figures = self._figures(graph)
         sampler, runtime = self._workbench.sampler, self._workbench.runtime
@@ -105,7 +105,7 @@ class FlowMap(LiveWidget):
             "n": number,
             "figures": {
                 node.id: {
-                    "words": _words(node, figures[node.id]),
+                    "words": _node_lines(node, figures[node.id]),
                     "count": figures[node.id][0],
                     "cpu": sampler.seconds(node.opens) if node.opens else None,
                     "latency": sampler.latency(runtime, node.opens) if node.opens else None,
@@ -114,14 +114,14 @@ class FlowMap(LiveWidget):
                 for node in graph.nodes
             },
         }
-        if graph != self._drawn:
-            self._drawn = graph
-            frame["svg"] = flow_svg(graph, {node.id: _words(node, figures[node.id]) for node in graph.nodes})
+        if graph != self._last_graph:
+            self._last_graph = graph
+            frame["svg"] = flow_svg(graph, {node.id: _node_lines(node, figures[node.id]) for node in graph.nodes})
         self.send(frame)
         self._pump.remind(max(LOOK_INTERVAL, REST_FACTOR * (wall.perf_counter() - began)))
         return True
 
-    def _measure(self, looking: bool) -> None:
+    def _set_measuring(self, looking: bool) -> None:
         if looking != self._measuring:
             self._measuring = looking
             (self._workbench.sampler.start if looking else self._workbench.sampler.stop)()
@@ -129,38 +129,38 @@ class FlowMap(LiveWidget):
     def _receive(self, content: dict[str, Any]) -> None:
         match content:
             case {"kind": "hello"}:
-                self._drawn = None
+                self._last_graph = None
             case {"kind": "open", "name": str(name)}:
-                self._wanted = name
+                self._requested = name
                 self._pump.soon(self._open)
             case {"kind": "bye"}:
-                self._pump.soon(lambda: None if self._pump.is_open else self._measure(False))
+                self._pump.soon(lambda: None if self._pump.is_open else self._set_measuring(False))
 
     def _open(self) -> None:
-        name, self._wanted = self._wanted, None
+        name, self._requested = self._requested, None
         if name is None:
             return
         try:
-            shown = view(self._workbench, name)
+            opened_view = view(self._workbench, name)
         except CepbookError:
             return  # it was dropped in the meantime: the next frame has it no more
-        before, self._below = self._below, shown
-        self.opened = str(shown.model_id)
+        before, self._below = self._below, opened_view
+        self.opened = str(opened_view.model_id)
         if before is not None:
             before.close()
 
 
-def _words(node: GraphNode, figures: tuple[int, int, int]) -> tuple[str, str]:
-    """The two lines of figures of a node: what came and failed, what is held."""
-    came, held, failed = figures
+def _node_lines(node: GraphNode, figures: tuple[int, int, int]) -> tuple[str, str]:
+    """Return the two lines of a node: events and errors, and the number of items held."""
+    came, size, failed = figures
     first = [] if node.kind == "store" else [format_count(came, "event")]
     if failed:
         first.append(format_count(failed, "error"))
-    return ", ".join(first), f"holds {held:,}" if held or node.kind == "store" else ""
+    return ", ".join(first), f"holds {size:,}" if size or node.kind == "store" else ""
 
 
 def flow_svg(graph: DataflowGraph, words: Mapping[str, tuple[str, str]]) -> str:
-    """The picture; names are escaped, and control characters are none of them."""
+    """Return the picture; names are escaped and have no control characters."""
     places = {
         node.id: (MARGIN + node.layer * (BOX_WIDTH + GAP), MARGIN + node.place * ROW_HEIGHT) for node in graph.nodes
     }
@@ -173,7 +173,7 @@ def flow_svg(graph: DataflowGraph, words: Mapping[str, tuple[str, str]]) -> str:
         bend = max(GAP // 2, abs(u - x - BOX_WIDTH) // 2)
         path = f"M{x + BOX_WIDTH},{middle} C{x + BOX_WIDTH + bend},{middle} {u - bend},{other} {u},{other}"
         lines.append(f'<path d="{path}" fill="none" stroke="currentColor" stroke-opacity=".4"/>')
-    boxes = [_box(node, *places[node.id], words[node.id]) for node in graph.nodes]
+    boxes = [_node_svg(node, *places[node.id], words[node.id]) for node in graph.nodes]
     style = "max-width:none;font:12px var(--jp-ui-font-family,sans-serif);color:var(--jp-ui-font-color1,inherit)"
     return (
         f'<div style="overflow-x:auto"><svg role="group" aria-label="flow of data" width="{width}" height="{height}" '
@@ -181,7 +181,7 @@ def flow_svg(graph: DataflowGraph, words: Mapping[str, tuple[str, str]]) -> str:
     )
 
 
-def _box(node: GraphNode, x: int, y: int, words: tuple[str, str]) -> str:
+def _node_svg(node: GraphNode, x: int, y: int, words: tuple[str, str]) -> str:
     title = escape(f"{node.kind} {format_value(node.name)}: {printable(node.detail)}"[:300], quote=True)
     opens = "" if node.opens is None else f' data-opens="{escape(printable(node.opens), quote=True)}"'
     radius = 14 if node.kind == "type" else 4
@@ -195,12 +195,12 @@ def _box(node: GraphNode, x: int, y: int, words: tuple[str, str]) -> str:
         f'<g data-node="{escape(printable(node.id), quote=True)}"{opens} transform="translate({x},{y})">'
         f"<title>{title}</title>"
         f'{shape} style="fill:var(--jp-layout-color0,Canvas)"/>'  # no line is seen through a box
-        f'{shape} fill="{_FILL[node.kind]}" stroke="currentColor" stroke-opacity=".35"/>'
-        f'<text x="10" y="19" fill="currentColor" font-weight="600">{escape(_label(node.name))}</text>{lines}</g>'
+        f'{shape} fill="{_FILL_COLORS[node.kind]}" stroke="currentColor" stroke-opacity=".35"/>'
+        f'<text x="10" y="19" fill="currentColor" font-weight="600">{escape(_node_label(node.name))}</text>{lines}</g>'
     )
 
 
-def _label(name: str) -> str:
-    """A name that fits into a node: of a long one both ends, by which names that begin alike are told apart."""
+def _node_label(name: str) -> str:
+    """Return a name that fits into a node: both ends of a long one, which distinguish names that begin alike."""
     name = printable(name)
     return name if len(name) <= LABEL else f"{name[: LABEL // 2]}…{name[-(LABEL // 2 - 1) :]}"

@@ -1,7 +1,7 @@
-"""Draws a `Marble`: arrivals, window contents, insert and remove stream, lane below lane on one time axis, by altair.
+"""Charts of a `Marble`: arrivals, window contents, insert and remove stream, lane below lane on one time axis.
 
-Marks that would lie on each other go to levels below each other, so several events of one millisecond stay readable.
-The layout is calculated here, in pixels, from estimated widths of labels; the same marble gives the same chart.
+Marks that would overlap go to levels below each other, so several events of one millisecond stay readable. The layout
+is calculated here, in pixels, from estimated widths of labels; the same marble gives the same chart.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MATCHES = "matches"
 
 @dataclass(frozen=True, slots=True)
 class MarbleMark:
-    """A point of a lane at pixel `x`, `time`: its `level`, what is written beside it, and what its tooltip tells."""
+    """A point of a lane at pixel `x`, `time`: its `level`, the text beside it, and its tooltip."""
 
     x: float
     time: int
@@ -47,7 +47,7 @@ class MarbleMark:
 
 @dataclass(slots=True)
 class MarbleLane:
-    """Marks below each other; `top` is the pixel where the lane begins, `color` that of its marks (None: by group)."""
+    """Marks below each other; `top` is the first pixel of the lane, `color` that of its marks (None: by group)."""
 
     name: str
     color: str | None = None
@@ -63,7 +63,7 @@ class MarbleLane:
 
 
 class TimeAxis:
-    """Engine time to pixels. `spare` pixels remain at the right, for labels."""
+    """Maps engine time to pixels. `spare` pixels remain at the right, for labels."""
 
     def __init__(self, marble: Marble, spare: float = 0.0) -> None:
         self.start = marble.start
@@ -74,11 +74,11 @@ class TimeAxis:
         self.unit = marble.unit
 
     def x(self, time: int) -> float:
-        """Pixel of `time`; what is before the start lies at its left."""
+        """Return the pixel of `time`; a time before the start is to the left of it."""
         return self.left + (self.right - self.left) * (time - self.start) / self.span
 
     def text(self, time: int) -> str:
-        """A time as tables have it; a number where the clock counts in finer units."""
+        """Return a time as tables have it; a number if the clock counts in finer units."""
         return format_time(time) if self.temporal else f"{time} {self.unit}"
 
     @property
@@ -90,11 +90,11 @@ class TimeAxis:
 
 
 def marble_chart(marble: Marble) -> LayerChart:
-    """The marble diagram as a chart: wide enough for a notebook's column, as high as it takes."""
+    """Return the marble diagram as a chart: as wide as a notebook's column, as high as needed."""
     altair = offline_altair()
     axis, lanes, first_bar = _layout(marble)
     height = lanes[-1].top + lanes[-1].height + GAP // 2
-    draw = _Draw(altair, axis, height, marble)
+    draw = _LayerBuilder(altair, axis, height, marble)
     layers = [draw.separators(lanes), draw.now()]
     if marble.windowed:
         layers += draw.bars(first_bar)
@@ -103,24 +103,24 @@ def marble_chart(marble: Marble) -> LayerChart:
     subtitle = [_one_line(marble.epl)]
     if any(bar.collected for bar in marble.bars):
         subtitle.append("light: collected, not in the window yet")
-    made: LayerChart = altair.layer(*layers).properties(
+    chart: LayerChart = altair.layer(*layers).properties(
         width=WIDTH,
         height=height,
         title=altair.TitleParams(marble.name, subtitle=[*subtitle, *marble.notes], anchor="start", subtitleFontSize=11),
         description=repr(marble).replace("\n ", ";"),
     )
-    framed: LayerChart = made.configure_view(stroke=None)
+    framed: LayerChart = chart.configure_view(stroke=None)
     return framed
 
 
 def show_marbles(shell: Any) -> Callable[[], None]:
-    """Make an IPython shell display a `Marble` as its chart. Returns the function that takes it back."""
+    """Make an IPython shell display a `Marble` as its chart. Returns the function that undoes this."""
     return show_as_chart(shell, Marble, marble_chart)
 
 
 # ---------------------------------------------------------------- layout
 def _layout(marble: Marble) -> tuple[TimeAxis, list[MarbleLane], int]:
-    """The axis, the lanes from top to bottom, and the pixel where the bars begin."""
+    """Return the axis, the lanes from top to bottom, and the pixel where the bars begin."""
     axis = TimeAxis(marble)
     lanes = _lanes(marble, axis)
     overflow = max((m.x + POINT + _width(m.label) - WIDTH for lane in lanes for m in lane.marks), default=0.0)
@@ -145,14 +145,19 @@ def _bar_height(marble: Marble) -> int:
 
 def _lanes(marble: Marble, axis: TimeAxis) -> list[MarbleLane]:
     arrivals = MarbleLane("arrivals")
-    _place(arrivals, axis, [_arrival(marble, axis, arrival) for arrival in marble.arrivals])
-    matches = [_matches(marble, axis)] if marble.runs else []
-    return [arrivals, *matches, _stream(marble, axis, "insert", INSERT), _stream(marble, axis, "remove", REMOVE)]
+    _assign_levels(arrivals, axis, [_arrival_group(marble, axis, arrival) for arrival in marble.arrivals])
+    matches = [_match_lane(marble, axis)] if marble.runs else []
+    return [
+        arrivals,
+        *matches,
+        _stream_lane(marble, axis, "insert", INSERT),
+        _stream_lane(marble, axis, "remove", REMOVE),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What is to be drawn at one time: a label and tips per row."""
+class _Group:
+    """The rows to draw at one time: a label and tooltip per row."""
 
     time: int
     labels: Sequence[str]
@@ -160,13 +165,13 @@ class _Wanted:
     group: str = ""
 
 
-def _arrival(marble: Marble, axis: TimeAxis, arrival: MarbleArrival) -> _Wanted:
-    tips = {"time": axis.text(arrival.time), **_tips(arrival.event, marble.properties)}
-    return _Wanted(arrival.time, [_label(arrival.event, marble.label)], [tips], group_label(arrival.group))
+def _arrival_group(marble: Marble, axis: TimeAxis, arrival: MarbleArrival) -> _Group:
+    tips = {"time": axis.text(arrival.time), **_tooltip_texts(arrival.event, marble.properties)}
+    return _Group(arrival.time, [_label(arrival.event, marble.label)], [tips], group_label(arrival.group))
 
 
-def _matches(marble: Marble, axis: TimeAxis) -> MarbleLane:
-    """The rows of each match, by variable: a match on the first level where it touches no other."""
+def _match_lane(marble: Marble, axis: TimeAxis) -> MarbleLane:
+    """Return the rows of each match, by variable: a match is on the first level where it touches no other."""
     lane = MarbleLane(MATCHES, MATCH)
     by_number = {arrival.number: arrival for arrival in marble.arrivals}
     runs = [[(by_number[number], name) for number, name in run.rows] for run in marble.runs[-MOST_RUNS:]]
@@ -177,18 +182,22 @@ def _matches(marble: Marble, axis: TimeAxis) -> MarbleLane:
         ends[level : level + 1] = [xs[-1] + POINT + _width(rows[-1][1])]
         before = 0.0
         for x, (arrival, name) in zip(xs, rows, strict=True):
-            tips = {"time": axis.text(arrival.time), "variable": name, **_tips(arrival.event, marble.properties)}
+            tips = {
+                "time": axis.text(arrival.time),
+                "variable": name,
+                **_tooltip_texts(arrival.event, marble.properties),
+            }
             label = name if x >= before else ""  # where it would lie on the one before
             before = x + POINT + _width(name) if label else before
             lane.marks.append(MarbleMark(x, arrival.time, level, label, str(number), tips))
     return lane
 
 
-def _stream(marble: Marble, axis: TimeAxis, kind: str, color: str) -> MarbleLane:
-    """The rows of one stream, delivery by delivery."""
+def _stream_lane(marble: Marble, axis: TimeAxis, kind: str, color: str) -> MarbleLane:
+    """Return the rows of one stream, delivery by delivery."""
     lane = MarbleLane(f"{kind} stream", color)
-    names = _names(marble, marble.columns)
-    wanted: list[_Wanted] = []
+    names = _label_columns(marble, marble.columns)
+    groups: list[_Group] = []
     for delivery in marble.deliveries:
         streams = {"insert": delivery.insert, "remove": delivery.remove}
         if marble.selector == "rstream":  # what leaves is delivered in the place of what enters
@@ -196,35 +205,35 @@ def _stream(marble: Marble, axis: TimeAxis, kind: str, color: str) -> MarbleLane
         rows = streams[kind] or ()
         head = {"time": axis.text(delivery.time), "delivery": str(delivery.number)}
         labels = [_label(row, names) for row in rows]
-        tips = [{**head, **_tips(row, marble.columns)} for row in rows]
+        tips = [{**head, **_tooltip_texts(row, marble.columns)} for row in rows]
         if len(labels) > MOST_ROWS:
             more = f"… {len(labels) - MOST_ROWS + 1} more"
             labels, tips = [*labels[: MOST_ROWS - 1], more], [*tips[: MOST_ROWS - 1], {**head, "rows": more}]
         if not delivery.insert and not delivery.remove and kind == "insert":
             labels, tips = ["(empty)"], [{**head, "rows": "none"}]
         if labels:
-            wanted.append(_Wanted(delivery.time, labels, tips))
-    _place(lane, axis, wanted)
+            groups.append(_Group(delivery.time, labels, tips))
+    _assign_levels(lane, axis, groups)
     return lane
 
 
-def _place(lane: MarbleLane, axis: TimeAxis, wanted: Sequence[_Wanted]) -> None:
-    """Give every mark the first level where it and its label, and those of its delivery, touch nothing."""
-    xs = [axis.x(each.time) for each in wanted]
-    levels = _levels((x, max(map(_width, w.labels)), len(w.labels)) for x, w in zip(xs, wanted, strict=True))
-    labelled = max((level + len(w.labels) for level, w in zip(levels, wanted, strict=True)), default=0) <= MOST_LEVELS
+def _assign_levels(lane: MarbleLane, axis: TimeAxis, groups: Sequence[_Group]) -> None:
+    """Assign to every mark the first level where it, its label, and those of its delivery touch nothing."""
+    xs = [axis.x(group.time) for group in groups]
+    levels = _levels((x, max(map(_width, w.labels)), len(w.labels)) for x, w in zip(xs, groups, strict=True))
+    labelled = max((level + len(w.labels) for level, w in zip(levels, groups, strict=True)), default=0) <= MOST_LEVELS
     if not labelled:
-        levels = _levels((x, 0.0, len(w.labels)) for x, w in zip(xs, wanted, strict=True))
-    for x, level, each in zip(xs, levels, wanted, strict=True):
-        for i, (label, tips) in enumerate(zip(each.labels, each.tips, strict=True)):
-            shown, count = label if labelled else "", len(each.labels) if i == 0 else 1
-            lane.marks.append(MarbleMark(x, each.time, level + i, shown, each.group, tips, count))
+        levels = _levels((x, 0.0, len(w.labels)) for x, w in zip(xs, groups, strict=True))
+    for x, level, group in zip(xs, levels, groups, strict=True):
+        for i, (label, tips) in enumerate(zip(group.labels, group.tips, strict=True)):
+            text, count = label if labelled else "", len(group.labels) if i == 0 else 1
+            lane.marks.append(MarbleMark(x, group.time, level + i, text, group.group, tips, count))
 
 
 def _levels(sizes: Iterable[tuple[float, float, int]]) -> list[int]:
-    """For each (x, width of the label, levels needed), in order of x, its first level."""
+    """Return for each (x, width of the label, levels needed), in order of x, its first level."""
     ends: list[float] = []  # of the last thing on each level
-    found = []
+    first_levels = []
     for x, width, count in sizes:
         base = level = 0
         while level - base < count and level < len(ends):
@@ -233,8 +242,8 @@ def _levels(sizes: Iterable[tuple[float, float, int]]) -> list[int]:
             level += 1
         ends += [0.0] * (base + count - len(ends))
         ends[base : base + count] = [x + POINT + width] * count
-        found.append(base)
-    return found
+        first_levels.append(base)
+    return first_levels
 
 
 def _width(label: str) -> float:
@@ -247,17 +256,17 @@ def _label(row: Mapping[str, object], names: Sequence[str]) -> str:
     return text if len(text) <= LABEL_LIMIT else text[: LABEL_LIMIT - 1] + "…"
 
 
-def _names(marble: Marble, columns: Sequence[str]) -> Sequence[str]:
-    """What stands for a row of `columns`: the same properties as for an arrival, if it has them all."""
+def _label_columns(marble: Marble, columns: Sequence[str]) -> Sequence[str]:
+    """Return the columns that stand for a row: those of an arrival's label, if the row has them all."""
     return marble.label if set(marble.label) <= set(columns) else columns[:2]
 
 
-def _tips(row: Mapping[str, object], names: Sequence[str]) -> dict[str, str]:
+def _tooltip_texts(row: Mapping[str, object], names: Sequence[str]) -> dict[str, str]:
     return {name: format_value(row.get(name)) for name in names}
 
 
 def group_label(group: tuple[object, ...]) -> str:
-    """The keys of a group or partition as text; empty without any."""
+    """Return the keys of a group or partition as text; empty if there are none."""
     return ", ".join(map(format_value, group))
 
 
@@ -267,8 +276,8 @@ def _one_line(epl: str, limit: int = 110) -> str:
 
 
 # ---------------------------------------------------------------- marks
-class _Draw:
-    """Makes the layers. Heights are pixels of the plot, counted from above."""
+class _LayerBuilder:
+    """Builds the layers. Heights are pixels of the plot, from the top."""
 
     def __init__(self, altair: Any, axis: TimeAxis, height: int, marble: Marble) -> None:
         self._alt = altair
@@ -282,8 +291,8 @@ class _Draw:
         kind = {"type": "utc"} if temporal else {}
         scale = self._alt.Scale(domain=axis.domain, nice=False, **kind)
         shape = labels(axis.start, axis.start + axis.span) if temporal else {"format": "~f"}
-        shown = self._alt.Axis(title=None if temporal else f"time ({axis.unit})", tickCount=7, **shape)
-        return self._alt.X("time", type="temporal" if temporal else "quantitative", scale=scale, axis=shown)
+        axis_style = self._alt.Axis(title=None if temporal else f"time ({axis.unit})", tickCount=7, **shape)
+        return self._alt.X("time", type="temporal" if temporal else "quantitative", scale=scale, axis=axis_style)
 
     def _y(self) -> Any:
         scale = self._alt.Scale(domain=[self._height, 0], nice=False)
@@ -293,7 +302,7 @@ class _Draw:
         return self._alt.Chart(self._alt.Data(values=list(rows)))
 
     def _color(self, fixed: str | None) -> Any:
-        """The colour of a mark: `fixed`, or by group when the marble has groups."""
+        """Return the colour of a mark: `fixed`, or by group if the marble has groups."""
         if fixed is not None or not self._marble.grouped_by:
             return self._alt.value(fixed or WINDOW)
         keys = [*(bar.group for bar in self._marble.bars), *(arrival.group for arrival in self._marble.arrivals)]
@@ -303,30 +312,32 @@ class _Draw:
         return self._alt.Color("group", type="nominal", scale=scale, legend=legend)
 
     def _tooltip(self, rows: Sequence[Mapping[str, str]]) -> tuple[list[Any], list[dict[str, str]]]:
-        """The tooltip of a layer, and per row its fields: their names are made here, those of the user are titles."""
+        """Return the tooltip of a layer, and its fields per row: field names are generated, those of the user are
+        titles.
+        """
         titles = list(dict.fromkeys(title for row in rows for title in row))
         fields = {title: f"t{i}" for i, title in enumerate(titles)}
-        shown = [self._alt.Tooltip(name, type="nominal", title=title) for title, name in fields.items()]
-        return shown, [{fields[title]: text for title, text in row.items()} for row in rows]
+        tooltips = [self._alt.Tooltip(name, type="nominal", title=title) for title, name in fields.items()]
+        return tooltips, [{fields[title]: text for title, text in row.items()} for row in rows]
 
     # ---- layers
     def separators(self, lanes: Sequence[MarbleLane]) -> Any:
-        """The lines between the lanes."""
+        """Return the lines between the lanes."""
         tops = [lanes[0].top + lanes[0].height + GAP / 2, *(lane.top - GAP / 2 for lane in lanes[1:])]
         rows = [{"y": top} for top in dict.fromkeys(tops)]
         return self._chart(rows).mark_rule(color=FAINT).encode(y=self._y())
 
     def now(self) -> Any:
-        """The present: a dashed line through all lanes."""
+        """Return the present: a dashed line through all lanes."""
         rule = self._chart([{"time": self._marble.end}]).mark_rule(color=FAINT, strokeDash=[3, 3])
         return rule.encode(x=self._x())
 
     def lane(self, lane: MarbleLane) -> list[Any]:
-        """The name of a lane, its points with their labels, and a stem through those of one delivery."""
-        layers = [self._beside([{"y": lane.y(0), "label": lane.name}], bold=True)]
+        """Return the name of a lane, its points with their labels, and a stem through those of one delivery."""
+        layers = [self._left_texts([{"y": lane.y(0), "label": lane.name}], bold=True)]
         if not lane.marks:
             return layers
-        shown, tips = self._tooltip([mark.tips for mark in lane.marks])
+        tooltips, tips = self._tooltip([mark.tips for mark in lane.marks])
         rows = [
             {"time": m.time, "y": lane.y(m.level), "group": m.group, **tip}
             for m, tip in zip(lane.marks, tips, strict=True)
@@ -339,20 +350,20 @@ class _Draw:
             if m.levels > 1
         ]
         if lane.name == MATCHES:
-            layers.append(self._spans(lane))
+            layers.append(self._match_lines(lane))
         if stems:
             stem = self._chart(stems).mark_rule(color=lane.color or INK, strokeWidth=1.5)
             layers.append(stem.encode(x=x, y=y, y2="y2"))
         points = self._chart(rows).mark_point(filled=True, opacity=1, size=45)
-        layers.append(points.encode(x=x, y=y, color=color, tooltip=shown))
+        layers.append(points.encode(x=x, y=y, color=color, tooltip=tooltips))
         if labels:
             dx, dy = (2, -7) if lane.name == MATCHES else (6, 0)  # there a line goes on behind the point
             text = self._chart(labels).mark_text(align="left", baseline="middle", dx=dx, dy=dy, fontSize=10, color=INK)
             layers.append(text.encode(x=x, y=y, text=self._alt.Text("label", type="nominal")))
         return layers
 
-    def _spans(self, lane: MarbleLane) -> Any:
-        """A line through the rows of each match."""
+    def _match_lines(self, lane: MarbleLane) -> Any:
+        """Return a line through the rows of each match."""
         runs: dict[str, list[MarbleMark]] = {}
         for mark in lane.marks:
             runs.setdefault(mark.group, []).append(mark)
@@ -360,8 +371,8 @@ class _Draw:
         rule = self._chart(rows).mark_rule(color=lane.color or INK, strokeWidth=3, opacity=0.4)
         return rule.encode(x=self._x(), x2="until", y=self._y())
 
-    def _beside(self, rows: Sequence[Mapping[str, object]], *, bold: bool = False) -> Any:
-        """Texts at the left of the plot."""
+    def _left_texts(self, rows: Sequence[Mapping[str, object]], *, bold: bool = False) -> Any:
+        """Return texts at the left of the plot."""
         weight = "bold" if bold else "normal"
         text = self._chart(rows).mark_text(
             align="right", baseline="middle", fontSize=11 if bold else 10, fontWeight=weight, color=INK
@@ -369,30 +380,32 @@ class _Draw:
         return text.encode(x=self._alt.value(-6), y=self._y(), text=self._alt.Text("label", type="nominal"))
 
     def bars(self, top: int) -> list[Any]:
-        """The window: a bar per event, light while it is collected; triangles where a bar goes on beyond the plot."""
+        """Return the window: a bar per event, light while it is collected, with triangles where a bar continues off the
+        plot.
+        """
         marble, axis = self._marble, self._axis
         height = _bar_height(marble)
         names = [
-            {"y": top + height * (i + 0.5), "label": _label(each.event, _names(marble, marble.held))}
-            for i, each in enumerate(marble.bars)
+            {"y": top + height * (i + 0.5), "label": _label(bar.event, _label_columns(marble, marble.held))}
+            for i, bar in enumerate(marble.bars)
         ]
-        layers = [self._beside([{"y": top - LEVEL / 2, "label": "window"}], bold=True)]
+        layers = [self._left_texts([{"y": top - LEVEL / 2, "label": "window"}], bold=True)]
         if not marble.bars:
             return layers
         first = axis.domain[0]
-        shown, tips = self._tooltip([self._bar_tooltip(bar) for bar in marble.bars])
+        tooltips, tips = self._tooltip([self._bar_tooltip(bar) for bar in marble.bars])
         rows: list[dict[str, object]] = []
         ends: list[dict[str, object]] = []
         for i, (bar, tip) in enumerate(zip(marble.bars, tips, strict=True)):
             y, group = top + height * i, group_label(bar.group)
             edge = height // 7  # between bars, twice
-            place: dict[str, object] = {"y": y + edge, "y2": y + height - edge, "group": group, **tip}
+            geometry: dict[str, object] = {"y": y + edge, "y2": y + height - edge, "group": group, **tip}
             left = marble.end if bar.left is None else bar.left
             entered = left if bar.entered is None else bar.entered
             if bar.collected and entered > first:
-                rows.append({"time": max(bar.arrived, first), "until": entered, "opacity": 0.3, **place})
+                rows.append({"time": max(bar.arrived, first), "until": entered, "opacity": 0.3, **geometry})
             if bar.entered is not None:
-                rows.append({"time": max(entered, first), "until": left, "opacity": 0.85, **place})
+                rows.append({"time": max(entered, first), "until": left, "opacity": 0.85, **geometry})
             end = {"y": y + height / 2, "group": group}
             if bar.left is None:
                 ends.append({**end, "time": marble.end, "toward": "right"})
@@ -401,9 +414,9 @@ class _Draw:
         opacity = self._alt.Opacity("opacity", type="quantitative", scale=None, legend=None)
         rects = self._chart(rows).mark_rect(strokeWidth=1.5).encode(
             x=self._x(), x2="until", y=self._y(), y2="y2", color=self._color(None), stroke=self._stroke(),
-            opacity=opacity, tooltip=shown,
+            opacity=opacity, tooltip=tooltips,
         )  # fmt: skip
-        layers += [rects, *([self._beside(names)] if height == LEVEL else [])]
+        layers += [rects, *([self._left_texts(names)] if height == LEVEL else [])]
         for toward, offset, color in (("right", 4, self._color(None)), ("left", 5, self._alt.value("white"))):
             some = [end for end in ends if end["toward"] == toward]
             if some:
@@ -413,7 +426,7 @@ class _Draw:
         return layers
 
     def _stroke(self) -> Any:
-        """As the fill, so that a stay of no length is seen, too."""
+        """Return a stroke like the fill, so that a stay of no length is visible, too."""
         if not self._marble.grouped_by:
             return self._alt.value(WINDOW)
         color = self._color(None).to_dict()
@@ -427,5 +440,5 @@ class _Draw:
             "arrived": text(bar.arrived),
             "entered": "not yet" if bar.entered is None else text(bar.entered),
             "left": "not yet" if bar.left is None else text(bar.left),
-            **_tips(bar.event, self._marble.held),
+            **_tooltip_texts(bar.event, self._marble.held),
         }

@@ -1,7 +1,7 @@
-"""Panel: all that a workbench holds, live: statements, event types, contexts, stores, variables, the clock, errors.
+"""Panel: everything in a workbench, live: statements, event types, contexts, stores, variables, the clock, errors.
 
-The one widget of ``%cep`` and of JupyterLab's left sidebar. It sends items and figures at most twice a second while it
-is shown, the details of the one that is selected, and nothing when nothing changed. Details are HTML that is made, and
+It is the widget of ``%cep`` and of JupyterLab's left sidebar. While it is displayed it sends items and figures at most
+twice a second, with the details of the selected one, and nothing if nothing changed. Details are HTML that is made, and
 escaped, here.
 """
 
@@ -73,7 +73,7 @@ SECTION_FIGURES: dict[Section, str] = {
 
 
 class Panel(LiveWidget):
-    """The panel of the workbench that `find` gives: `UsageError` where there is none."""
+    """The panel of the workbench that `find` returns; `find` raises `UsageError` if there is none."""
 
     _esm = widget_script(__file__, "panel.js")
     _css = widget_asset(__file__, "panel.css")
@@ -81,31 +81,31 @@ class Panel(LiveWidget):
 
     def __init__(self, find: Callable[[], Workbench], *, now: Callable[[], float] = wall.monotonic) -> None:
         self._find = find
-        self._selected: tuple[Section, str] | None = None
+        self._selection: tuple[Section, str] | None = None
         self._words: tuple[str, ...] = ()
         self._order_errors: dict[str, str] = {}  # by variable what was wrong with a value; "clock": with an order
         self._orders: deque[dict[str, Any]] = deque(maxlen=100)
         self._below: StatementView | FlowMap | None = None
         self._frames: dict[int, dict[str, object]] = {}  # what the browser may know, by number of the frame
         self._known: dict[str, object] = {}  # what it knows
-        self._plans: tuple[object, str] = (None, "")
+        self._plan_cache: tuple[object, str] = (None, "")
         super().__init__(rate=4.0, now=now)
 
     # ---- the saved picture
     def freeze(self) -> StaticPicture:
-        """All items as tables."""
+        """Return all items as tables."""
         try:
             workbench = self._find()
         except UsageError as error:
             return StaticPicture(f"<div>{escape(str(error))}</div>", str(error))
         head = f"clock {format_clock_time(workbench.runtime.now, workbench.runtime.config.second)}"
         html, text = [f"<div>{escape(head)}</div>"], [head]
-        found = list(overview_items(workbench))
+        items_found = list(overview_items(workbench))
         for section in SECTIONS:
-            items = [item for item in found if item.section == section]
+            items = [item for item in items_found if item.section == section]
             if not items:
                 continue
-            rows = tuple((each.name, each.kind, each.figure) for each in items[:MAX_ITEMS])
+            rows = tuple((item.name, item.kind, item.figure) for item in items[:MAX_ITEMS])
             table = DisplayTable(
                 ("name", "kind", SECTION_FIGURES[section]), (False, False, section != "variables"), rows
             )
@@ -123,16 +123,16 @@ class Panel(LiveWidget):
     # ---- frames
     def _build(self, number: int) -> bool:
         began = wall.perf_counter()
-        shown = dict(self._looked())
+        contents = dict(self._contents())
         self._pump.remind(max(INTERVAL, SHARE * (wall.perf_counter() - began)))
-        if shown == self._known:
+        if contents == self._known:
             return False
-        changed = {name: value for name, value in shown.items() if self._known.get(name, self) != value}
-        self._frames[number] = shown
+        changed = {name: value for name, value in contents.items() if self._known.get(name, self) != value}
+        self._frames[number] = contents
         self.send({"kind": "frame", "n": number, **changed})
         return True
 
-    def _looked(self) -> Iterator[tuple[str, object]]:
+    def _contents(self) -> Iterator[tuple[str, object]]:
         try:
             workbench = self._find()
         except UsageError as error:
@@ -144,11 +144,11 @@ class Panel(LiveWidget):
         due = runtime.next_due
         yield "due", None if due is None else format_clock_time(due, runtime.config.second)
         yield "busy", workbench.replaying is not None
-        found = list(overview_items(workbench))
+        all_items = list(overview_items(workbench))
         sections = []
         for section in SECTIONS:
-            mine = [item for item in found if item.section == section]
-            items = [each for each in mine if self._fits(each)]
+            mine = [item for item in all_items if item.section == section]
+            items = [item for item in mine if self._matches_search(item)]
             sections.append(
                 {
                     "key": section,
@@ -157,25 +157,25 @@ class Panel(LiveWidget):
                     "total": len(mine),
                     "found": len(items),
                     "items": [
-                        [each.name, format_value(each.name), format_value(each.kind), _short(each.figure)]
-                        for each in items[:MAX_ITEMS]
+                        [item.name, format_value(item.name), format_value(item.kind), _shortened(item.figure)]
+                        for item in items[:MAX_ITEMS]
                     ],
                 }
             )
         yield "sections", sections
         note = workbench.clock_note
         yield "said", {**({"clock": note} if note else {}), **self._order_errors}
-        yield "detail", self._detail(workbench, found)
+        yield "detail", self._detail(workbench, all_items)
 
-    def _fits(self, item: OverviewItem) -> bool:
+    def _matches_search(self, item: OverviewItem) -> bool:
         text = f"{item.name}\n{item.kind}\n{item.figure}".lower()
         return all(word in text for word in self._words)
 
     def _detail(self, workbench: Workbench, found: Sequence[OverviewItem]) -> dict[str, object] | None:
-        if self._selected is None:
+        if self._selection is None:
             return None
-        section, name = self._selected
-        if not any(each.section == section and each.name == name for each in found):
+        section, name = self._selection
+        if not any(item.section == section and item.name == name for item in found):
             return None
         about: dict[str, object] = {"section": section, "name": name}
         try:
@@ -183,7 +183,7 @@ class Panel(LiveWidget):
             about["plan"] = self._plan(workbench, name) if section == "statements" else ""
         except CepbookError as error:
             about["html"] = _note(str(error))
-        about["opens"] = _opens(workbench, section, name)
+        about["opens"] = _view_link(workbench, section, name)
         if section == "variables":
             variable = workbench.runtime.catalog.variables[name]
             if not variable.constant and variable.context is None:
@@ -191,11 +191,11 @@ class Panel(LiveWidget):
         return about
 
     def _plan(self, workbench: Workbench, name: str) -> str:
-        """The steps of a statement as text, made once: that takes a compiler."""
+        """Return the steps of a statement as text, made once because that takes a compiler."""
         statement = workbench.runtime.statement(name)
-        if self._plans[0] is not statement:
-            self._plans = statement, printable(workbench.explain(name, "steps").split("\n", 1)[-1])
-        return self._plans[1]
+        if self._plan_cache[0] is not statement:
+            self._plan_cache = statement, printable(workbench.explain(name, "steps").split("\n", 1)[-1])
+        return self._plan_cache[1]
 
     # ---- orders
     def _receive(self, content: dict[str, Any]) -> None:
@@ -209,12 +209,12 @@ class Panel(LiveWidget):
                 self._pump.soon(self._run_orders)
 
     def flush(self, *, urgent: bool = False) -> bool:
-        """As in `LiveWidget`; orders that came are carried out here."""
+        """Send a frame as `LiveWidget` does, after running pending orders."""
         self._run_orders()
         return super().flush(urgent=urgent)
 
     def _run_orders(self) -> None:
-        """Carry out what was ordered, where the engine may be touched."""
+        """Run pending orders; called where the engine may be used."""
         if not self._orders:
             return
         while self._orders:
@@ -222,18 +222,18 @@ class Panel(LiveWidget):
             about = str(order.get("name", "clock"))
             self._order_errors.pop(about, None)
             try:
-                self._carry_out(order)
+                self._run_order(order)
             except CepbookError as error:
                 self._order_errors[about] = str(error)
         self._pump.touch()
         super().flush(urgent=True)
 
-    def _carry_out(self, order: dict[str, Any]) -> None:
+    def _run_order(self, order: dict[str, Any]) -> None:
         match order:
             case {"order": "select", "section": section, "name": str(name)} if section in get_args(Section):
-                self._selected = (section, name)
+                self._selection = (section, name)
             case {"order": "select"}:
-                self._selected = None
+                self._selection = None
             case {"order": "search", "text": str(text)}:
                 self._words = tuple(text.lower().split())
             case {"order": "set", "name": str(name), "text": str(text)}:
@@ -255,33 +255,33 @@ class Panel(LiveWidget):
             case {"order": "open", "what": "view", "name": str(name)}:
                 self._open(view(self._find(), name))
 
-    def _open(self, shown: StatementView | FlowMap) -> None:
-        """Show a view or the map below the panel, in place of what was there."""
-        before, self._below = self._below, shown
-        self.opened = str(shown.model_id)
+    def _open(self, opened_widget: StatementView | FlowMap) -> None:
+        """Display a view or the map below the panel, in place of the previous one."""
+        before, self._below = self._below, opened_widget
+        self.opened = str(opened_widget.model_id)
         if before is not None:
             before.close()
 
     def close(self) -> None:
-        """End the panel and what it opened."""
+        """Close the panel and the widget that it opened."""
         if self._below is not None:
             self._below.close()
         super().close()
 
 
 def panel(workbench: Workbench) -> Panel:
-    """The panel of one workbench."""
+    """Return the panel of one workbench."""
     return Panel(lambda: workbench)
 
 
-def _short(text: str) -> str:
-    shown = format_value(text)
-    return shown if len(shown) <= 24 else shown[:23] + "…"
+def _shortened(text: str) -> str:
+    display_text = format_value(text)
+    return display_text if len(display_text) <= 24 else display_text[:23] + "…"
 
 
 # ---------------------------------------------------------------- details
-def _opens(workbench: Workbench, section: Section, name: str) -> dict[str, str] | None:
-    """Which view shows it, and the line that shows it in a cell."""
+def _view_link(workbench: Workbench, section: Section, name: str) -> dict[str, str] | None:
+    """Return which view displays an item, and the line that opens it in a cell."""
     runtime = workbench.runtime
     if section == "stores" and name in runtime.stores:
         name = runtime.stores[name].owner.name
@@ -309,10 +309,10 @@ def _details(workbench: Workbench, section: Section, name: str) -> Iterator[str]
             "last rows", latest_rows(owner, ROWS).rows, TimeColumns(workbench.runtime, ms=True).of_type(name)
         )
     elif section == "errors":
-        found = [error for error in workbench.errors if error.statement == name]
-        for error in found[-3:]:
+        errors = [error for error in workbench.errors if error.statement == name]
+        for error in errors[-3:]:
             yield f'<pre class="cc-code cc-error">{escape(printable(str(error)))}</pre>'
-        if not found:
+        if not errors:
             yield _note("earlier errors are not kept")
 
 
@@ -352,11 +352,11 @@ def _of_context(workbench: Workbench, name: str) -> Iterator[str]:
         yield _note(f"of events of {', '.join(context.event_types)}")
     if name in runtime.contexts:
         names = key_names(runtime, name)
-        found = [
+        rows_found = [
             {"id": each.id, **{names.get(key, key): value for key, value in partition_properties(each).items()}}
             for each in islice(runtime.context(name).identities(), ROWS)
         ]
-        yield from _rows("first partitions", found)
+        yield from _rows("first partitions", rows_found)
     else:
         yield _note("no statement uses it: it has no partitions")
 

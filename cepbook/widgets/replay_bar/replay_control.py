@@ -15,14 +15,14 @@ from cepbook.widgets.base.live_widget import ControllableReplay, LiveWidget, wid
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.replay_bar.scrubber import Scrubber
 
-NOTABLE = 1.0  # seconds that a replay must lag behind the wall clock to be told
+NOTABLE_LAG = 1.0  # seconds that a replay must lag behind the wall clock to be told
 
 
 class ReplayControl(LiveWidget):
-    """Progress bar and buttons of one replay; asks `replay.progress` at most `rate` times per second.
+    """Progress bar and buttons of one replay; reads `replay.progress` at most `rate` times per second.
 
-    It looks after every slice of the replay, and by itself while an event loop runs. When the replay ends, the saved
-    output is brought up to date (see `LiveWidget.show`).
+    It updates after every slice of the replay, and by itself while an event loop runs. When the replay ends, the saved
+    output is updated (see `LiveWidget.show`).
     """
 
     _esm = widget_script(__file__, "scrubber.js", "replay_control.js")
@@ -31,7 +31,7 @@ class ReplayControl(LiveWidget):
     def __init__(
         self, replay: ControllableReplay, *, rate: float = 10.0, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._controlled = replay
+        self._target = replay
         self._interval = 1.0 / rate
         self._last: dict[str, object] = {}
         workbench = replay.workbench
@@ -43,16 +43,16 @@ class ReplayControl(LiveWidget):
             workbench.glance.subscribe(self._on_glance)
 
     def _resume(self) -> None:
-        self.follow(self._controlled)
+        self.follow(self._target)
 
     def _on_glance(self) -> None:
         self._pump.touch()
 
     def _run_orders(self) -> None:
-        """Carry out the orders that came, where the engine may be touched; of several looks at the past the last."""
+        """Run pending orders, where the engine may be used; of several seeks only the last."""
         while self._scrubber is not None and self._orders:
             order = self._orders.popleft()
-            if order.get("order") == "seek" and any(each.get("order") == "seek" for each in self._orders):
+            if order.get("order") == "seek" and any(other.get("order") == "seek" for other in self._orders):
                 continue
             self._scrubber.run_order(order)
             if order.get("order") == "seek":
@@ -61,14 +61,14 @@ class ReplayControl(LiveWidget):
             super().flush(urgent=True)
 
     def flush(self, *, urgent: bool = False) -> bool:
-        """As in `LiveWidget`; whether there is progress is looked up here."""
+        """Send a frame as `LiveWidget` does, after running orders and reading the progress."""
         self._run_orders()
         self._pump.touch()
         return super().flush(urgent=urgent)
 
     def freeze(self) -> StaticPicture:
-        """The progress as text and HTML, without rate and wall clock."""
-        progress = self._controlled.progress
+        """Return the progress as text and HTML, without rate and wall clock."""
+        progress = self._target.progress
         total = f" of {progress.total:,}" if progress.total is not None else ""
         total = f" of about {progress.estimate:,}" if progress.estimate is not None else total
         noun = "event" if not total and progress.events == 1 else "events"
@@ -79,24 +79,24 @@ class ReplayControl(LiveWidget):
         return self.freeze().text
 
     def _build(self, number: int) -> bool:
-        progress = self._controlled.progress
-        shown: dict[str, object] = {
+        progress = self._target.progress
+        state_shown: dict[str, object] = {
             "events": progress.events,
             "total": progress.total,
             "estimate": progress.estimate,
             "clock": format_time(progress.clock),
             "state": progress.state,
-            "behind": round(progress.behind, 1) if progress.behind >= NOTABLE else 0,
+            "behind": round(progress.behind, 1) if progress.behind >= NOTABLE_LAG else 0,
         }
         if self._scrubber is not None:
             self._scrubber.settle()
-            shown["scrub"] = self._scrubber.describe()
+            state_shown["scrub"] = self._scrubber.describe()
         if progress.state not in ENDED:  # the clock may move, or the replay be paused, between two slices
             self._pump.remind(self._interval)
-        if shown == self._last and self._pump.acked == number - 1:  # else the last frame was lost
+        if state_shown == self._last and self._pump.acked == number - 1:  # else the last frame was lost
             return False
-        self._last = shown
-        self.send({**self._frame(number), **shown})
+        self._last = state_shown
+        self.send({**self._frame(number), **state_shown})
         return True
 
     def _receive(self, content: dict[str, Any]) -> None:
@@ -104,13 +104,13 @@ class ReplayControl(LiveWidget):
             case {"kind": "hello"}:
                 self._last = {}
             case {"kind": "order", "order": "pause"}:
-                self._controlled.pause()
+                self._target.pause()
             case {"kind": "order", "order": "resume"}:
-                self._controlled.resume()
+                self._target.resume()
             case {"kind": "order", "order": "stop"}:
-                self._controlled.stop()
+                self._target.stop()
             case {"kind": "order", "order": "step", "n": int(n)} if n > 0:
-                self._controlled.step(n)
+                self._target.step(n)
             case {"kind": "order"}:
                 self._orders.append(content)
                 self._pump.soon(self._run_orders)

@@ -1,5 +1,4 @@
-"""What the bar under a replay does besides starting and stopping it: go back in time, hop from delivery to delivery,
-run until something fires, set the speed and the clock."""
+"""Orders of the replay bar besides start and stop: seek, hop between deliveries, run until an event, set the speed."""
 
 from __future__ import annotations
 
@@ -17,9 +16,9 @@ MAX_BOOKMARKS = 200  # bookmarks at most
 
 
 class Scrubber:
-    """Orders of the browser to one `replay` of `workbench`, carried out on the loop that runs it.
+    """Runs orders of the browser for one `replay` of `workbench`, on the loop that runs the replay.
 
-    `marks` are the bookmarked instants in ms, in order. `note` tells how the last order went.
+    `marks` are the bookmarked instants in ms, in order. `note` reports the result of the last order.
     """
 
     def __init__(self, replay: Replay[Workbench], workbench: Workbench) -> None:
@@ -32,7 +31,7 @@ class Scrubber:
         self.took = 0.0  # seconds that the last look at the past took
 
     def run_order(self, order: dict[str, Any]) -> None:
-        """Carry out one order; what is wrong with it is noted."""
+        """Run one order; an error becomes the note."""
         self.note = ""
         try:
             self._run_orders(order)
@@ -42,29 +41,29 @@ class Scrubber:
     def _run_orders(self, order: dict[str, Any]) -> None:
         match order:
             case {"order": "seek", "time": int() | float() as ms}:
-                self._look(self._units(ms))
+                self._seek(self._units(ms))
             case {"order": "seek"}:
                 self._workbench.glance.leave()
             case {"order": "hop", "statement": str(name), "back": bool(back)}:
                 self._seek_delivery(name, back)
             case {"order": "mark"}:
-                self._mark(self._ms(self._now))
+                self._bookmark(self._ms(self._now))
             case {"order": "unmark", "time": int() | float() as ms}:
                 self.marks = [each for each in self.marks if each != ms]
             case {"order": "speed", "factor": None | int() | float() as factor}:
                 self._replay.speed = factor
             case {"order": "until", "text": str(text)}:
-                self._until(text.strip())
+                self._run_until(text.strip())
             case {"order": "clock", "by": int() | float() as ms}:
-                self._clock(self._workbench.runtime.now + self._units(ms))
+                self._advance_to(self._workbench.runtime.now + self._units(ms))
             case {"order": "clock", "due": True}:
                 due = self._workbench.runtime.next_due
                 if due is None:
                     raise UsageError("nothing is due")
-                self._clock(due)
+                self._advance_to(due)
 
     def describe(self) -> dict[str, object]:
-        """What the browser is to know, as JSON."""
+        """Return the state for the browser, as JSON."""
         replay, glance = self._replay, self._workbench.glance
         span = replay.span
         statements = self._workbench.runtime.statements
@@ -92,12 +91,12 @@ class Scrubber:
 
     @property
     def _now(self) -> int:
-        """The instant that is shown."""
+        """The instant that is displayed."""
         past = self._workbench.glance.time
         return self._workbench.runtime.now if past is None else past
 
-    def _look(self, time: int) -> None:
-        """Show a past instant; the end of what can be gone back to is the present, if nothing came since."""
+    def _seek(self, time: int) -> None:
+        """Display a past instant; the end of the span is the present, if no event came since."""
         span = self._replay.span
         if span is not None and time >= span[1]:
             self._workbench.glance.leave()
@@ -113,22 +112,22 @@ class Scrubber:
         at = bisect_left(times, self._now) - 1 if back else bisect_right(times, self._now)
         if not 0 <= at < len(times):
             raise UsageError(f"no {'earlier' if back else 'later'} delivery of `{name}` is kept")
-        self._look(times[at])
+        self._seek(times[at])
 
-    def _mark(self, ms: int) -> None:
+    def _bookmark(self, ms: int) -> None:
         if ms not in self.marks and len(self.marks) < MAX_BOOKMARKS:
             self.marks = sorted([*self.marks, ms])
 
     # ---- the run
 
-    def _clock(self, time: int) -> None:
+    def _advance_to(self, time: int) -> None:
         self._workbench.glance.leave()
         if self._replay.state in ENDED:
             self._workbench.advance(time)
         else:
             self._replay.run_to(time)
 
-    def _until(self, text: str) -> None:
+    def _run_until(self, text: str) -> None:
         if self._replay.state in ENDED:
             raise UsageError("the replay has ended: nothing comes any more")
         if not text:
@@ -143,9 +142,9 @@ class Scrubber:
             except CompileError as error:
                 raise error.without(len(head)) from None
             self._armed = True
-        self._replay.run_until(self._watched(name, text))
+        self._replay.run_until(self._fired_condition(name, text))
 
-    def _watched(self, name: str, text: str) -> Callable[[], bool]:
+    def _fired_condition(self, name: str, text: str) -> Callable[[], bool]:
         feed = self._workbench.feed(name)
         before = feed.deliveries
 
@@ -158,7 +157,7 @@ class Scrubber:
         return fired
 
     def settle(self) -> None:
-        """The replay is paused or at its end: what was deployed to wait for something goes."""
+        """Drop the statement of `run until` when the replay is paused or has ended."""
         if self._armed and self._replay.state in ("paused", *ENDED):
             self._disarm()
 
