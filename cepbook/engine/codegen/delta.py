@@ -56,7 +56,7 @@ class DeltaCodegen:
     def left(self, body: WriteBody) -> None:
         """Write `body` for what left and passes the where-clause."""
         steps, source = self.code.steps, self.code.source
-        if steps.leaving is Eviction.NONE and not steps.resets and self.leaves is None:
+        if steps.eviction is Eviction.NONE and not steps.resets_aggregates and self.leaves is None:
             return  # aggregates have no code for it either
         head, item = self.leaves or ("for item in former:", "item")
         if self.alone and self.leaves is None:
@@ -83,7 +83,7 @@ class DeltaCodegen:
         the local groups begin anew, too.
         """
         source, where = self.code.source, self.code.steps.where
-        for group in self.code.local if self.code.steps.join is not None and self.code.steps.resets else ():
+        for group in self.code.local if self.code.steps.join is not None and self.code.steps.resets_aggregates else ():
             source.line(f"{group.table}.clear()")
         if not self.alone or (where is None and not self.code.risky_keys):
             return
@@ -178,7 +178,7 @@ class DeltaCodegen:
     @property
     def no_remove_row(self) -> bool:
         """Whether an arrival makes no remove row: rows stand for events, and nothing leaves."""
-        return self.alone and self.leaves is None and not self.code.steps.fully
+        return self.alone and self.leaves is None and not self.code.steps.rows_per_group
 
     @property
     def one_group(self) -> bool:
@@ -287,19 +287,19 @@ class DeltaCodegen:
             if note:
                 source.line(note)
 
-        if steps.resets:
+        if steps.resets_aggregates:
             cells.load(cells.fresh())
         self.entered(enter)
-        if not steps.resets:
+        if not steps.resets_aggregates:
             self.left(leave)
-        if steps.resets and cells.names:
+        if steps.resets_aggregates and cells.names:
             source.line(f"A[:] = [{', '.join(cells.names)}]")
         elif not self.hoisted:
             cells.store("A")
         self._moved()
 
     def _load_one_group(self) -> None:
-        if self.code.steps.join is not None and self.code.steps.resets:  # nothing is left of former ones
+        if self.code.steps.join is not None and self.code.steps.resets_aggregates:  # nothing is left of former ones
             self.code.aggregates.load(self.code.aggregates.fresh())
         elif not self.loaded:
             self.code.aggregates.load("A")
@@ -337,7 +337,7 @@ class DeltaCodegen:
                 source.line("changed = True")
 
         self._move_one_group("" if always else "changed = True", leave)
-        if steps.resets:
+        if steps.resets_aggregates:
             self.left(lambda q: source.line("changed = True"))
         with nullcontext() if always else source.block("if changed:"):
             if steps.makes_remove_rows:
@@ -356,7 +356,7 @@ class DeltaCodegen:
 
     def _move_groups(self, touch: WriteBody) -> None:
         """Groups from what they were to what they are; `touch` is written before each change, when cells are loaded."""
-        source, code, resets = self.code.source, self.code, self.code.steps.resets
+        source, code, resets = self.code.source, self.code, self.code.steps.resets_aggregates
 
         def enter(q: CodeScope) -> None:
             source.line(f"k = {code.key(q)}")
@@ -457,8 +457,8 @@ class DeltaCodegen:
             first = self.alone and q is self.p
             with nullcontext() if first else source.block("if k not in touched:"):
                 source.line("touched[k] = None")
-                if steps.resets or code.local:
-                    code.load_group_or_fresh("former_groups" if steps.resets else "groups")
+                if steps.resets_aggregates or code.local:
+                    code.load_group_or_fresh("former_groups" if steps.resets_aggregates else "groups")
                 self.former_row("rem")
 
         if code.local:  # a change of one group shows in the rows of others: all former rows come first
@@ -491,7 +491,7 @@ class DeltaCodegen:
             or code.table
             or code.aggregates.lasting
         )
-        return not (apart or steps.resets or steps.lots)
+        return not (apart or steps.resets_aggregates or steps.buffers_input)
 
     def _left_one_group(self, q: CodeScope) -> None:
         """The one event that moves leaves its group: the rows of that are made at once."""
@@ -512,7 +512,7 @@ class DeltaCodegen:
     def _touched(self) -> str:
         """Code of the groups that changed; with lots in the order in which they appeared, a forgotten one anew."""
         source, steps = self.code.source, self.code.steps
-        if not steps.lots or steps.resets:
+        if not steps.buffers_input or steps.resets_aggregates:
             return "touched"
         appeared = self.code.slot("{}")
         source.line(f"appeared = {appeared}")

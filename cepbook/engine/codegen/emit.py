@@ -26,7 +26,7 @@ class Emitter:
         self._code = code
         self._now = now
         self._guarded = guarded
-        insert = code.steps.apply.insert
+        insert = code.steps.emit.insert
         # rows for a table of the context leave each partition by themselves
         self._place = code.source.bind("place_rows", None) if insert is not None and insert.inside else None
 
@@ -35,16 +35,16 @@ class Emitter:
         source, steps = self._code.source, self._code.steps
         if self._code.arranged or self._place:
             self(f"[{self._code.row(scope)}]", None)
-        elif steps.delivers != "rstream":
+        elif steps.delivered_selector != "rstream":
             with source.block("if out:") if self._guarded else nullcontext():
                 source.line(f"out({self._code.record(scope, self._now)})", steps.projection.span)
 
     def __call__(self, insert: str | None, remove: str | None) -> None:
         """Deliver rows; the codes of lists (names: of lists or None), None for a side without rows."""
         source, steps = self._code.source, self._code.steps
-        if steps.delivers == "rstream":
+        if steps.delivered_selector == "rstream":
             insert, remove = remove, None
-        elif steps.delivers == "istream":
+        elif steps.delivered_selector == "istream":
             remove = None
         if insert is None and remove is None:
             return
@@ -163,14 +163,14 @@ class RecordEmitter(Emitter):
     @staticmethod
     def suits(code: CodegenContext) -> bool:
         """Whether rows are delivered as they are made: nobody arranges them, puts them aside or places them."""
-        insert, steps = code.steps.apply.insert, code.steps
+        insert, steps = code.steps.emit.insert, code.steps
         placed = insert is not None and insert.inside
         return steps.enters_alone and steps.output is None and not code.arranged and not placed
 
     @property
     def _begins(self) -> str:
         """The side whose rows come first."""
-        return "rem" if self._code.steps.delivers == "rstream" else "ins"
+        return "rem" if self._code.steps.delivered_selector == "rstream" else "ins"
 
     def append(self, rows: str, scope: CodeScope, *, one: bool) -> None:
         """Write that the row of `scope` goes to `rows`: ``ins``, or a list for what becomes ``rem``."""
@@ -187,7 +187,9 @@ class RecordEmitter(Emitter):
     def __call__(self, insert: str | None, remove: str | None) -> None:
         source, begins = self._code.source, self._begins
         span = self._code.steps.projection.span
-        sides = {"istream": ("ins",), "rstream": ("rem",), "irstream": ("ins", "rem")}[self._code.steps.delivers]
+        sides = {"istream": ("ins",), "rstream": ("rem",), "irstream": ("ins", "rem")}[
+            self._code.steps.delivered_selector
+        ]
         first, *then = [side for side in sides if side in self._one] or [""]  # one of both may make no rows
         if first == begins:
             with source.block(f"if {first}:"):

@@ -142,13 +142,13 @@ class JoinCodegen(ViewCodegen):
     @property
     def streams(self) -> list[int]:
         """The inputs that events come to, or matches: all but named windows and tables."""
-        return [number for number, each in enumerate(self.steps.inputs) if not each.consumes]
+        return [number for number, each in enumerate(self.steps.inputs) if not each.reads_store]
 
     @property
     def stores(self) -> list[int]:
         """The inputs that are named windows: they are told of changes."""
         steps, tables = self.steps.inputs, self.join.tables
-        return [number for number, each in enumerate(steps) if each.consumes and not tables[number]]
+        return [number for number, each in enumerate(steps) if each.reads_store and not tables[number]]
 
     @property
     def tables(self) -> list[int]:
@@ -212,7 +212,7 @@ class JoinCodegen(ViewCodegen):
         find: Any = {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]}
         guarded = self.join.inner and self._may_fail
         return JoinSpec(
-            arrive={n: namespace[f"arrive{n}"] for n in self.streams if not steps.lots},  # type: ignore[misc]
+            arrive={n: namespace[f"arrive{n}"] for n in self.streams if not steps.buffers_input},  # type: ignore[misc]
             find={n: partial(each, failing=partial(report_condition_failure, namespace)) for n, each in find.items()}
             if guarded
             else find,
@@ -224,7 +224,7 @@ class JoinCodegen(ViewCodegen):
             leaving=self._leaving,
             ordinals=tuple(self.rows.place(n) for n in numbers),
             tables=tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
-            passing=tuple(n for n in numbers if self.steps.inputs[n].passing),
+            passing=tuple(n for n in numbers if self.steps.inputs[n].discards_events),
             layout=tuple(self._side(n, name) for n, name in enumerate(stream_names(self.join.node))),
             out_of_order=self.join.inner and _out_of_order(self.join.reached(0)),
         )

@@ -25,7 +25,7 @@ JoinColumns = tuple[tuple[tuple[str, ...], bool], ...]
 def join_columns(joins: JoinCodegen) -> JoinColumns | None:
     """What the loop takes of each input: properties, and whether whole events. None: the join has no such loop."""
     steps = joins.steps
-    if len(joins.streams) < len(steps.inputs) or steps.matches or steps.subqueries or steps.lots:
+    if len(joins.streams) < len(steps.inputs) or steps.reads_pattern or steps.subqueries or steps.buffers_input:
         return None
     return tuple((each.properties, each.retains_event) for each in steps.inputs)
 
@@ -50,7 +50,7 @@ class JoinLoopCodegen:
         plain = self._joins.join.inner and self._body.joins_rows and not code.arranged and not steps.projection.wildcard
         previous = any(isinstance(part, x.Prev) for e in (*shown, *tested) for part in x.walk(e))
         safe = not previous and not any(map(lower.may_fail, (*shown, *tested)))
-        return plain and safe and steps.delivers != "rstream"
+        return plain and safe and steps.delivered_selector != "rstream"
 
     def write(self) -> None:
         """``run_joined``."""

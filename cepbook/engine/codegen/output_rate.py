@@ -71,7 +71,7 @@ class OutputRateCodegen(StatementCodegen):
         it, and what changes before that: the item, the key, values of aggregates, ``prev``.
         """
         source, steps = self.source, self.steps
-        kept = {} if steps.fully else {"item": "item"}
+        kept = {} if steps.rows_per_group else {"item": "item"}
         if steps.grouped:
             kept["k"] = "k"
         values = list(scope.aggregates)
@@ -95,7 +95,7 @@ class OutputRateCodegen(StatementCodegen):
 
         def write() -> None:
             with source.block(f"def {name}(S, now, {', '.join(kept)}):"):
-                if not steps.fully:
+                if not steps.rows_per_group:
                     self.code.items.unpack(source, "item")
                 source.line(f"return {row}", steps.projection.span)
 
@@ -234,7 +234,7 @@ class OutputRateCodegen(StatementCodegen):
     # -------------------------------------------------------------- what limiters call
     def helpers(self) -> None:
         """Rows made at output, the clause's own expressions, and what else is needed."""
-        if self.steps.fully:
+        if self.steps.rows_per_group:
             self._write_rows("group_rows(S, k, now)", of_event=False)
         if self.steps.kind == "aggregated_grouped":
             self._write_rows("event_rows(S, k, item, now)", of_event=True)
@@ -269,7 +269,7 @@ def defers_rows(steps: PhysicalPlan, output: OutputClause) -> bool:
 def bind_limiter(steps: PhysicalPlan, output: OutputClause, namespace: dict[str, Any]) -> None:
     """Give the generated module the function that makes a state's limiter."""
     late = defers_rows(steps, output)
-    releases = any(WINDOWS[name].batch for name in steps.window_names)
+    releases = any(WINDOWS[name].batch for name in steps.data_window_names)
     having = steps.having is not None
     rows = CollectorOptions(
         steps.kind, output.which, steps.selector, bool(steps.levels), late, having, releases, steps.inserts_evicted_rows

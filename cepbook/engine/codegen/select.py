@@ -104,17 +104,17 @@ class _Writer:
         self.looks = self.body.joins.looks if self.body.joins is not None else LookupCodegen(code.source)
 
     def write(self) -> None:
-        if self.steps.lots:
+        if self.steps.buffers_input:
             write_buffered_input(self.body)
         elif self.body.joins is not None:
             self._on_inputs(self.body.joins)
-        elif self.steps.consumes:
+        elif self.steps.reads_store:
             write_store_reader(self.body)
-        elif self.steps.selects is not None:
-            self.looks = write_on_select(self.body, self.steps.selects)
+        elif self.steps.on_select is not None:
+            self.looks = write_on_select(self.body, self.steps.on_select)
         else:
             self._on_event()
-            if not self.steps.in_order and self.steps.lookup is None:
+            if not self.steps.needs_event_order and self.steps.lookup is None:
                 self._run()
         self.body.timers()
         if self.code.has_single_timer:
@@ -143,7 +143,7 @@ class _Writer:
             if inner:
                 source.line(f"inner = ({', '.join(inner)},) if inner is None else inner")
             # who reads a named window in no context gets the rows of all partitions: their ordinals must differ
-            apart = self.contextual and self.steps.owns is not None
+            apart = self.contextual and self.steps.owned_store is not None
             first = f"P.id << {_APART}" if apart else "0"
             parts = ["P", "None", "None", first, *["*inner"] * bool(inner), *own]
             source.line(f"S = [{', '.join(parts)}]")
@@ -348,7 +348,7 @@ class _Writer:
     def _snapshot(self) -> None:
         """As the iterator, but without windows the groups show (recorded: output_snapshot_when_terminated)."""
         source, code = self.source, self.code
-        if self.steps.kind != "fully_aggregated_grouped" or self.steps.holds or code.table:
+        if self.steps.kind != "fully_aggregated_grouped" or self.steps.retains_events or code.table:
             self._found()
             return
         by_level = source.bind("_level", itemgetter(0))
@@ -360,7 +360,7 @@ class _Writer:
     def _found(self) -> None:
         source, steps, code = self.source, self.steps, self.code
         q = self.body.q
-        if steps.selects is not None:
+        if steps.on_select is not None:
             return  # nothing is kept (recorded: ts_iterate_on_select)
         if steps.kind == "fully_aggregated":
             code.aggregates.load("A")
@@ -373,12 +373,12 @@ class _Writer:
         contents = self.body.contents()
         snapshot = steps.output is not None and steps.output.which == "snapshot"
         shows_groups = (self.iterable_unbound or snapshot) and not code.table  # those of a table are its rows
-        if shows_groups and not steps.holds and steps.kind == "fully_aggregated_grouped":
+        if shows_groups and not steps.retains_events and steps.kind == "fully_aggregated_grouped":
             with source.block("for k, G in groups.items():"):
                 code.aggregates.load("G")
                 code.append_row("found", q)
             return
-        if not steps.holds and not self.iterable_unbound:
+        if not steps.retains_events and not self.iterable_unbound:
             return
         if steps.kind == "aggregated":
             code.aggregates.load("A")
@@ -408,7 +408,7 @@ class _Writer:
 
 
 def _body(code: CodegenContext, iterable_unbound: bool) -> StatementCodegen:
-    if code.steps.owns is not None:
+    if code.steps.owned_store is not None:
         return StoreCodegen(code, iterable_unbound)
     if code.steps.output is not None:
         return OutputRateCodegen(code, code.steps.output, iterable_unbound)

@@ -48,7 +48,7 @@ class StatementCodegen(DeltaCodegen):
         self.code = code
         self.steps = code.steps
         self.source = code.source
-        self.joins = join_codegen(code) if code.steps.inputs and code.steps.selects is None else None
+        self.joins = join_codegen(code) if code.steps.inputs and code.steps.on_select is None else None
         self.pipeline: ViewCodegen = self.joins or ViewCodegen(code, iterable_unbound)
         self._view = self.pipeline.view()
         self._previous: dict[x.BoundExpr, str] = {}
@@ -132,12 +132,12 @@ class StatementCodegen(DeltaCodegen):
         if not lower.is_columnar(steps.source.filter):
             return False
         conditions = steps.where, steps.having, steps.output, steps.context
-        if steps.row is None or any(each is not None for each in conditions) or steps.delivers != "istream":
+        if steps.row is None or any(each is not None for each in conditions) or steps.delivered_selector != "istream":
             return False
         if steps.projection.wildcard or code.arranged or code.risky or steps.lookup is not None:
             return False
         one_group = not (code.local or steps.levels or steps.may_leave_unentered) and (
-            steps.evicts_own_group or steps.leaving is Eviction.NONE
+            steps.evicts_own_group or steps.eviction is Eviction.NONE
         )
         if steps.kind == "fully_aggregated_grouped" and not one_group:
             return False
@@ -267,7 +267,7 @@ class StatementCodegen(DeltaCodegen):
         if self.steps.ticks or not self.steps.enters_alone:
             with source.block("def process(S, batch, former, now, ins, rem, forced):"):
                 self.announce()
-                if self.steps.placed:
+                if self.steps.reads_prev:
                     source.line("W = S[1]")
                 self.code.load_groups()
                 if self.steps.aggregate_only:
@@ -452,8 +452,8 @@ class StatementCodegen(DeltaCodegen):
     def contents(self) -> str:
         """Code of an iterable of the retained items, as iterators show them."""
         if self.steps.recognize is not None:
-            return f"W.over({'taken(S, stored(S), now)' if self.steps.consumes else 'W.held()'}, now)"
-        return "taken(S, stored(S), now)" if self.steps.consumes else "W.display_order()"
+            return f"W.over({'taken(S, stored(S), now)' if self.steps.reads_store else 'W.held()'}, now)"
+        return "taken(S, stored(S), now)" if self.steps.reads_store else "W.display_order()"
 
 
 ItemValue = Callable[[Item], Any]

@@ -66,8 +66,8 @@ class StoreCodegen(StatementCodegen):
             self.source.line("change = batch, former")
             self._process_change()
             Emitter(self.code, "now", guarded=True)("ins", "rem")
-        if self.steps.fill is not None:
-            self._write_copied(self.steps.fill)
+        if self.steps.initial_rows is not None:
+            self._write_copied(self.steps.initial_rows)
         super().helpers()
 
     def _write_copied(self, fill: InitialFill) -> None:
@@ -133,7 +133,7 @@ def write_joined_stores(body: StatementCodegen, joins: JoinCodegen) -> None:
             joins.changed(unread)
             with source.block("if change is not None:"):
                 body.consume(Emitter(code, "now", guarded=True))
-    if any(each.consumes for each in body.steps.inputs):
+    if any(each.reads_store for each in body.steps.inputs):
         with source.block("def prefill(S, now):"):
             code.load_state()
             joins.prefill()

@@ -101,7 +101,7 @@ class _Writer(StatementCodegen):
 
     @property
     def _folds(self) -> bool:
-        return self.steps.fold is not None
+        return self.steps.aggregate is not None
 
     @property
     def reads_table(self) -> bool:
@@ -112,7 +112,7 @@ class _Writer(StatementCodegen):
     def write(self) -> None:
         """All of them."""
         if not self.shared:
-            if self.steps.consumes:
+            if self.steps.reads_store:
                 self._on_change()
             else:
                 self._on_event()
@@ -233,7 +233,7 @@ class _Writer(StatementCodegen):
             if self.path is not None:
                 self.source.line("S[2].change(batch, former)")
                 return
-            if self.steps.placed:
+            if self.steps.reads_prev:
                 self.source.line("W = S[1]")
             self.code.load_groups()
             self.change()
@@ -267,7 +267,7 @@ class _Writer(StatementCodegen):
     # -------------------------------------------------------------- what it gives
     def _lookup(self) -> None:
         with self.source.block(f"def lookup({', '.join(['S', 'now', *self.values])}):"):
-            if self.steps.placed:
+            if self.steps.reads_prev:
                 self.source.line("W = S[1]")
             if self.reads_table and not self.shared:
                 self.source.line("begin(S, now)")

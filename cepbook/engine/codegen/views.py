@@ -65,7 +65,7 @@ class ViewCodegen:
     def view(self) -> str:
         """Code of the statement's view; it reads ``S`` and ``now``."""
         found = self._stages()
-        if self.steps.lots:
+        if self.steps.buffers_input:
             return f"{self.source.bind('_Taking', ActivationView)}({found})"
         return f"{self.source.bind('_Gathered', AccumulatingView)}({found})" if self.steps.sorts_matches else found
 
@@ -77,7 +77,7 @@ class ViewCodegen:
             return found
         if self.derive is not None:
             found = self._behind(found, above[0])
-        return found if self.steps.finds is None else self._recognize(self.steps.finds, found)
+        return found if self.steps.recognizer is None else self._recognize(self.steps.recognizer, found)
 
     def _behind(self, rows: str, stage: WindowOperator) -> str:
         """Code of the view that makes other events of `rows`, with the windows of their `stage`."""
@@ -121,7 +121,7 @@ class ViewCodegen:
         inner = self._combined(rest[:cut], stage.union)
         make = f"group_view{len(self.code.helpers)}"
         self.code.helpers.append(partial(self._write_group_view, make, inner))
-        forgets = ", True" if self.steps.lots else ""
+        forgets = ", True" if self.steps.buffers_input else ""
         found = f"{self.source.bind('_GroupWin', GroupWindow)}({at}, S, {make}, {groups.reclaim}, now{forgets})"
         if not rest[cut + 1 :]:
             return found
@@ -135,7 +135,7 @@ class ViewCodegen:
 
     @property
     def _remembers_last(self) -> bool:
-        return self.iterable_unbound and not self.steps.fully
+        return self.iterable_unbound and not self.steps.rows_per_group
 
     def _combined(self, specs: Sequence[WindowSpec], union: bool) -> str:
         if specs and specs[-1].row.hides:
@@ -193,7 +193,7 @@ class ViewCodegen:
         self.operands = []
         with self._packing(self.code.items) as pack:
             # a derived event that the next one takes back stays a row; one that a window drops does not
-            leaves = self.steps.consumes or bool(before[-1].windows)
+            leaves = self.steps.reads_store or bool(before[-1].windows)
             self.recognize = RecognizeCodegen(step.node, self.code.base, leaves=leaves)
             self.code.helpers.append(self.recognize.write)
         return f"{self.source.bind('_recognizing', recognize_view)}({rows}, {RECOGNIZE_PROGRAM}, S, {pack})"
@@ -252,13 +252,13 @@ class ViewCodegen:
     @property
     def _fragment(self) -> ArrivalFragment | None:
         """What writes arrivals at the one window there is; None where the view is called."""
-        only = self.steps.only
+        only = self.steps.single_window
         return None if only is None or self.objection is not None else WINDOW_FORMS[only.name].fragment
 
     @property
     def objection(self) -> str | None:
         """Why arrivals call the view; None where they are written into the statement."""
-        steps, only = self.steps, self.steps.only
+        steps, only = self.steps, self.steps.single_window
         if steps.sorts_matches:
             return "matches are sorted together"
         if only is None:
@@ -266,7 +266,7 @@ class ViewCodegen:
                 return None
             if isinstance(self.derive, UnnestOperator):
                 return "an event may contain several"
-            if self.steps.finds is not None and self.derive is None:
+            if self.steps.recognizer is not None and self.derive is None:
                 return "it finds matches"
             return "several windows decide" if self.derive is None else "it makes derived events"
         if any(spec.reclaim is not None for spec in steps.stages[0].windows):
@@ -293,7 +293,7 @@ class ViewCodegen:
         """Whether the code of arrivals needs engine time in the local ``now``."""
         if self._passes_by:
             return False
-        steps, only = self.steps, self.steps.only
+        steps, only = self.steps, self.steps.single_window
         if self._fragment is None or only is None or steps.group_keys:
             return True
         return (WINDOW_FORMS[only.name].reads_now or not steps.enters_alone) and not steps.clock_starts_with_group
@@ -313,7 +313,7 @@ class ViewCodegen:
         fragment = self._fragment
         operands = self.operands if fragment is None else self._in_locals(self.operands)
         item = self.item(operands)
-        if self.steps.placed:
+        if self.steps.reads_prev:
             self.source.line(f"item = {item}")
             item = "item"
         if self._passes_by:
@@ -333,7 +333,7 @@ class ViewCodegen:
         self, item: str = "", operands: Sequence[str] = (), swept: EvictionWriter | None = None, key: str | None = None
     ) -> WindowArrival:
         """Return the arrival of `item` at the one window; with a `key`, at the window of this group."""
-        only = self.steps.only
+        only = self.steps.single_window
         assert only is not None
         view = "W" if key is None else "w"
         return WindowArrival(
@@ -350,7 +350,7 @@ class ViewCodegen:
 
     def ahead(self) -> None:
         """Write what the loop of `run` has at hand of the one view there is."""
-        only, fragment = self.steps.only, self._fragment
+        only, fragment = self.steps.single_window, self._fragment
         if only is None or fragment is None or self.steps.context is not None:  # each partition has a view of its own
             return
         self.prefetched = True

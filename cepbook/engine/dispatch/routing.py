@@ -198,12 +198,12 @@ def _with_former_variables(registry: Registry, type_name: str, dispatch: EventHa
 
 def _assigned(registry: Registry, type_name: str) -> set[str]:
     """Return the variables that may be assigned in reaction to an event of a type, also by way of others."""
-    remaining = [s for s in registry.statements.values() if s.steps.apply.assigned]
+    remaining = [s for s in registry.statements.values() if s.steps.emit.assigned]
     contexts = [context for context in registry.contexts.values() if remaining and context.subscribers(type_name, 0)]
     names: set[str] = set()
     reacting = [s for s in remaining if s.reads(type_name) or s.context in contexts]
     while reacting:
-        names.update(name for statement in reacting for name in statement.steps.apply.assigned)
+        names.update(name for statement in reacting for name in statement.steps.emit.assigned)
         remaining = [s for s in remaining if s not in reacting]
         reacting = [s for s in remaining if any(cell.name in names for cell in s.program.output_watched)]
     return names
@@ -222,7 +222,7 @@ def _with_type(registry: Registry, type_name: str, dispatch: EventHandler) -> Ev
 
 def _updates(registry: Registry, type_name: str, among: Container[str] | None) -> list[RunningStatement]:
     """Return the `update istream` statements of a type."""
-    updates = [statement for statement in registry.readers(type_name) if statement.steps.apply.changes]
+    updates = [statement for statement in registry.readers(type_name) if statement.steps.emit.changes]
     return [statement for statement in updates if among is None or statement.name in among]
 
 

@@ -36,16 +36,16 @@ class CodegenContext:
         self.steps = steps
         self.source: SourceWriter = scope.source
         calls = steps.calls
-        counted = steps.grouped and steps.leaving is not Eviction.NONE
+        counted = steps.grouped and steps.eviction is not Eviction.NONE
         own = [call for call in calls if call.group_by is None]
         self.parameters: list[str] = [f"_{name}_state(P, now)" for name in scope.subqueries if steps.subqueries]
         self.aggregates = (
             AggregateCodegen(
                 scope,
                 own,
-                steps.leaving,
+                steps.eviction,
                 counted,
-                remembers=steps.changing,
+                remembers=steps.membership_may_change,
                 touched=steps.reclaims,
                 shuffled=_shuffled(steps),
                 joined=bool(steps.inputs) and not _shuffled(steps),
@@ -58,7 +58,7 @@ class CodegenContext:
         self.local = [self._local_groups(scope, calls, keys) for keys in distinct_local_keys(calls)]
         self.values = self._values(calls)
         by_ordinal = any(cells.needs_ordinal for cells in (self.aggregates, *(group.cells for group in self.local)))
-        by_ordinal |= steps.related
+        by_ordinal |= steps.keeps_relation
         self.items = row_layout(steps, by_ordinal)
         self.first = arrival_layout(steps) or self.items  # of events as they arrive at the statement
         self.arrivals = self.first  # of the stage that is being written
@@ -75,10 +75,10 @@ class CodegenContext:
     ) -> LocalGroups:
         steps = self.steps
         row_keys = keys
-        if steps.fully:  # rows stand for groups
+        if steps.rows_per_group:  # rows stand for groups
             row_keys = tuple(x.KeyRef(e.type, steps.keys.index(e)) for e in keys)
         table, leaving = self.slot("{}"), steps.local_eviction
-        flags = {"remembers": steps.changing, "joined": bool(steps.inputs) and not _shuffled(steps)}
+        flags = {"remembers": steps.membership_may_change, "joined": bool(steps.inputs) and not _shuffled(steps)}
         return LocalGroups(scope, calls, keys, leaving, table, self._key_of, row_keys, **flags)
 
     def _values(self, calls: Sequence[AggregateCall]) -> list[str]:
@@ -114,7 +114,7 @@ class CodegenContext:
             tuple(descending for _, descending in projection.order_by),
             self._row_count(projection.limit),
             self._row_count(projection.offset),
-            projection.distinct and self.steps.selects is not None,
+            projection.distinct and self.steps.on_select is not None,
         )
         self.source.bind("arrange", arrangement)
         return True
@@ -432,7 +432,7 @@ class CodegenContext:
 def _shuffled(steps: PhysicalPlan) -> bool:
     """Whether what enters may have come before what is there: it waited in a group, or it is a combination."""
     if steps.inputs:
-        return steps.lots
+        return steps.buffers_input
     windows = steps.stages[-1].windows
     return any(w.row.grouping for w in windows) and any(w.row.gates for w in windows)
 

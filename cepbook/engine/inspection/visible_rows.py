@@ -183,7 +183,7 @@ def _one_each(statement: RunningStatement) -> bool:
     steps = statement.steps
     if statement.context is None or steps.row is None or steps.kind != "fully_aggregated":
         return False
-    if steps.having is not None or steps.selects is not None:
+    if steps.having is not None or steps.on_select is not None:
         return False
     projection = steps.row.projection
     return not (projection.distinct or projection.limit or projection.offset) and steps.recognize is None
@@ -194,7 +194,7 @@ def _row_by_row(statement: RunningStatement) -> bool:
     steps = statement.steps
     if steps.row is None or steps.inputs or not steps.windows or steps.kind != "unaggregated":
         return False
-    if steps.having is not None or steps.selection is not None or len(steps.stages) != 1 or steps.recognize is not None:
+    if steps.having is not None or steps.filter is not None or len(steps.stages) != 1 or steps.recognize is not None:
         return False
     projection = steps.row.projection
     return not (projection.distinct or projection.order_by or projection.limit or projection.offset)

@@ -1,4 +1,4 @@
-"""Access paths as text, for people: which index is looked into and why, what is looked through, and what would help."""
+"""Access paths as text: which index is read and why, what is scanned, and which condition would get an index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cepbook.lang.plan.catalog import StoreType
 
 
 def explain_access_path(path: AccessPath, store: StoreType | None) -> Iterator[str]:
-    """How items are found: of an own relation, or of a `store`, whose indexes are those of all its readers."""
+    """Yield lines on how items are found, in a relation of the statement or in that of a `store`."""
     shared = "" if store is None else f" of {store.kind} {store.name}, shared by its readers"
     if path.keys:
         kind = f"by the primary key of table {store.name}" if path.unique and store else f"by a hash index{shared}"
@@ -43,7 +43,7 @@ def _bounds(within: KeyRange) -> str:
 
 
 def _remedy(path: AccessPath, store: StoreType | None) -> str:
-    """Why there is no index, of the first condition, and what would have one."""
+    """Return why the first condition has no index, and what would have one."""
     if not path.rest:
         return ""
     reasons = [reason for e in path.rest if (reason := _why_not(e, path.input, store)) is not None]

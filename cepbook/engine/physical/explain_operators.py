@@ -1,4 +1,4 @@
-"""Steps as text, for people: ``%epl show steps``."""
+"""Physical plans as text, for ``%epl show steps``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WIDTH = 9
 _LEAVING = {
     Eviction.NONE: "no event leaves",
     Eviction.FIFO: "the oldest event leaves first",
-    Eviction.ARBITRARY: "any event may leave",
+    Eviction.ARBITRARY: "events leave in any order",
 }
 
 
@@ -61,10 +61,10 @@ def explain_operators(name: str, steps: PhysicalPlan, notes: Sequence[str] = ())
 
 
 def _names(steps: PhysicalPlan) -> tuple[str, ...]:
-    """What the streams are called where there are several."""
-    if steps.apply.merges is not None:
-        return stream_names(steps.apply.merges)
-    return () if steps.join is None else source_names([source_of(each.stream) for each in steps.join.node.inputs])
+    """Return the names of the streams of a join."""
+    if steps.emit.merges is not None:
+        return stream_names(steps.emit.merges)
+    return () if steps.join is None else source_names([source_of(stream.stream) for stream in steps.join.node.inputs])
 
 
 def _steps(steps: PhysicalPlan, notes: Sequence[str]) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _steps(steps: PhysicalPlan, notes: Sequence[str]) -> Iterator[str]:
         if isinstance(step, JoinOperator):
             facts += _joined(step, steps)
         if (isinstance(step, WindowOperator) and step is steps.stages[0]) or (
-            isinstance(step, EmitOperator) and steps.apply.merges
+            isinstance(step, EmitOperator) and steps.emit.merges
         ):
             facts += notes
         yield from (f"  {'':{_WIDTH}}{fact}" for fact in facts)
@@ -106,7 +106,7 @@ def _shown(step: Operator, steps: PhysicalPlan) -> Iterator[str]:
         case WindowOperator():
             yield from _kept(step, steps)
         case UnnestOperator(contained):
-            yield from (show_contained(each).removeprefix("contained ") for each in contained)
+            yield from (show_contained(selection).removeprefix("contained ") for selection in contained)
         case DeriveOperator(node):
             yield f"{node.name}: a derived event for each change"
         case RecognizeOperator(node):
@@ -118,10 +118,10 @@ def _shown(step: Operator, steps: PhysicalPlan) -> Iterator[str]:
         case AggregateOperator(aggregation):
             keys = f" by {', '.join(map(show_expr, aggregation.keys))}" if aggregation.keys else ""
             yield f"{', '.join(dict.fromkeys(calls)) or 'groups'}{keys}"
-            if steps.related:
+            if steps.keeps_relation:
                 yield "made anew at each look"
             else:
-                yield "made anew from each batch" if steps.resets else _LEAVING[steps.leaving]
+                yield "made anew from each batch" if steps.resets_aggregates else _LEAVING[steps.eviction]
         case ProjectOperator(projection, having, kind):
             columns = ["*"] * projection.wildcard + [_column(c, steps, calls) for c in projection.columns]
             yield f"{', '.join(columns)} ({kind.replace('_', ' ')})"
@@ -138,8 +138,8 @@ def _shown(step: Operator, steps: PhysicalPlan) -> Iterator[str]:
             yield "what no branch takes is delivered"
             for branch in branches:
                 where = "" if branch.predicate is None else f" where {show_expr(branch.predicate)}"
-                shown = ["*"] * branch.wildcard + [_column(c, steps, calls) for c in branch.columns]
-                yield f"into {branch.insert.target}: {', '.join(shown)}{where}"
+                values = ["*"] * branch.wildcard + [_column(c, steps, calls) for c in branch.columns]
+                yield f"into {branch.insert.target}: {', '.join(values)}{where}"
         case EmitOperator(merges=merges) if merges is not None:
             yield f"changes {merges.target.kind} {merges.target.name}, all at once behind the last row"
             yield from () if step.target_path is None else explain_access_path(step.target_path, merges.target)
@@ -156,34 +156,34 @@ def _shown(step: Operator, steps: PhysicalPlan) -> Iterator[str]:
 
 
 def _calls(table: StoreType) -> Iterator[tuple[str, AggregateCall]]:
-    """The aggregation columns of a table."""
+    """Yield the aggregation columns of a table."""
     for name, call in table.calls.items():
         assert isinstance(call, AggregateCall)
         yield name, call
 
 
 def _joined(join: JoinOperator, steps: PhysicalPlan) -> Iterator[str]:
-    """The streams of a join, and how an event of each finds those of the others."""
+    """Yield the streams of a join, and how an event of each finds those of the others."""
     names = [name or f"[{number}]" for number, name in enumerate(_names(steps))]
     for number, (node, own) in enumerate(zip(join.node.inputs, steps.inputs, strict=True)):
         words = ([node.kind] if number else []) + ["unidirectional"] * node.unidirectional
         with display_names(streams=()):
             head, *_ = _shown(own.scan, own)
-            kept = [fact for stage in own.stages for fact in _kept(stage, own)]
-        yield f"{' '.join([f'{names[number]}:', *words])} {head}: {kept[0] if kept else 'nothing is kept'}"
-        of_trigger = [join.of_target] if number and steps.selects is not None else []
-        for path in of_trigger if steps.selects is not None else join.reached(number) if join.active[number] else ():
+            facts = [fact for stage in own.stages for fact in _kept(stage, own)]
+        yield f"{' '.join([f'{names[number]}:', *words])} {head}: {facts[0] if facts else 'nothing is facts'}"
+        of_trigger = [join.of_target] if number and steps.on_select is not None else []
+        for path in of_trigger if steps.on_select is not None else join.reached(number) if join.active[number] else ():
             for fact in explain_access_path(path, _looked_into(path.input, join, steps)):
                 yield f"    {names[path.input]} {fact}"
 
 
 def _looked_into(number: int, join: JoinOperator, steps: PhysicalPlan) -> StoreType | None:
-    """The store that is input `number`, where its own relation is looked into."""
-    return steps.inputs[number].source.store if number in join.shared or steps.selects is not None else None
+    """Return the store that is input `number`, if its own relation is read."""
+    return steps.inputs[number].source.store if number in join.shared or steps.on_select is not None else None
 
 
 def _read(lookup: LookupOperator, steps: PhysicalPlan) -> Iterator[str]:
-    """How the events that a subquery holds are found."""
+    """Yield how the events of a subquery are found."""
     store = steps.source.store
     if lookup.access is not None:
         yield from explain_access_path(lookup.access, store if lookup.shared else None)
@@ -214,25 +214,25 @@ def _kept(step: WindowOperator, steps: PhysicalPlan) -> Iterator[str]:
 
 def _column(column: OutputColumn, steps: PhysicalPlan, calls: list[str]) -> str:
     value = column.value
-    shown = show_expr(steps.keys[value.index] if isinstance(value, KeyRef) else value, calls)
-    return shown if shown == column.name else f"{column.name} = {shown}"
+    text = show_expr(steps.keys[value.index] if isinstance(value, KeyRef) else value, calls)
+    return text if text == column.name else f"{column.name} = {text}"
 
 
 def _state(steps: PhysicalPlan) -> str:
-    parts = ["the partition"] * (steps.context is not None)
-    parts += ["rows by key"] * (steps.table is not None)
-    parts += ["the matcher of the pattern"] * isinstance(steps.scan, PatternOperator)
-    if steps.cycles is not None:
+    places = ["the partition"] * (steps.context is not None)
+    places += ["rows by key"] * (steps.table is not None)
+    places += ["the matcher of the pattern"] * isinstance(steps.scan, PatternOperator)
+    if steps.cycle is not None:
         return "what waits, a window for each key of a stage, a relation for each partition"
     own = len(steps.inputs) - (0 if steps.join is None else len(steps.join.shared))
-    parts += ["a view and a relation for each stream"] * (own > 0 and steps.selects is None)
+    places += ["a view and a relation for each stream"] * (own > 0 and steps.on_select is None)
     if steps.row is not None:
-        parts += ["the view"] * bool(steps.stages[0].windows or steps.derive or steps.finds)
-    parts += ["a relation"] * (steps.related and not (steps.lookup is not None and steps.lookup.shared)) + [
+        places += ["the view"] * bool(steps.stages[0].windows or steps.derive or steps.recognizer)
+    places += ["a relation"] * (steps.keeps_relation and not (steps.lookup is not None and steps.lookup.shared)) + [
         "those of its subqueries"
     ] * bool(steps.subqueries)
-    if steps.fold is not None and not steps.related:
-        parts.append("a list of cells for each group" if steps.grouped else "one list of cells")
-    if steps.pace is not None:
-        parts.append("the limiter of the output clause")
-    return ", ".join(parts) or "none of its own"
+    if steps.aggregate is not None and not steps.keeps_relation:
+        places.append("a list of cells for each group" if steps.grouped else "one list of cells")
+    if steps.output_rate is not None:
+        places.append("the limiter of the output clause")
+    return ", ".join(places) or "none of its own"

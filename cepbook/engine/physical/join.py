@@ -1,6 +1,6 @@
-"""The step of a join: which streams, under which conditions, and how an event of one finds those of the others.
+"""The join operator: its streams and conditions, and how an event of one stream finds the events of the others.
 
-The ways that are planned here are those that are shown, and those that are written as code.
+The access paths planned here are printed by `%epl show steps` and written as code by `codegen.join`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from cepbook.lang.plan.expressions import BoundExpr
 
 @dataclass(frozen=True, slots=True)
 class JoinOperator:
-    """Changes of `inputs` become changes of combinations: one event of each, with null where an outer join has none.
+    """Turn deltas of `inputs` into deltas of combinations: one event of each input, null where an outer join has none.
 
-    `conditions` are those of the where-clause that are tested while combinations are made, in a join of inner kinds
-    alone; `FilterOperator` has the others. `active`: the inputs whose events make rows, all but in unidirectional
-    joins.
+    `conditions` are the parts of the where clause that are tested while combinations are made; an inner join has them,
+    and a `FilterOperator` tests the rest. `active` marks the inputs whose events make rows; in a unidirectional join
+    these are the marked ones.
 
-    The inputs of `shared` are stores whose own relations are looked into. Their filters, under the inputs' numbers, are
-    conditions then.
+    The inputs of `shared` are stores whose own relation is read. Their filters, by input number, are further
+    conditions.
     """
 
     node: p.StreamJoin
@@ -34,51 +34,51 @@ class JoinOperator:
 
     @property
     def active(self) -> tuple[bool, ...]:
-        marked = [each.unidirectional for each in self.node.inputs]
+        marked = [stream.unidirectional for stream in self.node.inputs]
         return tuple((mark or not any(marked)) and not table for mark, table in zip(marked, self.tables, strict=True))
 
     @property
     def tables(self) -> tuple[bool, ...]:
-        """Which inputs are tables: they make no rows, and are read as they are when one is made."""
-        stores = [p.source_of(each.stream).store for each in self.node.inputs]
+        """Marks the inputs that are tables. Their events make no rows, and their rows are read when one is made."""
+        stores = [p.source_of(stream.stream).store for stream in self.node.inputs]
         return tuple(store is not None and store.kind == "table" for store in stores)
 
     @property
     def inner(self) -> bool:
-        """Whether every combination has an event of each input."""
-        return all(each.kind == "inner" for each in self.node.inputs)
+        """True if every combination has an event of each input."""
+        return all(stream.kind == "inner" for stream in self.node.inputs)
 
     @property
     def unidirectional(self) -> bool:
-        return any(each.unidirectional for each in self.node.inputs)
+        return any(stream.unidirectional for stream in self.node.inputs)
 
     def way(self, conditions: Sequence[BoundExpr], target: int, known: Container[int]) -> AccessPath:
-        """How items of `target` are found under `conditions` when items of the inputs `known` are at hand."""
+        """Plan how items of `target` are found under `conditions`, given items of the inputs `known`."""
         if target not in self.shared:
-            sure = [e for e in conditions if not may_fail(e)]  # a key that fails would keep an item from its relation
-            found = plan_access(sure, target, known)
-            return replace(found, rest=tuple(e for e in conditions if e in found.rest or e not in sure))
+            safe = [e for e in conditions if not may_fail(e)]  # a key that fails would keep an item from its relation
+            path = plan_access(safe, target, known)
+            return replace(path, rest=tuple(e for e in conditions if e in path.rest or e not in safe))
         store, filters = self.shared[target]
         return plan_store_access(conditions, target, known, store, filters)
 
     def reached(self, number: int) -> list[AccessPath]:
-        """How an event of input `number` finds those of the others, one way after the other.
+        """Plan how an event of input `number` finds the events of the others, one access path after the other.
 
-        In a join of inner kinds what is found by an index comes before what is looked through; of an outer join the
-        streams are reached as they are written: `before` it, then `beyond`.
+        An inner join uses indexes before it scans. An outer join reaches its streams in the order in which they are
+        written: first those `before` the input, then those `beyond`.
         """
         count = len(self.node.inputs)
         if not self.inner:
             return [*self._before(number), *(self.beyond(n) for n in range(number + 1, count))]
-        known, left, found = {number}, [n for n in range(count) if n != number], list[AccessPath]()
-        while left:
-            ways = {n: self.way(self.conditions, n, known) for n in left}
-            by_index = [n for n in left if ways[n].keys] or [n for n in left if not ways[n].scans]
-            chosen = _nearest(by_index, number) if by_index else left[0]
-            found.append(ways[chosen])
+        known, remaining, paths = {number}, [n for n in range(count) if n != number], list[AccessPath]()
+        while remaining:
+            candidates = {n: self.way(self.conditions, n, known) for n in remaining}
+            indexed = [n for n in remaining if candidates[n].keys] or [n for n in remaining if not candidates[n].scans]
+            chosen = _nearest(indexed, number) if indexed else remaining[0]
+            paths.append(candidates[chosen])
             known.add(chosen)
-            left.remove(chosen)
-        return found
+            remaining.remove(chosen)
+        return paths
 
     def _before(self, number: int) -> list[AccessPath]:
         if number == 0:
@@ -88,48 +88,49 @@ class JoinOperator:
         return [first, *self._before(begin), *(self.beyond(n) for n in range(begin + 1, number))]
 
     def before(self, number: int) -> AccessPath:
-        """In an outer join: how items of `number` find those of the input before it that the on-clause names first.
+        """Plan, for an outer join, how items of `number` find those of the first earlier input that the on clause
+        names.
 
-        With no condition it is input 0, and all combinations up to this one.
+        Without a condition that is input 0, and all combinations up to this one.
         """
         conditions = self.tied(number)
         partner = next((n for e in conditions for n in sorted(inputs_read(e)) if n < number), 0)
         return self.way([e for e in conditions if inputs_read(e) == {partner, number}], partner, {number})
 
     def reaches_back(self, number: int) -> bool:
-        """Whether the on-clause of an input names one before it."""
+        """Return whether the on clause of an input names an earlier input."""
         return any(n < number for e in self.tied(number) for n in inputs_read(e))
 
     def beyond(self, number: int) -> AccessPath:
-        """In an outer join: how combinations of the inputs before it find items of `number`."""
+        """Plan, for an outer join, how combinations of the earlier inputs find items of `number`."""
         return self.way(self.tied(number), number, range(number))
 
     @property
     def of_target(self) -> AccessPath:
-        """Of an on-trigger: how an event, which is input 1, finds the rows of the store, input 0."""
+        """The access path by which the event of an on-trigger, input 1, finds the rows of the store, input 0."""
         store = p.source_of(self.node.inputs[0].stream).store
         assert store is not None
         return plan_store_access(self.conditions, 0, (1,), store)
 
     def all_of(self, number: int) -> AccessPath:
-        """All items of an input."""
+        """Plan the scan of all items of an input."""
         return self.way([], number, ())
 
     def tied(self, number: int) -> list[BoundExpr]:
-        """The equalities that tie input `number` to those before it; an outer join pairs null with null."""
+        """Return the equalities that tie input `number` to earlier inputs; an outer join pairs null with null."""
         node = self.node.inputs[number]
-        parts = x.conjuncts(node.on)
-        return parts if node.kind == "inner" else [_null_safe(e) for e in parts]
+        conditions = x.conjuncts(node.on)
+        return conditions if node.kind == "inner" else [_null_safe(e) for e in conditions]
 
 
 def _nearest(among: Sequence[int], number: int) -> int:
-    """The loop that comes next: later streams before earlier ones, nearest first (recorded: three_way_chain_order)."""
-    behind = [n for n in among if n > number]
-    return min(behind) if behind else max(among)
+    """Return the next loop: later streams before earlier ones, nearest first (recorded: three_way_chain_order)."""
+    later = [n for n in among if n > number]
+    return min(later) if later else max(among)
 
 
 def _null_safe(e: x.BoundExpr) -> x.BoundExpr:
-    """``on a.x = b.y`` of an outer join pairs null with null (recorded: null_keys_on_clause)."""
+    """Rewrite ``on a.x = b.y`` of an outer join, which pairs null with null (recorded: null_keys_on_clause)."""
     if isinstance(e, x.ComparisonExpr) and e.op == "=":
         return x.Is(e.type, e.left, e.right, False, span=e.span)
     return e

@@ -1,4 +1,8 @@
-"""From the plan of a statement to its steps: what each input keeps of its events follows from what is read later."""
+"""Lowering: from the logical plan of a statement to its physical plan.
+
+Lowering works backwards. The expressions of rows, conditions and aggregates decide which properties a window retains,
+the retained properties decide which ones are read of arriving events.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +37,9 @@ from cepbook.lang.types import BOOLEAN
 
 
 def lower_statement(plan: p.StatementPlan) -> PhysicalPlan:
-    """The steps of a statement that runs.
+    """Return the physical plan of a statement.
 
-    Errors: Refusal for what the row engine does not know.
+    Errors: Refusal for a construct that the row engine does not support.
     """
     if isinstance(plan, p.SelectStatement):
         return _of_select(plan)
@@ -44,8 +48,8 @@ def lower_statement(plan: p.StatementPlan) -> PhysicalPlan:
             plan.span, plan.context, _scan(plan.source), EmitOperator(plan.selector, None, plan.assigned)
         )
     if isinstance(plan, p.SplitStatement):
-        applied = EmitOperator("istream", None, plan.assigned, plan.drop, plan.branches)
-        return PhysicalPlan(plan.span, plan.context, _scan(plan.source), applied)
+        emit = EmitOperator("istream", None, plan.assigned, plan.drop, plan.branches)
+        return PhysicalPlan(plan.span, plan.context, _scan(plan.source), emit)
     if isinstance(plan, p.CreateTableStatement):
         return PhysicalPlan(
             plan.span,
@@ -55,19 +59,21 @@ def lower_statement(plan: p.StatementPlan) -> PhysicalPlan:
             table=plan.store,
         )
     if isinstance(plan, p.CycleStatement):
-        inputs = [PhysicalPlan(each.span, None, ScanOperator(each), EmitOperator("istream")) for each in plan.sources]
+        inputs = [
+            PhysicalPlan(source.span, None, ScanOperator(source), EmitOperator("istream")) for source in plan.sources
+        ]
         scan, inner = ScanOperator(plan.source), tuple(inputs)
         return PhysicalPlan(
-            plan.span, None, scan, EmitOperator("istream"), inputs=inner, lots=True, cycles=CycleOperator(plan)
+            plan.span, None, scan, EmitOperator("istream"), inputs=inner, buffers_input=True, cycle=CycleOperator(plan)
         )
     if isinstance(plan, p.MergeStatement):
         target_path = plan_store_access(x.conjuncts(plan.predicate), 0, (1,), plan.target)
-        applied = EmitOperator("irstream", None, plan.assigned, plan.drop, merges=plan, target_path=target_path)
-        return PhysicalPlan(plan.span, plan.context, _scan(plan.source), applied)
+        emit = EmitOperator("irstream", None, plan.assigned, plan.drop, merges=plan, target_path=target_path)
+        return PhysicalPlan(plan.span, plan.context, _scan(plan.source), emit)
     if isinstance(plan, p.UpdateStatement):
-        applied = EmitOperator("irstream", None, plan.assigned, plan.drop, changes=plan.changes)
+        emit = EmitOperator("irstream", None, plan.assigned, plan.drop, changes=plan.changes)
         selection = None if plan.predicate is None else FilterOperator(plan.predicate)
-        return PhysicalPlan(plan.span, None, _scan(plan.source), applied, selection=selection)
+        return PhysicalPlan(plan.span, None, _scan(plan.source), emit, filter=selection)
     context = plan.context if isinstance(plan, p.CreateVariableStatement) else None
     return PhysicalPlan(plan.span, context, ScanOperator(p.SourceNode("", None, None)), EmitOperator("irstream"))
 
@@ -79,120 +85,123 @@ def _scan(source: p.SourceNode) -> ScanOperator | PatternOperator:
 def _of_select(plan: p.SelectStatement) -> PhysicalPlan:
     node: p.RowNode = plan.root.input
     having: BoundExpr | None = None
-    applied = EmitOperator(plan.selector, plan.insert, plan.assigned, plan.drop)
-    found = PhysicalPlan(plan.span, plan.context, _scan(plan.source), applied)
-    found.lots = plan.lots
+    emit = EmitOperator(plan.selector, plan.insert, plan.assigned, plan.drop)
+    steps = PhysicalPlan(plan.span, plan.context, _scan(plan.source), emit)
+    steps.buffers_input = plan.lots
     if isinstance(plan, p.CreateWindowStatement):
-        found.owns, found.fill = plan.store, plan.fill
+        steps.owned_store, steps.initial_rows = plan.store, plan.fill
     if isinstance(plan, p.OnSelectStatement):
-        found.selects = plan
-    found.into = plan.into
+        steps.on_select = plan
+    steps.into = plan.into
     if isinstance(node, p.Having):
         having, node = node.predicate, node.input
     if isinstance(node, p.Aggregation):
-        found.fold, node = AggregateOperator(node), node.input
+        steps.aggregate, node = AggregateOperator(node), node.input
     if isinstance(node, p.Selection):
-        found.selection, node = FilterOperator(node.predicate), node.input
-    found.row = ProjectOperator(plan.root, having, plan.kind)
-    found.pace = None if plan.output is None else OutputRateOperator(plan.output)
+        steps.filter, node = FilterOperator(node.predicate), node.input
+    steps.row = ProjectOperator(plan.root, having, plan.kind)
+    steps.output_rate = None if plan.output is None else OutputRateOperator(plan.output)
     if isinstance(node, p.StreamJoin):
-        _join(found, node, found.selects is not None)
+        _join(steps, node, steps.on_select is not None)
     elif isinstance(node, p.Recognition):
-        _recognize(found, node)
+        _recognize(steps, node)
     elif isinstance(node, (p.Windowed, p.Derivation, p.SourceNode)):
-        by_ordinal = found.placed or found.owns is not None or found.lots
-        _keep(found, _views(node), expressions_after_windows(found), found.projection.wildcard, by_ordinal)
+        by_ordinal = steps.reads_prev or steps.owned_store is not None or steps.buffers_input
+        _keep(steps, _views(node), expressions_after_windows(steps), steps.projection.wildcard, by_ordinal)
     else:
         raise Refusal("unknown-plan", f"a select over {type(node).__name__} has no code in the row engine")
-    return found
+    return steps
 
 
 def _views(node: p.StreamNode) -> list[p.Windowed | p.Derivation]:
-    """The nodes over the source, last to first."""
-    return [each for each in p.chain(node) if isinstance(each, (p.Windowed, p.Derivation))]
+    """Return the nodes over the source, last to first."""
+    return [stream for stream in p.chain(node) if isinstance(stream, (p.Windowed, p.Derivation))]
 
 
-def _recognize(found: PhysicalPlan, node: p.Recognition) -> None:
-    """Rows are kept whole: a match has them."""
-    found.finds = RecognizeOperator(node)
-    after = expressions_after_windows(found)
-    _keep(found, _views(node.input), [], True, True)
-    found.priors = _priors(after)
-    found.stages = (*found.stages, _stage(None, [], after, found.projection.wildcard, 0, True))
+def _recognize(steps: PhysicalPlan, node: p.Recognition) -> None:
+    """Plan ``match_recognize``, which keeps whole rows, since a match contains them."""
+    steps.recognizer = RecognizeOperator(node)
+    after = expressions_after_windows(steps)
+    _keep(steps, _views(node.input), [], True, True)
+    steps.priors = _priors(after)
+    steps.stages = (*steps.stages, _stage(None, [], after, steps.projection.wildcard, 0, True))
 
 
 def _priors(after: list[BoundExpr | None]) -> tuple[x.Prior, ...]:
-    """The calls of ``prior`` of its own events."""
-    parts = (part for e in after if e is not None for part in x.walk(e))
-    return tuple(dict.fromkeys(part for part in parts if isinstance(part, x.Prior) and not _reads_others(part)))
+    """Return the calls of ``prior`` that read events of this input."""
+    nodes = (node for e in after if e is not None for node in x.walk(e))
+    return tuple(dict.fromkeys(node for node in nodes if isinstance(node, x.Prior) and not _reads_others(node)))
 
 
-def _join(found: PhysicalPlan, node: p.StreamJoin, triggered: bool) -> None:
-    """Each input keeps what the join, and all that comes after it, reads of its events.
+def _join(steps: PhysicalPlan, node: p.StreamJoin, triggered: bool) -> None:
+    """Plan a join: each input retains what the join, and everything after it, reads of its events.
 
-    `triggered`: it joins what sets an on-trigger off with the rows of a store, whose ranges may have swapped bounds.
+    With `triggered` the join combines an on-trigger with the rows of a store; then the bounds of a range may be
+    swapped.
     """
     join = JoinOperator(node, ())
     if join.inner:
-        parts = [part for each in node.inputs for part in x.conjuncts(each.on)]
-        parts += [each for part in x.conjuncts(found.where) for each in ([part] if triggered else _in_order(part))]
+        conditions = [e for stream in node.inputs for e in x.conjuncts(stream.on)]
+        conditions += [e for where in x.conjuncts(steps.where) for e in ([where] if triggered else _in_order(where))]
         placed = _OF_ROW if triggered else (*_OF_ROW, *_OF_STATE)
-        early = [part for part in parts if not any(isinstance(e, placed) for e in x.walk(part))]
-        late = [part for part in parts if part not in early]
+        early = [e for e in conditions if not any(isinstance(node, placed) for node in x.walk(e))]
+        late = [e for e in conditions if e not in early]
         join = JoinOperator(node, tuple(early))
-        found.selection = FilterOperator(_conjunction(late)) if late else None
-    found.join = join
-    after = [*expressions_after_windows(found), *join.conditions, *(each.on for each in node.inputs)]
+        steps.filter = FilterOperator(_conjunction(late)) if late else None
+    steps.join = join
+    after = [*expressions_after_windows(steps), *join.conditions, *(stream.on for stream in node.inputs)]
     inputs: list[PhysicalPlan] = []
     shared: dict[int, tuple[StoreType, tuple[BoundExpr, ...]]] = {}
-    for number, each in enumerate(node.inputs):
-        source = p.source_of(each.stream)
-        steps = PhysicalPlan(each.span, found.context, _scan(source), EmitOperator("irstream"), lots=found.lots)
+    for number, input_ in enumerate(node.inputs):
+        source = p.source_of(input_.stream)
+        input_plan = PhysicalPlan(
+            input_.span, steps.context, _scan(source), EmitOperator("irstream"), buffers_input=steps.buffers_input
+        )
         own = [None if e is None else rebase_to_input(e, number) for e in after]
-        if source.store is not None and not each.unidirectional and reads_shared_relation(source, found.context, own):
+        if source.store is not None and not input_.unidirectional and reads_shared_relation(source, steps.context, own):
             shared[number] = source.store, tuple(_as_input(e, number) for e in x.conjuncts(source.filter))
             own.append(source.filter)
-        steps.row = ProjectOperator(p.Projection(each.stream, ()), None, "unaggregated")
-        _keep(steps, _views(each.stream), own, False, True)
-        inputs.append(steps)
-    found.inputs = tuple(inputs)
-    found.join = replace(join, shared=shared)
-    found.stages = (WindowOperator((), False, (), (), False, False, True, 0),)
-    found.priors = ()
+        input_plan.row = ProjectOperator(p.Projection(input_.stream, ()), None, "unaggregated")
+        _keep(input_plan, _views(input_.stream), own, False, True)
+        inputs.append(input_plan)
+    steps.inputs = tuple(inputs)
+    steps.join = replace(join, shared=shared)
+    steps.stages = (WindowOperator((), False, (), (), False, False, True, 0),)
+    steps.priors = ()
 
 
-# What has another value for the same events from one row to the next: no condition of a join
+# Expressions whose value differs from row to row for the same events; they cannot be conditions of a join.
 _OF_ROW = (x.Prev, x.Prior, x.InsertStream)
-# What the state of the statement knows, which triggers have at hand when they look for rows
+# Expressions over the state of the statement, which an on-trigger can evaluate while it finds rows.
 _OF_STATE = (x.SubqueryRef, x.ContextProp, x.TableRead)
 
 
 def rebase_to_input(e: BoundExpr, number: int) -> BoundExpr:
-    """`e` as the steps of an input see it: its own events are those of stream 0, and no others are known."""
+    """Return `e` as the plan of one input sees it: its own events are stream 0, others are unknown."""
     own: dict[BoundExpr, BoundExpr] = {}
-    for part in x.walk(e):
-        if isinstance(part, (x.Prop, x.EventOf)):
-            own[part] = replace(part, stream=0 if part.stream == number else -1)
+    for node in x.walk(e):
+        if isinstance(node, (x.Prop, x.EventOf)):
+            own[node] = replace(node, stream=0 if node.stream == number else -1)
     return substitute_expr(e, own)
 
 
 def _as_input(e: BoundExpr, number: int) -> BoundExpr:
-    """`e`, which reads stream 0 alone, of the input `number`."""
-    parts = (part for part in x.walk(e) if isinstance(part, (x.Prop, x.EventOf)))
-    return substitute_expr(e, {part: replace(part, stream=number) for part in parts})
+    """Return `e`, which reads only stream 0, as an expression over input `number`."""
+    nodes = (node for node in x.walk(e) if isinstance(node, (x.Prop, x.EventOf)))
+    return substitute_expr(e, {node: replace(node, stream=number) for node in nodes})
 
 
 def reads_shared_relation(source: p.SourceNode, context: str | None, after: Iterable[BoundExpr | None]) -> bool:
-    """Whether a reader in `context` looks into the relation of the store itself, and keeps no copy of its rows.
+    """Return whether a reader in `context` reads the relation of the store itself, instead of a copy of its rows.
 
-    `after` is what is read of its items, as those of stream 0. A filter whose value may change decides when a row
-    enters. Rows of a table are read as they are, and so is what their filter reads.
+    `after` are the expressions over its items, as those of stream 0. A filter whose value may change decides when a row
+    enters, so it needs a copy. Rows of a table, and their filters, are always evaluated at the time of reading.
     """
     store = source.store
     if store is None or source.contained or store.collects or store.context not in (None, context):
         return False
-    parts = [part for e in after if e is not None for part in x.walk(e)]
-    if any(isinstance(e, (x.Prev, x.Prior)) and (e.value is None or not _reads_others(e.value)) for e in parts):
+    nodes = [node for e in after if e is not None for node in x.walk(e)]
+    if any(isinstance(e, (x.Prev, x.Prior)) and (e.value is None or not _reads_others(e.value)) for e in nodes):
         return False
     passing: tuple[type[BoundExpr], ...] = (x.SubqueryRef, x.ContextProp)
     if store.kind == "window":
@@ -201,17 +210,17 @@ def reads_shared_relation(source: p.SourceNode, context: str | None, after: Iter
 
 
 def _in_order(e: BoundExpr) -> list[BoundExpr]:
-    """A range between columns, as two comparisons: in a join its bounds are in order (recorded: between_join)."""
+    """Split a range between columns into two comparisons: a join needs its bounds in order (recorded: between_join)."""
     if not isinstance(e, x.RangeTest) or e.negated or all(isinstance(b, x.Const) for b in (e.low, e.high)):
         return [e]
     above = x.ComparisonExpr(BOOLEAN, ">=" if e.include_low else ">", e.operand, e.low, span=e.span)
     return [above, x.ComparisonExpr(BOOLEAN, "<=" if e.include_high else "<", e.operand, e.high, span=e.span)]
 
 
-def _conjunction(parts: list[BoundExpr]) -> BoundExpr:
-    if len(parts) == 1:
-        return parts[0]
-    return x.Logic(BOOLEAN, "and", tuple(parts), span=parts[0].span.to(parts[-1].span))
+def _conjunction(conditions: list[BoundExpr]) -> BoundExpr:
+    if len(conditions) == 1:
+        return conditions[0]
+    return x.Logic(BOOLEAN, "and", tuple(conditions), span=conditions[0].span.to(conditions[-1].span))
 
 
 def _keep(
@@ -221,7 +230,9 @@ def _keep(
     wildcard: bool,
     by_ordinal: bool,
 ) -> None:
-    """The views of a stream; `after` is what is read of its events behind them, as a whole with `wildcard`."""
+    """Plan the windows of a stream. `after` are the expressions evaluated after the windows; with `wildcard` the whole
+    event.
+    """
     steps.priors = _priors(after)
     derived = next((node for node in streams if isinstance(node, p.Derivation)), None)
     windowed = [node for node in streams if isinstance(node, p.Windowed)]
@@ -249,8 +260,8 @@ def _keep(
 
 
 def _reads_others(e: BoundExpr) -> bool:
-    """Whether it is of another input of a join."""
-    return any(isinstance(part, (x.Prop, x.EventOf)) and part.stream < 0 for part in x.walk(e))
+    """Return whether an expression reads events of another input."""
+    return any(isinstance(node, (x.Prop, x.EventOf)) and node.stream < 0 for node in x.walk(e))
 
 
 def _stage(
@@ -268,9 +279,9 @@ def _stage(
         arriving = [*arriving, *window.args, *(e for e, _ in window.criteria)]
         if row.has_condition:
             later += [*window.args, *aggregate_inputs(window.calls)]
-    parts = [part for e in later if e is not None for part in x.walk(e) if isinstance(part, x.WindowValue)]
-    known_only_here = any(part.name.endswith("_event") for part in parts)
-    timestamps = any(part.name.endswith("_timestamp") for part in parts)
+    nodes = [value for e in later if e is not None for value in x.walk(e) if isinstance(value, x.WindowValue)]
+    known_only_here = any(value.name.endswith("_event") for value in nodes)
+    timestamps = any(value.name.endswith("_timestamp") for value in nodes)
     several = sum(row.holds for row in rows) > 1
     merged = any(row.merging for row in rows)
     return WindowOperator(

@@ -1,14 +1,13 @@
-"""The physical plan: what a statement does with an event, step by step, as data.
+"""The physical plan of one statement: its operators, and the facts that follow from several of them.
 
-::
+A fact is computed here once, from the operators, and read by everything behind: the code generator, the replay planner,
+and Spark's placement. Three questions decide most of them:
 
-    Scan | Match  →  Keep (views)  →  Derive | Unfold → Keep  →  Recognize → Keep
-        →  Where  →  Fold (aggregates)  →  Row  →  Pace  →  Apply
-    several of these inputs  →  Join  ↗
+* *Which event is alone?* If an arriving event is all that enters (`enters_alone`), its code needs no loop.
+* *How do events leave a group?* `eviction` decides what a minimum or a first value must keep.
+* *Who sees events leave?* Nobody sees the events of a `lazy` window expire, so no timer is needed for them.
 
-Every step takes what entered and what left, and passes on what that makes. `rows.lowering` makes the steps of a
-statement's plan; the writer (`rows.compile`) makes one program of them, and asks them for facts, never for names. Steps
-can be printed (``%epl show steps``, `rows.describe`).
+`lowering` creates plans. `%epl show steps` prints them.
 """
 
 from __future__ import annotations
@@ -46,73 +45,77 @@ from cepbook.lang.registry.windows import WINDOWS, WindowRow
 
 @dataclass(slots=True)
 class PhysicalPlan:
-    """The steps of one statement, and the facts that follow from several of them. `span` is its text.
+    """The operators of one statement. `span` is its place in the EPL text.
 
-    Rows are made from items of the last of `stages`. A statement that only sets or shows variables has no `row`. With a
-    `join` there are `inputs`, steps up to their last windows, and the one stage holds combinations of their items.
+    Rows are made from items of the last of `stages`. A statement that only assigns variables has no `row`. With a
+    `join`, `inputs` are the plans of its streams up to their last windows, and the only stage holds combinations of
+    their items.
     """
 
     span: Span
     context: str | None
     scan: ScanOperator | PatternOperator
-    apply: EmitOperator
+    emit: EmitOperator
     stages: tuple[WindowOperator, ...] = ()
     derive: DeriveOperator | UnnestOperator | None = None
-    finds: RecognizeOperator | None = None
-    selection: FilterOperator | None = None
-    fold: AggregateOperator | None = None
+    recognizer: RecognizeOperator | None = None
+    filter: FilterOperator | None = None
+    aggregate: AggregateOperator | None = None
     row: ProjectOperator | None = None
-    pace: OutputRateOperator | None = None
+    output_rate: OutputRateOperator | None = None
     priors: tuple[x.Prior, ...] = ()  # the calls of ``prior``
-    owns: StoreType | None = None  # the named window whose rows its views keep
+    owned_store: StoreType | None = None  # the named window whose rows its views keep
     table: StoreType | None = None  # the table that it is, which others fill
-    fill: p.InitialFill | None = None  # what it begins with
+    initial_rows: p.InitialFill | None = None  # what it begins with
     into: p.IntoTable | None = None  # where its aggregates are kept
-    selects: p.OnSelectStatement | None = None  # events are joined with what a store holds, once each
+    on_select: p.OnSelectStatement | None = None  # events are joined with what a store holds, once each
     join: JoinOperator | None = None
     inputs: tuple[PhysicalPlan, ...] = ()
     lookup: LookupOperator | None = None  # of a subquery
-    lots: bool = False  # all that comes in with an activation is one change
-    cycles: CycleOperator | None = None  # it is run in cycles
+    buffers_input: bool = False  # all that comes in with an activation is one change
+    cycle: CycleOperator | None = None  # it is run in cycles
     subqueries: tuple[PhysicalPlan, ...] = ()  # those of the statement
 
     @property
     def all(self) -> tuple[Operator, ...]:
-        """The steps in the order in which a change takes them."""
-        if self.join is not None or self.cycles is not None:
-            taken: list[Operator | None] = [self.join or self.cycles]
+        """The operators in the order in which a delta passes them."""
+        if self.join is not None or self.cycle is not None:
+            below_filter: list[Operator | None] = [self.join or self.cycle]
         else:
             below, *above = self.stages or (None,)
-            between = [self.derive] * (self.derive is not None) + [self.finds] * (self.finds is not None)
-            taken = [self.scan, below, *(step for pair in zip(between, above, strict=True) for step in pair)]
-        found = (*taken, self.selection, self.fold, self.row, self.pace, self.lookup or self.apply)
-        return tuple(step for step in found if step is not None)
+            between = [self.derive] * (self.derive is not None) + [self.recognizer] * (self.recognizer is not None)
+            below_filter = [self.scan, below, *(step for pair in zip(between, above, strict=True) for step in pair)]
+        operators = (*below_filter, self.filter, self.aggregate, self.row, self.output_rate, self.lookup or self.emit)
+        return tuple(step for step in operators if step is not None)
 
     @property
     def scans(self) -> tuple[ScanOperator | PatternOperator, ...]:
-        """Where events come in, input by input."""
-        return tuple(each.scan for each in self.inputs) or (self.scan,)
+        """The operators that read events, one per input."""
+        return tuple(input_.scan for input_ in self.inputs) or (self.scan,)
 
     @property
     def event_types(self) -> tuple[str, ...]:
-        """The types of the events that it reads, each once; their subtypes are read, too."""
+        """The event types that the statement reads, without duplicates. Subtypes of these are read, too."""
         return tuple(dict.fromkeys(n for s in self.scans if not s.source.lot for n in s.source.event_types))
 
     @property
-    def waits(self) -> bool:
-        """Whether others take an event first, without priorities: it may come on several ways, or rows are ordered."""
+    def dispatched_last(self) -> bool:
+        """True if statements without this property see an event first, where no priorities are given.
+
+        These are statements that may receive one event in several ways, or that order their rows.
+        """
         types = [scan.source.event_type for scan in self.scans]
         ordered = self.row is not None and bool(self.projection.order_by)
-        return self.matches or ordered or len(set(types)) < len(types)
+        return self.reads_pattern or ordered or len(set(types)) < len(types)
 
     @property
-    def in_order(self) -> bool:
-        """Whether its events come from several streams, or go to several of its parts: their order decides."""
-        return self.matches or bool(self.inputs or self.subqueries) or self.apply.merges is not None
+    def needs_event_order(self) -> bool:
+        """True if the order of events across streams matters: the statement has several inputs or subqueries."""
+        return self.reads_pattern or bool(self.inputs or self.subqueries) or self.emit.merges is not None
 
     @property
-    def matches(self) -> bool:
-        """Whether an input takes the matches of a pattern."""
+    def reads_pattern(self) -> bool:
+        """True if an input reads the matches of a pattern."""
         return any(isinstance(scan, PatternOperator) for scan in self.scans)
 
     # -------------------------------------------------------------- of the plan
@@ -126,8 +129,8 @@ class PhysicalPlan:
 
     @property
     def windows(self) -> tuple[p.WindowSpec, ...]:
-        """All windows, first to last."""
-        stages = (*(stage for each in self.inputs for stage in each.stages), *self.stages)
+        """All data windows of all inputs and stages, first to last."""
+        stages = (*(stage for input_ in self.inputs for stage in input_.stages), *self.stages)
         return tuple(window for stage in stages for window in stage.windows)
 
     @property
@@ -136,15 +139,15 @@ class PhysicalPlan:
 
     @property
     def recognize(self) -> p.Recognition | None:
-        return None if self.finds is None else self.finds.node
+        return None if self.recognizer is None else self.recognizer.node
 
     @property
     def where(self) -> BoundExpr | None:
-        return None if self.selection is None else self.selection.predicate
+        return None if self.filter is None else self.filter.predicate
 
     @property
     def aggregation(self) -> p.Aggregation | None:
-        return None if self.fold is None else self.fold.aggregation
+        return None if self.aggregate is None else self.aggregate.aggregation
 
     @property
     def having(self) -> BoundExpr | None:
@@ -157,22 +160,22 @@ class PhysicalPlan:
 
     @property
     def output(self) -> p.OutputClause | None:
-        return None if self.pace is None else self.pace.output
+        return None if self.output_rate is None else self.output_rate.output
 
     @property
     def selector(self) -> p.Selector:
-        """Which rows are made: those that are delivered, and those that are inserted."""
-        selector, insert = self.apply.selector, self.apply.insert
+        """The rows that are made: those that are delivered and those that are inserted."""
+        selector, insert = self.emit.selector, self.emit.insert
         return selector if insert is None or insert.selector == selector else "irstream"
 
     @property
     def properties(self) -> tuple[str, ...]:
-        """The properties that are read of events as they arrive."""
+        """The properties that are read of arriving events."""
         return self.stages[0].properties
 
     @property
     def retains_event(self) -> bool:
-        """Whether whole events are retained or shown."""
+        """True if whole events are retained or returned."""
         return self.stages[0].retains_event
 
     @property
@@ -181,12 +184,11 @@ class PhysicalPlan:
 
     @property
     def levels(self) -> tuple[tuple[int, ...], ...]:
-        """The grouping sets of rollup and the like, as indexes of `keys`."""
+        """The grouping sets of ``rollup`` and the like, as indexes into `keys`."""
         return () if self.aggregation is None else self.aggregation.levels
 
     @property
     def calls(self) -> tuple[p.AggregateCall, ...]:
-        """The aggregate calls."""
         return () if self.aggregation is None else self.aggregation.calls
 
     @property
@@ -199,131 +201,138 @@ class PhysicalPlan:
 
     @property
     def makes_remove_rows(self) -> bool:
-        """Whether rows are made of what leaves; some output clauses show them among the insert rows."""
+        """True if rows are made of left events. Some output clauses return these as insert rows."""
         return self.selector != "istream" or self.inserts_evicted_rows
 
     @property
     def inserts_evicted_rows(self) -> bool:
-        """Whether the output clause turns rows of what leaves into insert rows, see `output.collect`."""
+        """True if the output clause turns rows of left events into insert rows (see `output.collectors`)."""
         if self.output is None or self.kind != "aggregated_grouped" or self.selector == "rstream":
             return False
         return self.output.which == "first" or (self.output.which == "all" and not self.output.every_row)
 
     @property
-    def fully(self) -> bool:
-        """Whether rows stand for groups, not for events."""
+    def rows_per_group(self) -> bool:
+        """True if a row stands for a group, not for an event."""
         return self.kind in ("fully_aggregated", "fully_aggregated_grouped")
 
     @property
-    def delivers(self) -> p.Selector:
-        """Which rows leave the statement: a snapshot has insert rows only, whatever the stream selector is."""
+    def delivered_selector(self) -> p.Selector:
+        """The rows that leave the statement. A snapshot has only insert rows, whatever the stream selector is."""
         output = self.output
         return "istream" if output is not None and output.which == "snapshot" else self.selector
 
     @property
-    def shown(self) -> p.Selector:
-        """Which of the rows that leave listeners and sinks get; ``irstream`` is all of them."""
-        return self.apply.selector if self.delivers == "irstream" else "irstream"
+    def listener_selector(self) -> p.Selector:
+        """The rows, of those that leave the statement, that listeners and sinks receive; ``irstream`` is all."""
+        return self.emit.selector if self.delivered_selector == "irstream" else "irstream"
 
     @property
-    def fed(self) -> p.Selector:
-        """Which of the rows that leave are inserted; rows of one side only leave as insert rows."""
-        insert = self.apply.insert
-        return "istream" if insert is None or self.delivers != "irstream" else insert.selector
+    def insert_selector(self) -> p.Selector:
+        """The rows, of those that leave the statement, that are inserted. Rows of one side leave as insert rows."""
+        insert = self.emit.insert
+        return "istream" if insert is None or self.delivered_selector != "irstream" else insert.selector
 
     # -------------------------------------------------------------- named windows and tables
     @property
-    def consumes(self) -> bool:
-        """Whether it reads a named window or table: changes come in, not events."""
+    def reads_store(self) -> bool:
+        """True if the only input is a named window or table, whose changes the statement receives."""
         return self.source.store is not None and not self.inputs
 
     @property
-    def shares(self) -> bool:
-        """Whether it has to do with a named window or table."""
-        return self.consumes or any((self.owns, self.selects, self.apply.merges, self.into))
+    def touches_store(self) -> bool:
+        """True if the statement reads, owns or changes a named window or table."""
+        return self.reads_store or any((self.owned_store, self.on_select, self.emit.merges, self.into))
 
     @property
-    def holds(self) -> bool:
-        """Whether there is something that rows are held in: data windows, its own or a named one."""
-        return bool(self.stages[0].windows or self.inputs) or len(self.stages) > 1 or self.consumes
+    def retains_events(self) -> bool:
+        """True if rows are made of retained events: in data windows of the statement, or in a named window."""
+        return bool(self.stages[0].windows or self.inputs) or len(self.stages) > 1 or self.reads_store
 
     # -------------------------------------------------------------- windows
     @property
-    def window_names(self) -> tuple[str, ...]:
-        """All data windows, without ``groupwin`` and ``merge``."""
-        stages = (*(stage for each in self.inputs for stage in each.stages), *self.stages)
+    def data_window_names(self) -> tuple[str, ...]:
+        """The names of all data windows, without ``groupwin`` and ``merge``."""
+        stages = (*(stage for input_ in self.inputs for stage in input_.stages), *self.stages)
         return tuple(w.name for stage in stages for w in stage.holding)
 
     @property
     def _rows(self) -> list[WindowRow]:
-        return [WINDOWS[name] for name in self.window_names]
+        return [WINDOWS[name] for name in self.data_window_names]
 
     @property
-    def only(self) -> p.WindowSpec | None:
-        """The one data window, where there is one and no more; it may stand under ``groupwin``."""
+    def single_window(self) -> p.WindowSpec | None:
+        """The data window of a statement that has exactly one; None for others. It may stand under ``groupwin``."""
         holding = self.stages[0].holding
         alone = len(self.stages) == 1 and len(holding) == 1 and not self.stages[0].merged
         return holding[0] if alone and not self.inputs else None
 
     @property
     def group_keys(self) -> tuple[BoundExpr, ...]:
-        """The keys of ``groupwin`` over the one data window."""
-        return self.stages[0].group_keys if self.only is not None else ()
+        """The keys of ``groupwin`` above the single data window."""
+        return self.stages[0].group_keys if self.single_window is not None else ()
 
     @property
     def timed(self) -> bool:
-        """Whether the clock may change what the statement's windows hold or release, or when it delivers."""
+        """True if an advance of time may change what windows hold, or may release rows."""
         output = self.output
         output_timed = output is not None and output.kind in ("time", "at", "when")
-        held = self.recognize is not None and self.recognize.interval is not None
-        return output_timed or held or self.cycles is not None or any(row.timed for row in self._rows)
+        within_interval = self.recognize is not None and self.recognize.interval is not None
+        return output_timed or within_interval or self.cycle is not None or any(row.timed for row in self._rows)
 
     @property
     def enters_alone(self) -> bool:
-        """Whether an arrival that changes anything makes just the arriving event enter."""
+        """True if an arriving event that causes a delta is the only event that enters in it."""
         if (
             len(self.stages) > 1
             or self.inputs
-            or self.consumes
-            or self.owns is not None
+            or self.reads_store
+            or self.owned_store is not None
             or self.sorts_matches
-            or self.lots
+            or self.buffers_input
         ):
             return False
-        several = self.posts_empty_batches or self.passing or any(row.gates or row.hides for row in self._rows)
+        several = self.posts_empty_batches or self.discards_events or any(row.gates or row.hides for row in self._rows)
         return not (self.stages[0].merged or several)
 
     @property
     def sorts_matches(self) -> bool:
-        """Whether the matches that a pattern makes at once are one change: so they are sorted (recorded:
-        order_by_over_a_pattern). Without order by each match is a change of its own (recorded:
-        pattern_multi_rows_count), and so is a limit for each.
+        """True if all matches that one event completes are one delta, so that they are sorted together.
+
+        Without ``order by`` each match is a delta of its own (recorded: order_by_over_a_pattern,
+        pattern_multi_rows_count), and a limit applies to each.
         """
         matches = isinstance(self.scan, PatternOperator) and not self.inputs
         return matches and self.output is None and bool(self.row and self.projection.order_by)
 
     @property
     def posts_empty_batches(self) -> bool:
-        """Whether a window may post a change of nothing, which is delivered: an empty batch. A join never does."""
+        """True if a window may post an empty batch, which is delivered. A join never does."""
         return not self.inputs and any(row.batch for row in self._rows)
 
     @property
     def posts_whole_batches(self) -> bool:
-        """Whether each change is a whole batch for the whole batch before it."""
-        return self.only is not None and self.only.row.batch and not self.group_keys
+        """True if every delta replaces the whole former batch by a whole new one."""
+        return self.single_window is not None and self.single_window.row.batch and not self.group_keys
 
     @property
     def lazy(self) -> bool:
-        """A time window nobody sees expiring: swept on arrival, on inspection and once per period."""
-        only = None if self.lookup is not None or self.into is not None or self.lots else self.only
-        if only is None or not only.row.lazy_expiry or self.makes_remove_rows or self.fully or not self._steady:
+        """True for a time window whose expiry nobody sees: swept on arrival, on inspection and once per period."""
+        only = None if self.lookup is not None or self.into is not None or self.buffers_input else self.single_window
+        if (
+            only is None
+            or not only.row.lazy_expiry
+            or self.makes_remove_rows
+            or self.rows_per_group
+            or not self._steady
+        ):
             return False
         groups = self.stages[0].groups
         return x.is_positive_period(only.args[0]) and (groups is None or groups.reclaim is None)
 
     @property
     def _steady(self) -> bool:
-        """Whether rows depend on nothing but events and aggregates of what the window holds, and nothing can fail."""
+        """True if rows depend only on events and on aggregates of the window's contents, and nothing can fail."""
         if self.output is not None or self.levels or self.sorts_matches:
             return False
         if self._reads(x.Prev, x.Prior, x.InsertStream):
@@ -336,67 +345,72 @@ class PhysicalPlan:
         return not (emptied and any(map(_remembers, self.calls)))
 
     def _reads(self, *kinds: type[BoundExpr]) -> bool:
-        """Whether rows, conditions or aggregates read an expression of one of `kinds`."""
-        parts = (part for e in expressions_after_windows(self) if e is not None for part in x.walk(e))
-        return any(isinstance(part, kinds) for part in parts)
+        """Return whether rows, conditions or aggregates read an expression of one of `kinds`."""
+        nodes = (node for e in expressions_after_windows(self) if e is not None for node in x.walk(e))
+        return any(isinstance(node, kinds) for node in nodes)
 
     @property
-    def placed(self) -> bool:
-        """Whether the place of an event in the window is asked for."""
+    def reads_prev(self) -> bool:
+        """True if the position of an event in its window is read."""
         return self._reads(x.Prev)
 
     @property
-    def resets(self) -> bool:
-        """Whether the aggregates of each batch are made anew: nothing of earlier ones shows."""
-        if self.passing:
+    def resets_aggregates(self) -> bool:
+        """True if the aggregates start afresh with every delta, since no earlier batch is visible."""
+        if self.discards_events:
             return True
         if self.join is not None:
             return self.join.unidirectional
         return self.posts_whole_batches and self._steady and self.lookup is None and self.into is None
 
     @property
-    def passing(self) -> bool:
-        """Whether what its rows are made of is gone when they were made: of a join, the events of one input."""
+    def discards_events(self) -> bool:
+        """True if the events of rows are discarded once the rows are made. Of a join: the events of one input."""
         if self.inputs:
-            return any(each.passing for each in self.inputs)
+            return any(input_.discards_events for input_ in self.inputs)
         return any(window.row.passing for window in self.stages[-1].windows)
 
     @property
     def aggregate_only(self) -> bool:
-        """Whether a batch needs no events, only aggregates."""
-        return self.resets and self.fully and self.only is not None and self.only.row.counts
+        """True if a batch window need not keep events, because only aggregates are visible."""
+        return (
+            self.resets_aggregates
+            and self.rows_per_group
+            and self.single_window is not None
+            and self.single_window.row.counts
+        )
 
     @property
     def clock_starts_with_group(self) -> bool:
-        """Whether the clock of a batch that runs along can only start with a new group."""
+        """True if only a new group can start the clock of a batch without events."""
         return self.aggregate_only and self.timed and self.where is None
 
     @property
     def ticks(self) -> bool:
-        """Whether an advance of the clock may concern the windows or the output."""
+        """True if an advance of time, or a variable that a window reads, may concern windows or output."""
         return self.timed or bool(self.watched)
 
     # -------------------------------------------------------------- aggregates
     @property
-    def leaving(self) -> Eviction:
-        """How events leave one group of the aggregation."""
+    def eviction(self) -> Eviction:
+        """The order in which events leave one group of the aggregation."""
         within = self._leaving()
-        parts = (part for e in aggregate_inputs(self.calls) if e is not None for part in x.walk(e))
-        nested = any(isinstance(part, x.AggregateRef) for part in parts)  # other values leave than entered
-        return Eviction.ARBITRARY if within is Eviction.FIFO and (self.changing or nested) else within
+        nodes = (node for e in aggregate_inputs(self.calls) if e is not None for node in x.walk(e))
+        nested = any(isinstance(node, x.AggregateRef) for node in nodes)  # other values leave than entered
+        return Eviction.ARBITRARY if within is Eviction.FIFO and (self.membership_may_change or nested) else within
 
     @property
-    def related(self) -> bool:
-        """Whether what the views hold is kept in a relation, and aggregates are made anew at each look."""
+    def keeps_relation(self) -> bool:
+        """True if events are kept in a relation and aggregates are computed at each lookup (subqueries)."""
         return self.lookup is not None and self.lookup.access is not None
 
     def _leaving(self) -> Eviction:
-        if self.resets or self.related:
+        if self.resets_aggregates or self.keeps_relation:
             return Eviction.NONE
         if self.inputs or (self.lookup is not None and self.lookup.follows):
             return Eviction.ARBITRARY
         holding = [w for stage in self.stages for w in stage.holding]
-        if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged or self.shares or self.into:
+        if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged or self.touches_store or self.into:
             return Eviction.ARBITRARY
         leaves = holding[0].row.leaves if holding else "never"
         within = Eviction.NONE if leaves is None else Eviction(leaves)
@@ -408,82 +422,84 @@ class PhysicalPlan:
 
     @property
     def local_eviction(self) -> Eviction:
-        """How events leave a local group, whatever its keys."""
+        """The order in which events leave a local group, whatever its keys are."""
         grouped = any(stage.group_keys for stage in self.stages)
-        return Eviction.ARBITRARY if self.leaving is Eviction.FIFO and grouped else self.leaving
+        return Eviction.ARBITRARY if self.eviction is Eviction.FIFO and grouped else self.eviction
 
     @property
     def may_leave_unentered(self) -> bool:
-        """Whether what leaves may never have entered: the first former value of a derived-value window, a combination
-        of an outer join whose missing event came and went.
+        """True if an event or combination may leave that never entered.
+
+        Examples are the first former value of a derived-value window, and a combination of an outer join whose missing
+        event came and went.
         """
         if self.join is not None:
-            return True  # conditions are tested when a combination leaves, with what variables and the others are then
-        return self.changing or (len(self.stages) > 1 and not self.stages[-1].windows)
+            return True  # conditions are tested again when a combination leaves, with the values at that time
+        return self.membership_may_change or (len(self.stages) > 1 and not self.stages[-1].windows)
 
     @property
     def former_rows_may_fail(self) -> bool:
-        """Whether making the row of before a change may fail, while the cells must still move."""
+        """True if the row before a change may fail to be made; accumulators must be updated all the same."""
         projection = self.projection
-        shown = [*(c.value for c in projection.columns), *(e for e, _ in projection.order_by), self.having]
-        return self.makes_remove_rows and lower.may_fail(*shown)
+        expressions = [*(c.value for c in projection.columns), *(e for e, _ in projection.order_by), self.having]
+        return self.makes_remove_rows and lower.may_fail(*expressions)
 
     @property
     def reclaims(self) -> bool:
-        """Whether groups are forgotten that nothing touches for a while."""
+        """True if groups are dropped that no event has touched for some time."""
         reclaim = None if self.aggregation is None or self.into is not None else self.aggregation.reclaim
-        return reclaim is not None and not self.levels and not self.resets  # rows of a table stay
+        return reclaim is not None and not self.levels and not self.resets_aggregates  # rows of a table stay
 
     @property
-    def changing(self) -> bool:
-        """Whether an event may belong to other groups, or not pass where, by the time it leaves: nothing keeps that.
+    def membership_may_change(self) -> bool:
+        """True if an event may belong to another group, or pass the filter no more, when it leaves.
 
-        An event that leaves a group, or all events, without having entered is ignored; one that does not leave stays.
-        Nor does anything keep which events were in a group that was forgotten.
+        Nothing records the group that an event entered, nor the events of a dropped group. So an event that leaves a
+        group without having entered is ignored, and one that leaves no group stays.
         """
-        if self.reclaims and self.window_names:
+        if self.reclaims and self.data_window_names:
             return True
-        parts = [self.where, *self.keys, *(e for call in self.calls for e in call.group_by or ())]
-        return any(isinstance(part, TIME_VARYING) for e in parts if e is not None for part in x.walk(e))
+        conditions = [self.where, *self.keys, *(e for call in self.calls for e in call.group_by or ())]
+        return any(isinstance(node, TIME_VARYING) for e in conditions if e is not None for node in x.walk(e))
 
     @property
     def evicts_own_group(self) -> bool:
-        """Whether an event that an arrival pushes out belongs to the arrival's own group."""
+        """True if the event that an arriving event evicts belongs to the same group."""
         within = bool(self.group_keys) and self.grouped and set(self.keys) <= set(self.group_keys)
-        return within and not self.changing
+        return within and not self.membership_may_change
 
     # -------------------------------------------------------------- variables
     @property
     def watched(self) -> tuple[str, ...]:
-        """The variables whose changes evaluate the condition of a window."""
+        """The variables whose assignment evaluates the condition of a window."""
         conditions = [w.args[0] for w in self.windows if w.row.has_condition]
         return tuple(dict.fromkeys(e.name for c in conditions for e in x.walk(c) if isinstance(e, x.VariableRead)))
 
     @property
     def output_watched(self) -> tuple[str, ...]:
-        """The variables whose changes evaluate the condition of the output clause."""
+        """The variables whose assignment evaluates the condition of the output clause."""
         output = self.output
-        parts = [] if output is None or output.when is None else x.walk(output.when)
-        return tuple(dict.fromkeys(e.name for e in parts if isinstance(e, x.VariableRead)))
+        nodes = [] if output is None or output.when is None else x.walk(output.when)
+        return tuple(dict.fromkeys(e.name for e in nodes if isinstance(e, x.VariableRead)))
 
 
 def _remembers(call: p.AggregateCall) -> bool:
-    """Whether the value depends on events that are not in the window any more."""
+    """Return whether the value depends on events that have left the window."""
     return call.ever or aggregate_row(call.name).remembers
 
 
 def expressions_after_windows(steps: PhysicalPlan) -> list[BoundExpr | None]:
-    """What is read of items behind the windows, for rows, conditions and aggregates."""
-    found: list[BoundExpr | None] = [steps.where, steps.having, *steps.keys]
-    found += aggregate_inputs(steps.calls)
-    found += [column.value for column in steps.projection.columns]
-    found += [e for e, _ in steps.projection.order_by]
-    return found
+    """Return the expressions that are evaluated for items after the windows: for rows, conditions and aggregates."""
+    expressions: list[BoundExpr | None] = [steps.where, steps.having, *steps.keys]
+    expressions += aggregate_inputs(steps.calls)
+    expressions += [column.value for column in steps.projection.columns]
+    expressions += [e for e, _ in steps.projection.order_by]
+    return expressions
 
 
 def aggregate_inputs(calls: tuple[p.AggregateCall, ...]) -> list[BoundExpr | None]:
-    """What aggregate calls evaluate for each event."""
-    found: list[BoundExpr | None] = []
+    """Return the expressions that aggregate calls evaluate for each event."""
+    expressions: list[BoundExpr | None] = []
     for call in calls:
-        found += [*call.args, call.filter, *(call.group_by or ()), *(e for e, _ in call.criteria)]
-    return found
+        expressions += [*call.args, call.filter, *(call.group_by or ()), *(e for e, _ in call.criteria)]
+    return expressions

@@ -48,7 +48,7 @@ def lower_subquery(subquery: p.SubqueryPlan, context: str | None, fed_table: str
     steps = lower_statement(statement)
     conditions = x.conjuncts(steps.where)
     correlated = any(isinstance(node, x.SubqueryParameter) for e in conditions for node in x.walk(e))
-    keeps_relation = steps.fold is None or correlated
+    keeps_relation = steps.aggregate is None or correlated
     later = [*expressions_after_windows(steps), *conditions]
     shared = keeps_relation and reads_shared_relation(steps.source, context, later)
     if shared:  # the filter is tested at each lookup

@@ -201,7 +201,7 @@ class BatchReplayer:
         elif plan_of_version.reasons and plan_of_version.nodes:
             plan_of_version.senders = {name: runtime.sender_to(name, plan_of_version.reasons) for name in sent_types}
             plan_of_version.own = frozenset(
-                t for name in plan_of_version.reasons for t in runtime.statements[name].steps.apply.targets
+                t for name in plan_of_version.reasons for t in runtime.statements[name].steps.emit.targets
             )
         elif plan_of_version.reasons:
             plan_of_version.senders = {name: runtime.sender(name) for name in self.types}
@@ -245,7 +245,7 @@ class BatchReplayer:
             if obstacle is not None:
                 return obstacle
             reached[statement.name] = statement
-            targets.update(statement.steps.apply.targets)
+            targets.update(statement.steps.emit.targets)
         contexts = {s.steps.context for s in statements}
         opens = any(c.name in contexts for name in self.types for c, _ in allocating_contexts(self._runtime, name))
         store_obstacle = self._store_obstacle(statements, list(reached.values()))
@@ -267,7 +267,7 @@ class BatchReplayer:
         if plan.reasons or name in plan.senders:
             return tuple(properties)
         readers = [node for node in plan.nodes if name in node.raw]
-        if any(node.whole or node.statement.steps.in_order for node in readers):
+        if any(node.whole or node.statement.steps.needs_event_order for node in readers):
             return tuple(properties)
         columns = {c for node in readers for c in node.statement.program.columns}
         for _, way in allocating_contexts(self._runtime, name):
@@ -278,10 +278,10 @@ class BatchReplayer:
         context = statement.context
         if context is not None and context.replay_obstacle is not None:
             return f"context `{context.name}` {context.replay_obstacle}"
-        if statement.steps.lots:
+        if statement.steps.buffers_input:
             return f"`{statement.name}` takes part in activations: each event has one, through all that read its rows"
         assigner = None if context is None else context.assigner
-        if assigner is not None and statement.steps.in_order:
+        if assigner is not None and statement.steps.needs_event_order:
             patterns = [item.source.pattern for item in statement.steps.scans]
             if not all(starts_undecided(item.root) for item in patterns if item is not None):
                 return f"`{statement.name}` has a pattern that may be true as soon as a partition begins"
@@ -303,19 +303,19 @@ class BatchReplayer:
             return f"`{statement.name}` has a window that follows a variable"
         if statement.program.output_watched:
             return f"`{statement.name}` has an output clause that follows a variable"
-        if statement.kind == "on set" or statement.steps.apply.assigned:
+        if statement.kind == "on set" or statement.steps.emit.assigned:
             return f"`{statement.name}` sets variables that others read"
-        if statement.steps.apply.changes:
+        if statement.steps.emit.changes:
             return f"`{statement.name}` changes events before others see them"
-        if statement.steps.apply.branches:
+        if statement.steps.emit.branches:
             return f"`{statement.name}` splits its stream into several"
-        if statement.steps.apply.drop:
+        if statement.steps.emit.drop:
             return f"`{statement.name}` drops events for statements of lower priority"
         return None
 
     def _read_by(self, statement: RunningStatement) -> list[str]:
         """Return the replayed and derived types that a statement reads."""
-        derived = {t for s in self._runtime.statements.values() for t in s.steps.apply.targets}
+        derived = {t for s in self._runtime.statements.values() for t in s.steps.emit.targets}
         return [name for name in sorted({*self.types, *derived}) if statement.reads(name)]
 
     def _store_obstacle(self, statements: list[RunningStatement], active: list[RunningStatement]) -> str | None:
@@ -331,7 +331,7 @@ class BatchReplayer:
                 return f"`{statement.name}` holds rows that leave as time passes, with others that look at them"
             for name in stores_written(statement.plan, catalog) if isinstance(statement.plan, StreamStatement) else ():
                 windows = catalog.stores[name].kind == "window"
-                if windows or statement.steps.apply.targets or changing.setdefault(name, statement) is not statement:
+                if windows or statement.steps.emit.targets or changing.setdefault(name, statement) is not statement:
                     return f"`{statement.name}` changes the rows of `{name}`, which others look at"
         for statement in statements:
             own = stores_read(statement.plan)
@@ -385,7 +385,7 @@ def _divided(names: Iterable[str], catalog: Catalog) -> bool:
 def _timed(statement: RunningStatement) -> bool:
     """Return True if the clock alone may make the statement deliver."""
     steps = statement.steps
-    of_itself = steps.timed or steps.matches or any(each.ticks for each in steps.subqueries)
+    of_itself = steps.timed or steps.reads_pattern or any(each.ticks for each in steps.subqueries)
     return of_itself or (statement.context is not None and statement.context.assigner is None)
 
 

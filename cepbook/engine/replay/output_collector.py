@@ -243,7 +243,7 @@ class OutputCollector:
 
     def derived(self) -> DerivedEvents:
         """Return the rows that `insert into` passes on."""
-        insert, order = self._statement.steps.apply.insert, self._statement.order
+        insert, order = self._statement.steps.emit.insert, self._statement.order
         if insert is None:
             return DerivedEvents()
         layout = self._statement.outlet.layout
@@ -251,7 +251,7 @@ class OutputCollector:
             self._settle(0)
         if self.plain is not None:
             return DerivedEvents(insert.target, layout, plain=self.plain)
-        marks = _SIDES[self._statement.steps.fed]
+        marks = _SIDES[self._statement.steps.insert_selector]
         if not self.keyed and marks.issuperset(self.flat[:: layout.width]):
             return DerivedEvents(insert.target, layout, self.flat)
         passed_on: list[Any] = []

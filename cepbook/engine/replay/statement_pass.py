@@ -65,7 +65,7 @@ def replay_nodes(statements: Iterable[RunningStatement], types: Sequence[str]) -
     output.
     """
     statements = sorted(statements, key=lambda s: s.order)
-    inserts = [(s.name, s.steps.apply.insert.target) for s in statements if s.steps.apply.insert is not None]
+    inserts = [(s.name, s.steps.emit.insert.target) for s in statements if s.steps.emit.insert is not None]
     nodes: dict[str, ReplayNode] = {}
     for statement in statements:
         raw = [type_name for type_name in types if statement.reads(type_name)]
@@ -115,7 +115,7 @@ class StatementPass:
         self._assign(contexts)
         for node in nodes:
             derived = self.through(node)
-            if node.statement.steps.apply.insert is not None:
+            if node.statement.steps.emit.insert is not None:
                 self._derived[node.statement.name] = derived
 
     def _assign(self, contexts: Container[str | None]) -> None:
@@ -156,7 +156,7 @@ class StatementPass:
         out = OutputCollector(node.statement, self._slices.values(), node.keyed)
         self._hand = lambda: out.key
         several_partitions = self._shares(node.statement, batches, derived)
-        if node.statement.steps.in_order or several_partitions:
+        if node.statement.steps.needs_event_order or several_partitions:
             joined = None if derived or out.keyed or several_partitions else self._joined(node.statement, batches)
             if joined is None:
                 self._run_in_order(node.statement, *self._in_order(node, batches, derived), out, several_partitions)
@@ -321,7 +321,7 @@ class StatementPass:
         clock, timed = self._runtime.clock, statement.timed
         before, keyed, divided = clock.now, out.keyed, statement.context is not None
         slot = statement.program.namespace["slot"]
-        pending = PendingDelivery(statement.outlet.layout) if statement.steps.matches or shared else None
+        pending = PendingDelivery(statement.outlet.layout) if statement.steps.reads_pattern or shared else None
         advance = self._advancing(statement, out, pending)
         receivers = out.one, out.push
         one, push = receivers if pending is None else (pending.one, pending.push)

@@ -180,7 +180,7 @@ class CycleMember(ActivationMember):
             made = program["new_state"](None, now, tuple(state[FIRST_SUBQUERY_SLOT:]))
         else:
             made = program["new_state"](None, now)
-        if steps.join is not None or steps.fold is not None:
+        if steps.join is not None or steps.aggregate is not None:
             program["prefill"](made, now)
         rows_found: list[Any] = program["rows"](made, now)
         self._found = {}

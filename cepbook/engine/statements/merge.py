@@ -59,7 +59,7 @@ class MergeCodegen:
         }
         self.scope = scope.at(props=places, events={0: "r", 1: "e", 2: "i[-1]"}, now="now", partition="S[0]")
         self.filter_scope = scope.at(props=lower.property_codes(self.event), events={0: "e"}, partition="S[0]")
-        access = lower_statement(plan).apply.target_path
+        access = lower_statement(plan).emit.target_path
         assert access is not None
         self.access = access
         self.looks = LookupCodegen(self.source)

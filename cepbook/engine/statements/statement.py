@@ -93,7 +93,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.order = order
         self.program = program
         self.timed = StatementTimers(order, self, program)
-        self.timed.drops = program.steps.apply.drop and services.config.prioritized
+        self.timed.drops = program.steps.emit.drop and services.config.prioritized
         self.context: Context | None = None
         self.state: Any = None
         self.spent = ProcessorTime()  # on slices of replays, which run through one statement after the other
@@ -102,10 +102,10 @@ class RunningStatement(StoreAccess, ContextMember):
         split = isinstance(plan, SelectStatement) and plan.parcels is not None
         splitter = DeliverySplitter(layout, program.parcels, self.failed) if split else None
         steps = program.steps
-        selectors = steps.shown, steps.fed
+        selectors = steps.listener_selector, steps.insert_selector
         host = services.deliveries
         self.outlet = DeliveryOutlet(
-            host, layout, selectors, steps.apply.insert, steps.lots, self._wire, self.failed, splitter
+            host, layout, selectors, steps.emit.insert, steps.buffers_input, self._wire, self.failed, splitter
         )
         self._match_listeners: list[Callable[[Any], object]] = []
         self.owned = None
@@ -113,7 +113,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.looks = NO_LOOKUPS
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._watching = VariableWatcher(program, self._states_in, services.clock, self.failed)
-        self._inserts = StreamInserter(host, program.steps.apply.targets, self.failed)
+        self._inserts = StreamInserter(host, program.steps.emit.targets, self.failed)
         self.lots = self._activation_member(services.activations)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
         program.namespace.update(state_of=self.state_of, place_rows=self.outlet.place)
@@ -124,14 +124,14 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def _activation_member(self, activations: ActivationScheduler) -> BufferedInput | CycleMember | None:
         """Return the buffer that runs this statement in activations; None if it processes each event by itself."""
-        if self.steps.cycles is not None:
-            return CycleMember(self, self.steps.cycles.plan, self.program, self.timed, activations)
-        return BufferedInput(self, self.program, self.timed, activations) if self.steps.lots else None
+        if self.steps.cycle is not None:
+            return CycleMember(self, self.steps.cycle.plan, self.program, self.timed, activations)
+        return BufferedInput(self, self.program, self.timed, activations) if self.steps.buffers_input else None
 
     def _matching_of(self, number: int, place: int) -> StatementPattern:
         """Return the matchers of the pattern that is input `number`; `place` is its number among the patterns."""
         services, program = self._services, self.program.patterns[number]
-        at = number if self.steps.inputs and self.steps.selects is None else None
+        at = number if self.steps.inputs and self.steps.on_select is None else None
         take = self._match if at is None else self._match_of_input(number)
         arm, limit = partial(self.timed.arm_pattern, place), services.config.pattern_limit
         partials_limit_reached, post = partial(self._crowded, number), self.program.namespace.get("post")
@@ -177,7 +177,7 @@ class RunningStatement(StoreAccess, ContextMember):
             self.lots.start()
         for matching in self._matchings.values() if context is None else ():
             matching.begun(self.state)
-        for partition in () if context is None or self.steps.consumes else context.partitions.values():
+        for partition in () if context is None or self.steps.reads_store else context.partitions.values():
             self.opened(partition)
 
     def meet(self) -> None:
@@ -196,8 +196,8 @@ class RunningStatement(StoreAccess, ContextMember):
                 store.readers.append(self)
             for _, state in self.states() if self.fills else ():
                 self.program["prefill"](state, self._services.clock.now)
-        if self.steps.fill is not None:
-            self._fill(self._services.stores[self.steps.fill.store])
+        if self.steps.initial_rows is not None:
+            self._fill(self._services.stores[self.steps.initial_rows.store])
 
     def _fill(self, store: Store) -> None:
         """Start with a copy of the rows of another store."""
@@ -333,10 +333,10 @@ class RunningStatement(StoreAccess, ContextMember):
         context = self.context
         if self.steps.row is None and self.steps.source.contained:
             return True
-        if context is not None and (self.steps.consumes or self.steps.owns is not None):
+        if context is not None and (self.steps.reads_store or self.steps.owned_store is not None):
             return True
-        if self.steps.matches or context is None:
-            return self.steps.matches
+        if self.steps.reads_pattern or context is None:
+            return self.steps.reads_pattern
         at_end = self.steps.output is not None or "dues" in self.program.namespace
         return context.delivers_repeatedly(self.steps.event_types, at_end)
 
@@ -432,9 +432,9 @@ class RunningStatement(StoreAccess, ContextMember):
     def _own_reading(self, type_name: str, *, alone: bool = False) -> EventReader | None:
         """Return the reader without subqueries. `alone`: there is one state, which the functions know."""
         read = self._type_read(type_name)
-        if read is None or self.steps.apply.changes:
+        if read is None or self.steps.emit.changes:
             return None  # what changes events comes before all that take them
-        late = self.steps.waits
+        late = self.steps.dispatched_last
         drops = self.timed.drops
         condition = self.condition(type_name)
         if self.lots is not None:
@@ -519,7 +519,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def _type_read(self, type_name: str) -> str | None:
         """Return the type of the from-clause that events of `type_name` belong to. Rows of stores are not events."""
-        if self.steps.owns is not None:
+        if self.steps.owned_store is not None:
             return None
         is_a = self._services.catalog.is_a
         return next((read for read in self.steps.event_types if is_a(type_name, read)), None)

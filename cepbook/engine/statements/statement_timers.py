@@ -52,7 +52,7 @@ class StatementTimers(OwnerTimers):
         # where one window without partitions and groups is all that has timers
         self._expire_all: Callable[..., int] | None = program.namespace.get("run_expiry")
         self._arrange: Callable[..., Any] | None = program.namespace.get("arrange")
-        self._delivers = program.steps.delivers
+        self._delivers = program.steps.delivered_selector
         program.namespace.update(timed=self, arm=self._arm_part, rearm=self._rearm_all)
         for number, each in self._timed:
             each.namespace.update(arm=partial(self._arm_inner, SUBQUERY + number))

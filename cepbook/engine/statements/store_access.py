@@ -74,12 +74,12 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
     @property
     def fills(self) -> bool:
         """True if the statement starts with the contents of its stores; on-triggers do not."""
-        return self.steps.row is not None and self.steps.selects is None
+        return self.steps.row is not None and self.steps.on_select is None
 
     def owns(self, changes: PendingChanges) -> Store:
         """Create and return the store of this statement."""
-        assert self.steps.owns is not None
-        self.owned = Store(self.steps.owns, self.output_type.properties, changes, self.steps.posts_empty_batches)
+        assert self.steps.owned_store is not None
+        self.owned = Store(self.steps.owned_store, self.output_type.properties, changes, self.steps.posts_empty_batches)
         self.owned.owner = self
         self.program.namespace.update(changed=self.owned.changed, admit=self.owned.admit)
         return self.owned
@@ -100,9 +100,9 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         return None if self.context is None else [partition.id for partition in self._partitions_of(row)]
 
     def _partitions_of(self, row: dict[str, Any]) -> Sequence[ContextPartition]:
-        assert self.steps.owns is not None
+        assert self.steps.owned_store is not None
         assert self.context is not None
-        return self.context.partitions_of_event(self.steps.owns.partitioned_as or self.steps.owns.name, row)
+        return self.context.partitions_of_event(self.steps.owned_store.partitioned_as or self.steps.owned_store.name, row)
 
     def connect_target(
         self, stores: Mapping[str, Store], target_type: StoreType, trigger: StoreType | None, number: int = 0

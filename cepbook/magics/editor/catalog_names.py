@@ -70,7 +70,7 @@ class CatalogNames:
         lines += _some("inherited by", below)
         lines += self._origin(of.name)
         statements = self._runtime.statements.values()
-        lines += _some("filled by", [s.name for s in statements if of.name in s.steps.apply.targets])
+        lines += _some("filled by", [s.name for s in statements if of.name in s.steps.emit.targets])
         lines += _some("read by", [s.name for s in statements if self._reads(s.plan, of.name)])
         count = self.host.workbench.event_counts().get(of.name, 0)
         return "\n".join([*lines, f"  {format_count(count, 'event')} until now"])

@@ -250,7 +250,7 @@ class EngineHandle:
         """Events by type: sent, replayed, and inserted by statements."""
         counts = dict(self.arrivals.counts)
         for statement, feed in self._feeds.values():
-            for target in statement.steps.apply.targets:
+            for target in statement.steps.emit.targets:
                 counts[target] = counts.get(target, 0) + feed.total_insert
         return counts
 

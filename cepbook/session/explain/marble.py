@@ -136,7 +136,7 @@ def build_marble(
         properties=tuple(event_type.properties),
         held=tuple(_held(rerun.stream, event_type).properties),
         columns=tuple(statement.output_type.properties),
-        selector=statement.steps.apply.selector,
+        selector=statement.steps.emit.selector,
         grouped_by=rerun.grouped_by,
         label=labels,
         notes=tuple(notes),

@@ -63,7 +63,7 @@ def build_graph(runtime: Runtime) -> DataflowGraph:
         if isinstance(statement.plan, plan.StreamStatement):
             for source in _read(statement.plan):
                 edges[stream(source), id_] = None
-        for target in statement.steps.apply.targets:
+        for target in statement.steps.emit.targets:
             edges[id_, stream(target)] = None
     for name, store in stores.items():
         for what, users in store_users(runtime, store).items():

@@ -113,7 +113,7 @@ def store_users(runtime: Runtime, store: Store) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {"filled": [], "changed": [], "read": []}
     for deployment in runtime.deployments.values():
         for statement in deployment.statements:
-            plan, applied = statement.plan, statement.steps.apply
+            plan, applied = statement.plan, statement.steps.emit
             merged = applied.merges
             into = statement.steps.into
             if store.name in applied.targets or (into is not None and into.store.name == store.name):
