@@ -1,4 +1,4 @@
-"""Arithmetic as Python source, with the results of Java: integers wrap around, division by zero is infinite."""
+"""Arithmetic as Python text, with the results of Java: integers wrap around, division by zero is infinite."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cepbook.lang.types import BITS, is_integral
 
 
 def arithmetic_code(scope: CodeScope, e: x.Arith) -> str:
-    """``a + b`` and the other operators of two numbers; null with a null."""
+    """Return the code of ``a + b`` and the other operators of two numbers; null if an operand is null."""
     operators, operands = _chain(e)
     if len(operators) > _LONG:
         folded = f"{bound_name(scope, primitives.arithmetic_chain)}({scope.source.const(operators, 'ops')}, "
@@ -25,19 +25,19 @@ def arithmetic_code(scope: CodeScope, e: x.Arith) -> str:
     return unless_null(checks, _arithmetic(scope, e, codes[0], codes[1]))
 
 
-_LONG = 16  # operators of one chain; the code of longer ones would be nested deeper than Python's parser goes
+_LONG = 16  # operators; Python's parser limits the nesting of a longer chain
 
 
 def _chain(e: x.Arith) -> tuple[str, list[x.BoundExpr]]:
-    """The operators and operands of sums, differences and products of one type, to be taken from left to right."""
+    """Return the operators and operands of sums, differences and products of one type, left to right."""
     operators: list[str] = []
     operands: list[x.BoundExpr] = []
-    part: x.BoundExpr = e
-    while isinstance(part, x.Arith) and part.op in "+-*" and part.type == e.type and e.type.name != "bigdecimal":
-        operators.append(part.op)
-        operands.append(part.right)
-        part = part.left
-    return "".join(reversed(operators)), [part, *reversed(operands)]
+    node: x.BoundExpr = e
+    while isinstance(node, x.Arith) and node.op in "+-*" and node.type == e.type and e.type.name != "bigdecimal":
+        operators.append(node.op)
+        operands.append(node.right)
+        node = node.left
+    return "".join(reversed(operators)), [node, *reversed(operands)]
 
 
 def _arithmetic(scope: CodeScope, e: x.Arith, a: str, b: str) -> str:
@@ -76,7 +76,6 @@ def _division(scope: CodeScope, e: x.Arith, a: str, b: str) -> str:
 
 
 def negation_code(scope: CodeScope, e: x.Negate) -> str:
-    """``-a``"""
     (operand,), checks = null_checked(scope, e.operand)
     if e.type.name in BITS:  # the smallest value has no opposite
         smallest = -1 << (BITS[e.type.name] - 1)

@@ -1,4 +1,4 @@
-"""Assignments of variables as code: all values are known before the first variable changes."""
+"""Assignments of variables as code: all values are computed before the first variable changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cepbook.lang.plan.nodes import VariableAssignment
 
 
 def write_new_values(assignments: Sequence[VariableAssignment], scope: CodeScope) -> dict[str, str]:
-    """Write the new values into locals, each seeing the ones before; variable name -> local."""
+    """Write the new values into locals, each seeing the earlier ones; return the local of each variable."""
     source = scope.source
     assigned: dict[str, str] = {}
     for number, assignment in enumerate(assignments):
@@ -28,7 +28,7 @@ def write_new_values(assignments: Sequence[VariableAssignment], scope: CodeScope
 
 
 def write_assignments(assigned: Mapping[str, str], scope: CodeScope, now: str) -> None:
-    """Write what puts the new values into the variables."""
+    """Write the code that assigns the new values to the variables."""
     for name, code in assigned.items():
         cell = scope.variables[name]
         call = f"assign_in({scope.partition}, " if cell.partitioned else "assign("
@@ -36,15 +36,15 @@ def write_assignments(assigned: Mapping[str, str], scope: CodeScope, now: str) -
 
 
 def updated_copy_code(whole: str, path: Sequence[BoundExpr], value: str, scope: CodeScope) -> str:
-    """Code of a copy of `whole` with the code `value` at the keys of `path`."""
+    """Return the code of a copy of `whole` with `value` at the keys of `path`."""
     keys = "".join(f"{lower.value(scope, key)}, " for key in path)
     return f"{scope.source.bind('_with_part', updated_copy)}({whole}, ({keys}), {value})"
 
 
 def updated_copy(whole: Any, path: Sequence[Any], value: Any) -> Any:
-    """A copy of `whole`, an array, event or map, with another value at `path`; what is on the way is copied, too.
+    """Return a copy of `whole`, an array, event or map, with another value at `path`.
 
-    Errors: ValueError for null, there or on the way, and for an index out of range.
+    Only the containers on the path are copied. Errors: ValueError for null on the path, or an index out of range.
     """
     key, *rest = path
     if key is None:

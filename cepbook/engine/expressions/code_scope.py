@@ -1,7 +1,7 @@
-"""Where generated expressions stand, and how each kind of expression finds its code.
+"""The scope of generated expressions, and the table of code by kind of expression.
 
-`RENDERERS` has a function for each class of bound expressions: code of its value from the scope and the expression. The
-table is filled in `cepbook.engine.expressions.to_python`.
+`RENDERERS` has a function for each class of bound expressions, which returns the code of its value. The table is filled
+in `to_python`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from cepbook.lang.plan import expressions as x
 
 
 class ReadableVariable(Protocol):
-    """What holds a variable: generated code reads `value` at each evaluation; `listeners` are told of each change.
+    """The cell of a variable. Generated code reads `value`; `listeners` are called after each assignment.
 
-    Filters of events read `before`: the value as the event in hand began.
+    Filters of events read `before`: the value before any statement handled the present event.
     """
 
     value: Any
@@ -28,10 +28,10 @@ class ReadableVariable(Protocol):
 
     @property
     def partitioned(self) -> bool:
-        """Whether the value is that of a context partition."""
+        """True if each context partition has a value of its own."""
 
     def decide(self) -> None:
-        """A filter reads it."""
+        """Note that a filter reads the variable."""
 
 
 PropertyKey = tuple[int, str]  # (input of the statement, property)
@@ -39,17 +39,21 @@ PropertyKey = tuple[int, str]  # (input of the statement, property)
 
 @dataclass(frozen=True, slots=True)
 class CodeScope:
-    """Where the parts of an expression are found at the place that the code is written for.
+    """The code of each part of an expression at the place that is being written.
 
-    `props` maps (input, property) to code: two inputs with a property of one name never meet. `events` are the whole
-    events, by input, `aggregates` and `keys` hold the code of aggregate values and group keys, `partition`
-    the context partition and `now` engine time. `variables` has the cells of variables, `assigned` the code of new
-    values that are not in their cells yet; what is `deciding` whether an event is for a statement reads variables as
-    they were before any statement took the event. `window` maps the built-ins of window conditions to code; `row` the
-    code of what depends on the place of the row (``prev``, ``prior``, ``istream``, ``grouping``). `second` is how many
-    units of the clock a second has, `zone` the time zone of calendar months. `subqueries` are the functions that look
-    up what the statement's subqueries give, `state` is the statement's state, which has theirs, and `parameters` are,
-    in one, the values from around it.
+    `props` maps (input, property) to code, so equal names of two inputs do not clash. `events` maps an input to its
+    whole event. `aggregates` and `keys` are the code of aggregate values and group keys, `partition` and `now` that of
+    the context partition and of engine time.
+
+    `variables` are the cells of variables. `assigned` is the code of new values that are not in their cells yet. With
+    `deciding` variables are read as they were before any statement handled the event.
+
+    `window` maps the built-ins of window conditions to code. `row` returns the code of expressions that depend on the
+    row (``prev``, ``prior``, ``istream``, ``grouping``). `second` is the number of clock units in a second, `zone` the
+    time zone of calendar months.
+
+    `subqueries` are the functions that look up subqueries, `state` is the statement's state, which contains theirs, and
+    `parameters` are, within a subquery, the values of the outer statement.
     """
 
     source: SourceWriter
@@ -76,25 +80,25 @@ class CodeScope:
 
     @property
     def calendar(self) -> str:
-        """Code of what calendar months are counted in: a second in units of the clock and, if not UTC, the zone."""
+        """The code of the unit of calendar months: a second in clock units and, if not UTC, the zone."""
         return str(self.second) if self.zone == "UTC" else f"{self.second}, {self.source.const(self.zone, 'zone')}"
 
     def at(self, **changes: object) -> CodeScope:
-        """The same scope with other places."""
+        """Return the scope with `changes`."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
 
-# The scope of what is written into a source: no properties yet, but the engine's clock, rules and functions
+# Returns the scope of a new module: without properties, but with the engine's clock, rules and functions
 ScopeFactory = Callable[[SourceWriter], CodeScope]
 
 
 def bound_name(scope: CodeScope, function: Callable[..., object]) -> str:
-    """The name under which generated code calls one of `support`'s functions."""
+    """Bind a function into the module and return its name there."""
     return scope.source.bind(f"_{function.__name__}", function)
 
 
 def value(scope: CodeScope, e: x.BoundExpr) -> str:
-    """A Python expression with the value of `e`."""
+    """Return a Python expression with the value of `e`."""
     lower = RENDERERS.get(type(e))
     if lower is None:
         raise Refusal("no-lowering", f"the row engine has no code for {type(e).__name__}")
@@ -106,7 +110,7 @@ RENDERERS: dict[type, Callable[..., str]] = {}
 
 # ------------------------------------------------------------------ null checks
 def nullable(e: x.BoundExpr) -> bool:
-    """Whether the value can be null."""
+    """Return whether the value may be null."""
     if isinstance(e, x.Const):
         return e.value is None
     if isinstance(e, (x.Concat, x.Negate, x.ComparisonExpr)):
@@ -117,7 +121,7 @@ def nullable(e: x.BoundExpr) -> bool:
 
 
 def null_checked(scope: CodeScope, *exprs: x.BoundExpr) -> tuple[list[str], list[str]]:
-    """Code for each operand that may be repeated after its check, and the null checks in evaluation order."""
+    """Return the code of each operand, which may be repeated, and the null checks in the order of evaluation."""
     codes: list[str] = []
     checks: list[str] = []
     for e in exprs:

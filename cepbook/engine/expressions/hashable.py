@@ -1,4 +1,4 @@
-"""Values as keys: arrays, maps and events frozen by content, and back again; all NaN are one key."""
+"""Values as dict keys: arrays, maps and events are frozen by content, and all NaN are one key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class HashableDict(tuple[object, ...]):
 
 
 def key_code(source: SourceWriter, code: str, type_: Type) -> str:
-    """Code of the key that stands for the value of `code`."""
+    """Return the code of the key for the value of `code`."""
     if not is_hashable(type_):
         return f"{source.bind('_hashable', hashable)}({code})"
     if type_.name not in ("double", "float"):
@@ -27,12 +27,12 @@ def key_code(source: SourceWriter, code: str, type_: Type) -> str:
 
 
 def canonical_nan(value: object) -> object:
-    """`value`, the same object for any NaN: Python's dicts tell them apart."""
+    """Return `value`, or the same NaN for every NaN: a Python dict tells NaN objects apart."""
     return value if value == value else math.nan
 
 
 def hashable(value: object) -> object:
-    """A key with the same identity as `value`: arrays and maps by content."""
+    """Return a key that is equal for equal values; arrays and maps count by content."""
     if isinstance(value, float):
         return canonical_nan(value)
     if isinstance(value, list):
@@ -43,7 +43,7 @@ def hashable(value: object) -> object:
 
 
 def unhashed(value: object) -> object:
-    """The value that `hashable` made a key of."""
+    """Return the value of a key that `hashable` returned."""
     if isinstance(value, HashableList):
         return [unhashed(v) for v in value]
     if isinstance(value, HashableDict):

@@ -1,4 +1,4 @@
-"""Methods of values as Python source: a call of the row's function, lambdas as functions that are mapped over elements.
+"""Method calls as Python text: a call of the registered function, with lambdas mapped over the elements.
 
 ::
 
@@ -18,7 +18,7 @@ from cepbook.lang.registry.methods import METHODS
 
 
 def method_call(scope: CodeScope, e: x.MethodCall) -> str:
-    """``receiver.method(…)``; null for a null receiver."""
+    """Return the code of ``receiver.method(…)``; null for a null receiver."""
     row = METHODS[e.name]
     (receiver,), checks = null_checked(scope, e.receiver)
     args = [_lambda(scope, arg, receiver) if isinstance(arg, x.LambdaExpr) else value(scope, arg) for arg in e.args]
@@ -28,12 +28,12 @@ def method_call(scope: CodeScope, e: x.MethodCall) -> str:
 
 
 def lambda_parameter(scope: CodeScope, e: x.LambdaParameter) -> str:
-    """A parameter of a lambda."""
+    """Return the code of a parameter of a lambda."""
     return f"{e.role}{e.level}"
 
 
 def _lambda(scope: CodeScope, e: x.LambdaExpr, receiver: str) -> str:
-    """What is handed to the row's function for a lambda, see `methods.row.MethodRow`."""
+    """Return the code of a lambda argument (see `MethodRow`)."""
     columns = [f"{receiver}[::-1]" if e.backwards else receiver]
     if "index" in e.roles:
         columns.append(f"{scope.source.bind('_count', count)}()")
@@ -46,8 +46,10 @@ def _lambda(scope: CodeScope, e: x.LambdaExpr, receiver: str) -> str:
 
 
 def method_may_fail(e: x.MethodCall) -> bool:
-    """Whether elements or keys are of types that only run time knows, so that they may not compare; or dates, which
-    may get out of the range of years, or have a pattern that only run time knows.
+    """Return whether a method may raise an exception.
+
+    Elements or keys whose type is unknown until run time may not be comparable. Dates may leave the range of years, or
+    have a pattern that is unknown until run time.
     """
     known = (arg.value for arg in e.args if isinstance(arg, x.Const))
     if any(isinstance(value, Chronology) and not isinstance(value, EpochChronology) for value in known):

@@ -1,4 +1,4 @@
-"""What generated code calls: the rules of EPL where Python's operators and functions differ; see also `lang.java`."""
+"""Functions that generated code calls: EPL semantics that differ from Python's operators (see also `lang.java`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ from cepbook.lang.types import BITS, DATES, DATETIMES, Type
 
 
 class TypedEvent(dict[str, Any]):
-    """An event with the name of the type that it arrived with."""
+    """An event with the name of its own type, for ``typeof`` of a stream.
+
+    An event is the dict that the caller sent, which does not contain its type. If a statement reads the type, the
+    runtime passes this copy on.
+    """
 
     __slots__ = ("type",)
 
@@ -31,35 +35,35 @@ class TypedEvent(dict[str, Any]):
 
 
 def event_type(event: Any, declared: str) -> str | None:
-    """The type of an event, `declared` if it did not arrive by itself; None for none."""
+    """Return the type of an event, `declared` if the event was not sent as a `TypedEvent`; None for no event."""
     if event is None:
         return None
     return event.type if isinstance(event, TypedEvent) else declared
 
 
 def deep_copied(value: Any) -> Any:
-    """`value` for user code: lists and dicts, also those within, made anew, so that nobody can change what we keep."""
+    """Return a copy of `value` for user code: lists and dicts are copied at every level, so state cannot change."""
     if isinstance(value, dict):
-        return {name: deep_copied(each) for name, each in value.items()}
+        return {name: deep_copied(element) for name, element in value.items()}
     if isinstance(value, list):
-        return [deep_copied(each) for each in value]
+        return [deep_copied(element) for element in value]
     return value
 
 
 def float_display(value: Any) -> Any:
-    """A float as the number that Java prints for it (``1.1``, not ``1.100000023841858``); null stays null."""
+    """Return a float as the number that Java prints (``1.1``, not ``1.100000023841858``); null stays null."""
     return shortest_float32(value) if isinstance(value, float) else value
 
 
 def divide_by_zero(a: float) -> float:
-    """``a / 0`` in floating point: ±Infinity, or NaN for 0/0."""
+    """Return ``a / 0`` in floating point: ±Infinity, or NaN for 0/0."""
     if a != a or a == 0:
         return math.nan
     return math.inf if a > 0 else -math.inf
 
 
 def remainder(a: float, b: float) -> float:
-    """Java's ``%``: the sign of the dividend; NaN by a floating zero."""
+    """Return Java's ``a % b``: it has the sign of the dividend, and is NaN for a floating zero."""
     if isinstance(a, float) or isinstance(b, float):
         return math.fmod(a, b) if b and not math.isinf(a) else math.nan
     return a - b * integer_divide(a, b)
@@ -69,9 +73,9 @@ _FOLDED: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operato
 
 
 def arithmetic_chain(operators: str, operands: Sequence[Any], bits: int | None, rounds: bool) -> Any:
-    """``a + b - c …``, `operators` between the operands, from left to right; null with any null.
+    """Return ``a + b - c …``, with `operators` between the operands, from left to right; null if any is null.
 
-    Integers have `bits` (None: as many as they need); `rounds`: each step is rounded to single precision.
+    Integers have `bits` (None: unlimited). With `rounds` each step is rounded to single precision.
     """
     if None in operands:
         return None
@@ -86,14 +90,14 @@ def arithmetic_chain(operators: str, operands: Sequence[Any], bits: int | None, 
 
 
 def and3(*operands: bool | None) -> bool | None:
-    """Three-valued conjunction of evaluated operands."""
+    """Return the three-valued conjunction of evaluated operands."""
     if any(x is False for x in operands):
         return False
     return None if any(x is None for x in operands) else True
 
 
 def or3(*operands: bool | None) -> bool | None:
-    """Three-valued disjunction of evaluated operands."""
+    """Return the three-valued disjunction of evaluated operands."""
     if any(x is True for x in operands):
         return True
     return None if any(x is None for x in operands) else False
@@ -101,7 +105,7 @@ def or3(*operands: bool | None) -> bool | None:
 
 @lru_cache(maxsize=512)
 def like_pattern(pattern: str, escape: str) -> RegularExpression:
-    """SQL ``like``: ``%`` any run, ``_`` any one character, `escape` before either takes it literally."""
+    """Compile a SQL ``like`` pattern: ``%`` is any run, ``_`` any character, `escape` takes the next one literally."""
     out: list[str] = []
     position = 0
     while position < len(pattern):
@@ -116,26 +120,26 @@ def like_pattern(pattern: str, escape: str) -> RegularExpression:
 
 
 def like(value: Any, pattern: Any, escape: Any) -> bool | None:
-    """``value like pattern escape e``; numbers match by their text."""
+    """Return ``value like pattern escape e``. Numbers match by their text."""
     if value is None or pattern is None:
         return None
     return like_pattern(str(pattern), escape).matches(java_text(value))
 
 
 def regexp(value: Any, pattern: Any) -> bool | None:
-    """``value regexp pattern``: the whole text must match."""
+    """Return ``value regexp pattern``. The whole text must match."""
     if value is None or pattern is None:
         return None
     return compile_regular_expression(str(pattern)).matches(java_text(value))
 
 
 def regexp_may_fail(pattern: object) -> bool:
-    """Whether `regexp` raises for some texts; `pattern` is None for one that only run time knows."""
+    """Return whether `regexp` may raise for some texts. `pattern` is None if it is unknown until run time."""
     return not isinstance(pattern, str) or compile_regular_expression(pattern).may_fail
 
 
 def in_list(value: Any, options: Sequence[Any]) -> bool | None:
-    """``value in (…)``, elements of arrays and keys of maps among the options; null if undecided by a null."""
+    """Return ``value in (…)``; null if undecided. Elements of arrays and keys of maps are options."""
     if value is None:
         return None
     undecided = False
@@ -152,14 +156,14 @@ def in_list(value: Any, options: Sequence[Any]) -> bool | None:
 
 
 def in_range(value: Any, low: Any, high: Any, include_low: bool, include_high: bool) -> bool:
-    """``value in [low:high)``; false with any null."""
+    """Return ``value in [low:high)``; false if any is null."""
     if value is None or low is None or high is None:
         return False
     return bool((low < value or (include_low and low == value)) and (value < high or (include_high and value == high)))
 
 
 def element(target: Any, index: Any) -> Any:
-    """``target[index]`` of an array or map; null when absent or out of range."""
+    """Return ``target[index]`` of an array or map; null if absent or out of range."""
     if target is None or index is None:
         return None
     if isinstance(target, dict):
@@ -170,17 +174,17 @@ def element(target: Any, index: Any) -> Any:
 
 
 def member(target: Any, name: str) -> Any:
-    """``target.name`` of a nested event; null when the target is null or has no such property."""
+    """Return ``target.name`` of a nested event; null if the target is null or has no such property."""
     if isinstance(target, dict):
         return target.get(name)
-    found = None if name.startswith("_") else getattr(target, name, None)
-    return None if callable(found) else found
+    attribute = None if name.startswith("_") else getattr(target, name, None)
+    return None if callable(attribute) else attribute
 
 
 def convert(value: Any, to: Type) -> Any:
-    """``cast(value, to)``: parses strings, truncates floats towards zero, wraps integers; null stays null.
+    """Return ``cast(value, to)``: parse strings, truncate floats towards zero, wrap integers; null stays null.
 
-    Errors: ValueError when a string is no number of that type, TypeError when there is no such conversion.
+    Errors: ValueError if a string is no number of that type, TypeError if there is no such conversion.
     """
     if value is None:
         return None
@@ -207,7 +211,7 @@ def convert(value: Any, to: Type) -> Any:
 
 
 def convert_unknown(value: Any, to: Type) -> Any:
-    """``cast`` of a value whose type only run time knows: what does not fit is null, and text is not parsed."""
+    """Return ``cast`` of a value whose type is unknown until run time: null if it does not fit. Text is not parsed."""
     if isinstance(value, (dict, list)) or (isinstance(value, str) and to.name not in ("string", "char")):
         return None
     dated = isinstance(value, (date, time)) and to.name not in ("string", "object")
@@ -217,7 +221,7 @@ def convert_unknown(value: Any, to: Type) -> Any:
 
 
 def _saturated(value: float, bits: int) -> int:
-    """A float as a Java integer: truncated, held to the range of int or long, then cut to `bits`."""
+    """Return a float as a Java integer: truncated, limited to the range of int or long, then cut to `bits`."""
     if value != value:
         return 0
     limit = 1 << (max(32, bits) - 1)
@@ -226,11 +230,11 @@ def _saturated(value: float, bits: int) -> int:
 
 
 def _decoded(text: str) -> int:
-    """A whole number as Java's decode reads it: ``0x1F`` and ``#1F`` are hexadecimal, ``017`` is octal."""
-    found = _DECODED.fullmatch(text.strip())
-    if found is None:
+    """Parse a whole number as Java's decode does: ``0x1F`` and ``#1F`` are hexadecimal, ``017`` is octal."""
+    match = _DECODED.fullmatch(text.strip())
+    if match is None:
         return _whole(text)
-    sign, hexadecimal, octal = found.groups()
+    sign, hexadecimal, octal = match.groups()
     number = int(hexadecimal, 16) if hexadecimal else int(octal, 8)
     return -number if sign == "-" else number
 
@@ -266,14 +270,14 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
 
 
 def is_instance(value: Any, declared: Type, types: Sequence[Type]) -> bool:
-    """``instanceof``: by the declared type where the value's own type cannot tell int from long."""
+    """Return ``instanceof``, by the declared type where the value alone cannot tell int from long."""
     if value is None:
         return False
-    for wanted in types:
-        if wanted.name == "object" or wanted == declared:
+    for type_ in types:
+        if type_.name == "object" or type_ == declared:
             return True
         if declared.name == "object":
-            accepted = _PYTHON_TYPES.get(wanted.name, (int,))
+            accepted = _PYTHON_TYPES.get(type_.name, (int,))
             if isinstance(value, accepted) and not (isinstance(value, bool) and bool not in accepted):
                 return True
     return False

@@ -19,32 +19,32 @@ NAN_KEY = (2,)
 
 @total_ordering
 class DescendingKey(State):
-    """A part of a sort key that compares the other way round."""
+    """A component of a sort key that compares in reverse."""
 
-    __slots__ = ("part",)
+    __slots__ = ("component",)
 
-    def __init__(self, part: Any) -> None:
-        self.part = part
+    def __init__(self, component: Any) -> None:
+        self.component = component
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DescendingKey) and self.part == other.part
+        return isinstance(other, DescendingKey) and self.component == other.component
 
     def __lt__(self, other: DescendingKey) -> bool:
-        return bool(other.part < self.part)
+        return bool(other.component < self.component)
 
     def __hash__(self) -> int:
-        return hash(self.part)
+        return hash(self.component)
 
 
 def ascending_key(value: Any) -> tuple[Any, ...]:
-    """The part of a sort key that stands for `value`."""
+    """Return the component of a sort key for `value`."""
     if value is None:
         return NULL_KEY
     return (1, value) if value == value else NAN_KEY
 
 
 def descending_key(value: Any) -> Any:
-    """The part of a sort key that stands for `value` in descending order."""
+    """Return the component of a sort key for `value` in descending order."""
     if value is None:
         return (0,)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -52,28 +52,31 @@ def descending_key(value: Any) -> Any:
     return (-1, DescendingKey(value))
 
 
-def value_of_key(part: Any) -> Any:
-    """The value that `ascending` or `descending` made `part` of."""
-    if part == NULL_KEY:
+def value_of_key(component: Any) -> Any:
+    """Return the value of a component that `ascending_key` or `descending_key` returned."""
+    if component == NULL_KEY:
         return None
-    if len(part) == 1:
+    if len(component) == 1:
         return math.nan
-    order, value = part
+    order, value = component
     if order == 1:
         return value
-    return value.part if isinstance(value, DescendingKey) else -value
+    return value.component if isinstance(value, DescendingKey) else -value
 
 
 def sort_key_code(scope: CodeScope, criteria: Sequence[tuple[BoundExpr, bool]]) -> str:
-    """Code of the sort key of the event of `scope` by (expression, descending) `criteria`; numbers need no call."""
+    """Return the code of the sort key of the event of `scope` by (expression, descending) `criteria`.
+
+    Numbers need no call.
+    """
     up = scope.source.bind("_ascending", ascending_key)
     down = scope.source.bind("_descending", descending_key)
-    parts: list[str] = []
+    components: list[str] = []
     for e, reverse in criteria:
         value = lower.value(scope, e)
-        part = f"{down if reverse else up}({value})"
+        component = f"{down if reverse else up}({value})"
         if value.isidentifier() and is_numeric(e.type):
             plain = f"(-1, -{value})" if reverse else f"(1, {value})"
-            part = f"({plain} if {value} is not None and {value} == {value} else {part})"
-        parts.append(part)
-    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+            component = f"({plain} if {value} is not None and {value} == {value} else {component})"
+        components.append(component)
+    return components[0] if len(components) == 1 else f"({', '.join(components)})"

@@ -1,7 +1,7 @@
-"""Writing Python source: indented lines, each maybe owed to a span of EPL, and a table of constants.
+"""Writing Python source: indented lines, the EPL span of each line, and a table of constants.
 
-No text of the user becomes code: every name in generated source was chosen here, and every value that
-comes from EPL (property names, aliases, literals) enters through the constants table.
+No text of the user becomes code. Every name in generated source is chosen here, and every value of EPL (property names,
+aliases, literals) enters through the table of constants.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ _codes: OrderedDict[str, CodeType] = OrderedDict()  # oldest use first
 
 
 def _compiled(text: str) -> CodeType:
-    """The code of a module text. Statements that differ in constants only share it, and the processor's caches.
+    """Return the code object of a module text.
 
-    Texts long out of use are forgotten, here and in `linecache`.
+    Statements that differ only in constants share it, and so share the processor's caches. Texts that have been unused
+    for long are dropped, here and in `linecache`.
     """
     code = _codes.get(text)
     if code is None:
@@ -38,19 +39,19 @@ def _compiled(text: str) -> CodeType:
     return code
 
 
-# a name, other than of an attribute; generated code has no texts or comments in which one could stand
+# A name that is not an attribute. Generated code has no strings or comments that could contain one.
 _NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 
 
-# what a running statement brings along, beside the constants
+# The names that a running statement binds, beside the constants.
 _PORTS = ("out", "push", "clock")
 
 
 class SourceWriter:
-    """The text of one generated module. `constants` is the namespace that it will run in.
+    """The text of one generated module. `constants` is the namespace in which it runs.
 
-    `bound` has, of each function written with `function`, the parameters in order that a running statement gives their
-    default values.
+    `bound` lists, for each function written with `function`, the parameters that a running statement gives default
+    values.
     """
 
     def __init__(self) -> None:
@@ -59,26 +60,26 @@ class SourceWriter:
         self.constants: dict[str, Any] = {}
         self.bound: dict[str, tuple[str, ...]] = {}
         self.tables: dict[str, str] = {}
-        self.shared: dict[Any, str] = {}  # what the line to be written has evaluated already, by its name there
+        self.shared: dict[Any, str] = {}  # names of expressions that the next line has already evaluated
         self._depth = 0
         self._known: dict[tuple[type, Any], str] = {}
         self._temporaries = 0
         self._parts: list[Span] = []
 
     def line(self, text: str, span: Span | None = None) -> None:
-        """Add one line at the current depth; an error raised there is shown at `span`.
+        """Add one line at the current depth. An error raised there is shown at `span`.
 
-        Parts that start with a `part` stand on lines of their own, and errors in them are shown at their own spans.
+        Segments that begin with a `part` stand on lines of their own, and errors in them are shown at their own spans.
         """
         self.shared.clear()
         first, *rest = text.split("\n")
         self._add("    " * self._depth + first.rstrip() if first else "", span)
-        for part in rest:
-            number, _, code = part.partition("\t")
+        for segment in rest:
+            number, _, code = segment.partition("\t")
             self._add("    " * (self._depth + 2) + code.rstrip(), self._parts[int(number)])
 
     def part(self, span: Span) -> str:
-        """What to put before code inside brackets that is to stand on a line of its own, owed to `span`."""
+        """Return the prefix of code inside brackets that stands on a line of its own, with its own `span`."""
         self._parts.append(span)
         return f"\n{len(self._parts) - 1}\t"
 
@@ -89,7 +90,7 @@ class SourceWriter:
 
     @contextmanager
     def block(self, head: str, span: Span | None = None) -> Iterator[None]:
-        """A compound statement: `head` and, indented, what is written inside the with-block."""
+        """Write a compound statement: `head`, and the body of the with-block indented."""
         if head.startswith("def ") and self.lines:
             self.line("")
         self.line(head, span)
@@ -102,11 +103,11 @@ class SourceWriter:
 
     @contextmanager
     def function(self, name: str, arguments: Sequence[str], bound: Sequence[str] = ()) -> Iterator[None]:
-        """A function of `arguments`; `bound` and the constants that it reads are parameters with default values.
+        """Write a function of `arguments`; `bound` and the constants that it reads are parameters with default values.
 
-        Locals are read fastest, and code without globals is as fast shared as alone. The values are bound later.
-        What is called for a new group or a new batch only (``_name``) stays global: every default value costs each call
-        a little.
+        Locals are read fastest, and code without globals stays fast when statements share it. The values are bound
+        later. Names that begin with ``_`` are called only for new groups or batches and stay global, since every
+        default value costs each call a little.
         """
         head = len(self.lines) + bool(self.lines)
         with self.block("def head():"):
@@ -118,7 +119,7 @@ class SourceWriter:
         self.lines[head] = f"def {name}({', '.join((*arguments, *(f'{c}=None' for c in self.bound[name])))}):"
 
     def const(self, value: Any, prefix: str = "c") -> str:
-        """The name under which generated code reads `value`; equal scalars share one name."""
+        """Return the name under which generated code reads `value`. Equal scalars share one name."""
         scalar = isinstance(value, (str, int, float, bool))
         key = (type(value), repr(value) if scalar else id(value))  # repr keeps 0.0 and -0.0 apart
         name = self._known.get(key)
@@ -129,18 +130,18 @@ class SourceWriter:
         return name
 
     def bind(self, name: str, value: Any) -> str:
-        """Put `value` into the namespace under a fixed name of our own choice."""
+        """Put `value` into the namespace under a fixed name."""
         self.constants[name] = value
         return name
 
     def table(self, name: str) -> str:
-        """The name under which generated code reads the table `name`, which it gets when the statement starts."""
+        """Return the name of a table in generated code. The table itself is bound when the statement starts."""
         if name not in self.tables:
             self.tables[name] = self.bind(f"table{len(self.tables)}", None)
         return self.tables[name]
 
     def temporary(self) -> str:
-        """A fresh local name."""
+        """Return a new local name."""
         self._temporaries += 1
         return f"t{self._temporaries}"
 
@@ -149,9 +150,10 @@ class SourceWriter:
         return "\n".join(self.lines) + "\n"
 
     def load(self) -> dict[str, Any]:
-        """Compile and run the module text; its functions are in the returned namespace.
+        """Compile and run the module; return its namespace.
 
-        The text is in `linecache`, so tracebacks and debuggers show it. ``__source__`` is it and the constants.
+        The text is in `linecache`, so tracebacks and debuggers show it. ``__source__`` holds the text and the
+        constants.
         """
         namespace = dict(self.constants)
         namespace["__source__"] = self.text, self.constants

@@ -1,8 +1,14 @@
 """Bound expressions to Python source.
 
-Three readings of an expression: `value` gives its value (None for null); `truth` is a Python condition that holds
-exactly when the expression is true; `falsity` one that holds exactly when it is false. Conditions of filters, where
-and having use `truth`, so null needs no third value there and most null checks vanish.
+An expression has three readings. `value` is its value, None for null. `truth` is a Python condition that is true
+exactly if the expression is true. `falsity` is one that is true exactly if the expression is false. Filters, where and
+having use `truth`, so null needs no third value there, and most null checks vanish:
+
+::
+
+    price > 5               value    (p0 > 5 if p0 is not None else None)
+                            truth    (p0 is not None and p0 > 5)
+    not (price > 5)         truth    (p0 is not None and p0 <= 5)         the falsity of the comparison
 """
 
 from __future__ import annotations
@@ -32,7 +38,7 @@ _PYTHON_OPS = {"=": "=="}
 
 
 def truth(scope: CodeScope, e: x.BoundExpr) -> str:
-    """A Python condition: true exactly when `e` is true."""
+    """Return a Python condition that is true exactly if `e` is true."""
     if isinstance(e, x.Const):
         return "True" if e.value is True else "False"
     if isinstance(e, x.Logic):
@@ -49,14 +55,16 @@ def truth(scope: CodeScope, e: x.BoundExpr) -> str:
 
 
 def filter_condition(scope: CodeScope, e: x.BoundExpr) -> str:
-    """A Python condition: whether an event passes the filter `e`. It reads variables as they were before the event:
-    what statements assign in reaction to it is for the next one (recorded: pattern_variable_set_by_pattern).
+    """Return a Python condition that is true if an event passes the filter `e`.
+
+    It reads variables as they were before the event: assignments in reaction to the event apply to the next one
+    (recorded: pattern_variable_set_by_pattern).
     """
     return truth(scope.at(deciding=True), e)
 
 
 def falsity(scope: CodeScope, e: x.BoundExpr) -> str:
-    """A Python condition: true exactly when `e` is false (not when it is null)."""
+    """Return a Python condition that is true exactly if `e` is false (not if it is null)."""
     if isinstance(e, x.Const):
         return "True" if e.value is False else "False"
     if isinstance(e, x.Logic):
@@ -82,20 +90,20 @@ def _comparison(scope: CodeScope, e: x.ComparisonExpr, op: str) -> str:
     if op in ("==", "!=") and _may_be_nan(e):
         return f"({' and '.join([*checks, _equality(op, *codes)])})"
     if op == "==" and any(isinstance(side, x.Const) and side.value is not None for side in (e.left, e.right)):
-        kept = [c for c in checks if ":=" in c]  # null never equals a constant: only evaluation remains
-        return f"({' and '.join([*kept, f'{codes[0]} == {codes[1]}'])})"
+        evaluations = [c for c in checks if ":=" in c]  # null never equals a constant, so only the evaluation is needed
+        return f"({' and '.join([*evaluations, f'{codes[0]} == {codes[1]}'])})"
     return f"({' and '.join([*checks, f'{codes[0]} {op} {codes[1]}'])})"
 
 
 def _may_be_nan(e: x.ComparisonExpr | x.Is) -> bool:
-    """Whether both sides may be NaN, which equals itself (recorded: op_modulo_by_zero_and_nan)."""
+    """Return whether both sides may be NaN, which equals itself (recorded: op_modulo_by_zero_and_nan)."""
     return all(side.type.name in ("double", "float") and not isinstance(side, x.Const) for side in (e.left, e.right))
 
 
 def _equality(op: str, a: str, b: str, first: str = "", second: str = "") -> str:
-    """Code of equality or, with ``!=``, inequality of floating numbers.
+    """Return the code of ``==`` or ``!=`` of floating numbers.
 
-    `first` and `second` are the code of the operands where they occur first, if that gives them the names `a` and `b`.
+    `first` and `second` are the code of the first occurrence of the operands, if that assigns the names `a` and `b`.
     """
     rest = f"or {a} != {a} and {b} != {b}" if op == "==" else f"and ({a} == {a} or {b} == {b})"
     return f"({first or a} {op} {second or b} {rest})"
@@ -147,12 +155,12 @@ def _context_prop(scope: CodeScope, e: x.ContextProp) -> str:
 
 
 def _table_read(scope: CodeScope, e: x.TableRead) -> str:
-    table, given = scope.source.table(e.table), [scope.partition if e.inside else "None"]
+    table, arguments = scope.source.table(e.table), [scope.partition if e.inside else "None"]
     if not e.all_keys:
         codes = [key_code(scope.source, value(scope, key), key.type) for key in e.keys]
-        given.append(codes[0] if len(codes) == 1 else f"({', '.join(codes)})")
-    given += [] if e.column is None else [scope.source.const(e.column, "n")]
-    return f"{table}.{e.how}({', '.join(given)})"
+        arguments.append(codes[0] if len(codes) == 1 else f"({', '.join(codes)})")
+    arguments += [] if e.column is None else [scope.source.const(e.column, "n")]
+    return f"{table}.{e.how}({', '.join(arguments)})"
 
 
 def _variable(scope: CodeScope, e: x.VariableRead) -> str:
@@ -163,7 +171,7 @@ def _variable(scope: CodeScope, e: x.VariableRead) -> str:
 
 
 def _before(scope: CodeScope, name: str) -> str:
-    """Code of the value that a variable had as the event in hand began."""
+    """Return the code of the value that a variable had before the present event."""
     cell = scope.variables[name]
     cell.decide()
     known = scope.source.const(cell)
@@ -171,7 +179,7 @@ def _before(scope: CodeScope, name: str) -> str:
 
 
 def current_variable(scope: CodeScope, name: str) -> str:
-    """Code of the present value of a variable."""
+    """Return the code of the present value of a variable."""
     cell = scope.variables[name]
     if cell.partitioned:
         return f"{scope.partition}.variables[{scope.source.const(name, 'n')}]"
@@ -179,7 +187,7 @@ def current_variable(scope: CodeScope, name: str) -> str:
 
 
 def _shared(scope: CodeScope, e: x.SharedExpr) -> str:
-    """Evaluated where it stands first in a line of code: what follows there reads it."""
+    """Evaluate an expression at its first place in a line; later places in the line read the result."""
     shared = scope.source.shared
     name = shared.get((id(scope.props), e))
     if name is None:
@@ -199,7 +207,7 @@ def _window_value(scope: CodeScope, e: x.WindowValue) -> str:
     return scope.window[e.name]
 
 
-FIRST_SUBQUERY_SLOT = 4  # the place of the state of the first subquery in that of its statement
+FIRST_SUBQUERY_SLOT = 4  # position of the first subquery's state in the state of its statement
 
 
 def _subquery(scope: CodeScope, e: x.SubqueryRef) -> str:
@@ -210,12 +218,12 @@ def _subquery(scope: CodeScope, e: x.SubqueryRef) -> str:
 def _concat(scope: CodeScope, e: x.Concat) -> str:
     codes, checks = null_checked(scope, *e.operands)
     text = bound_name(scope, primitives.java_text)
-    parts = [c if o.type.name in ("string", "char") else f"{text}({c})" for c, o in zip(codes, e.operands, strict=True)]
-    return unless_null(checks, "(" + " + ".join(parts) + ")")
+    texts = [c if o.type.name in ("string", "char") else f"{text}({c})" for c, o in zip(codes, e.operands, strict=True)]
+    return unless_null(checks, "(" + " + ".join(texts) + ")")
 
 
-def _shown(scope: CodeScope, code: str, of: Type) -> str:
-    """The value of `code`, about to become text."""
+def _display_code(scope: CodeScope, code: str, of: Type) -> str:
+    """Return the code of a value that is about to become text."""
     return f"{bound_name(scope, primitives.float_display)}({code})" if of.name == "float" else code
 
 
@@ -264,12 +272,12 @@ def _between(scope: CodeScope, e: x.RangeTest) -> str:
             inside = f"({inside} or {in_range}({v}, {high}, {low}, {e.include_low}, {e.include_high}))"
     if not e.negated:
         return "(" + " and ".join([*checks, inside]) + ")"
-    own, bounds = checks[: nullable(e.operand)], checks[nullable(e.operand) :]  # what is null lies outside null bounds
+    own, bounds = checks[: nullable(e.operand)], checks[nullable(e.operand) :]  # a value lies outside null bounds
     return "(" + " and ".join([*own, f"not ({' and '.join([*bounds, inside])})"]) + ")"
 
 
 def _ascending(low: x.BoundExpr, high: x.BoundExpr) -> bool:
-    """Whether the bounds are constants in order, so that one test is enough."""
+    """Return whether both bounds are constants in order, so that one test is enough."""
     if not (isinstance(low, x.Const) and isinstance(high, x.Const)):
         return False
     a, b = low.value, high.value
@@ -278,25 +286,25 @@ def _ascending(low: x.BoundExpr, high: x.BoundExpr) -> bool:
 
 
 def _in(scope: CodeScope, e: x.InList) -> str:
-    found = _in_list(scope, e)
+    membership = _in_list(scope, e)
     if not e.negated:
-        return found
+        return membership
     temporary = scope.source.temporary()
-    return f"(None if ({temporary} := {found}) is None else not {temporary})"
+    return f"(None if ({temporary} := {membership}) is None else not {temporary})"
 
 
 def _like(scope: CodeScope, e: x.StringMatch) -> str:
-    operand = _shown(scope, value(scope, e.operand), e.operand.type)
+    operand = _display_code(scope, value(scope, e.operand), e.operand.type)
     if e.regexp:
-        found = f"{bound_name(scope, primitives.regexp)}({operand}, {value(scope, e.pattern)})"
+        code = f"{bound_name(scope, primitives.regexp)}({operand}, {value(scope, e.pattern)})"
     else:
         escape = scope.source.const("\\") if e.escape is None else value(scope, e.escape)
         operands = f"{operand}, {value(scope, e.pattern)}, {escape}"
-        found = f"{bound_name(scope, primitives.like)}({operands})"
+        code = f"{bound_name(scope, primitives.like)}({operands})"
     if not e.negated:
-        return found
+        return code
     temporary = scope.source.temporary()
-    return f"(None if ({temporary} := {found}) is None else not {temporary})"
+    return f"(None if ({temporary} := {code}) is None else not {temporary})"
 
 
 def _case(scope: CodeScope, e: x.CaseWhen) -> str:
@@ -322,8 +330,8 @@ def _call(scope: CodeScope, e: x.FunctionCall) -> str:
 def _first_present(scope: CodeScope, e: x.FunctionCall) -> str:
     code = value(scope, e.args[-1])
     for argument in reversed(e.args[:-1]):
-        (found,), checks = null_checked(scope, argument)
-        code = f"({found} if {' and '.join(checks) or 'True'} else {code})"
+        (operand,), checks = null_checked(scope, argument)
+        code = f"({operand} if {' and '.join(checks) or 'True'} else {code})"
     return code
 
 
@@ -331,7 +339,7 @@ def _user_call(scope: CodeScope, e: x.UserCall) -> str:
     function = scope.user_functions.get(e.name)
     if function is None:
         raise Refusal("unknown-function", f"no function `{e.name}` is registered")
-    codes, checks = [_given_away(scope, a) for a in e.args], list[str]()
+    codes, checks = [_copied_argument(scope, a) for a in e.args], list[str]()
     for place, required in enumerate(e.required):
         if required and nullable(e.args[place]):
             name = scope.source.temporary()
@@ -347,8 +355,8 @@ def _user_class(scope: CodeScope, e: x.UserClass) -> str:
     return scope.source.const(scope.user_functions[e.name], "u")
 
 
-def _given_away(scope: CodeScope, e: x.BoundExpr) -> str:
-    """Code of an argument of a function that is not ours: of arrays, events and objects a copy."""
+def _copied_argument(scope: CodeScope, e: x.BoundExpr) -> str:
+    """Return the code of an argument for a user's function: arrays, events and objects are copied."""
     code = value(scope, e)
     return code if is_hashable(e.type) else f"{bound_name(scope, primitives.deep_copied)}({code})"
 
@@ -367,7 +375,7 @@ def _convert(scope: CodeScope, e: x.Convert) -> str:
     function = primitives.convert_unknown if source_type.name in ("object", "map") else primitives.convert
     operand = value(scope, e.operand)
     if to.name == "string":
-        operand = _shown(scope, operand, source_type)
+        operand = _display_code(scope, operand, source_type)
     return f"{bound_name(scope, function)}({operand}, {scope.source.const(to, 'type')})"
 
 
@@ -450,21 +458,23 @@ RENDERERS.update(
 
 
 def property_names(*exprs: x.BoundExpr | None, at: int = 0) -> list[str]:
-    """Names of the properties of the input `at` that the expressions read, in order of first use."""
-    parts = (part for e in exprs if e is not None for part in x.walk(e))
-    return list(dict.fromkeys(part.name for part in parts if isinstance(part, x.Prop) and part.stream == at))
+    """Return the names of the properties of input `at` that the expressions read, in order of first use."""
+    nodes = (node for e in exprs if e is not None for node in x.walk(e))
+    return list(dict.fromkeys(node.name for node in nodes if isinstance(node, x.Prop) and node.stream == at))
 
 
 def property_codes(names: Mapping[str, str], at: int = 0) -> dict[PropertyKey, str]:
-    """The codes of properties, by name, as those of the input `at`."""
+    """Return the code of properties, by (input, name), for the input `at`."""
     return {(at, name): code for name, code in names.items()}
 
 
 def may_fail(*exprs: x.BoundExpr | None) -> bool:
-    """Whether an expression may raise at run time: functions from Python, texts parsed as numbers, subqueries,
-    methods that compare what only run time knows, division of whole numbers.
+    """Return whether an expression may raise an exception at run time.
+
+    These are functions from Python, texts parsed as numbers, subqueries, methods that compare values of unknown type,
+    and division of whole numbers.
     """
-    return any(_fails(part) for e in exprs if e is not None for part in x.walk(e))
+    return any(_fails(node) for e in exprs if e is not None for node in x.walk(e))
 
 
 def _fails(e: x.BoundExpr) -> bool:
@@ -487,17 +497,15 @@ def _may_be_zero(divisor: x.BoundExpr) -> bool:
 
 
 def is_columnar(condition: x.BoundExpr | None) -> bool:
-    """Whether a condition can be asked for many events at once, ahead of what each of them does: properties decide, and
-    it does not fail.
-    """
+    """Return whether a condition can be evaluated for a whole batch in advance: it reads properties and cannot fail."""
     if condition is None:
         return True
     apart = (x.CurrentTimestamp, x.EventOf, x.Prior, x.Prev)
-    alone = not any(isinstance(part, apart) for part in x.walk(condition))
+    alone = not any(isinstance(node, apart) for node in x.walk(condition))
     return alone and bool(property_names(condition)) and not may_fail(condition)
 
 
 def reads_event(*exprs: x.BoundExpr | None, at: int = 0) -> bool:
-    """Whether an expression needs the whole event of the input `at`."""
-    parts = (part for e in exprs if e is not None for part in x.walk(e))
-    return any(isinstance(part, x.EventOf) and part.stream == at for part in parts)
+    """Return whether an expression needs the whole event of the input `at`."""
+    nodes = (node for e in exprs if e is not None for node in x.walk(e))
+    return any(isinstance(node, x.EventOf) and node.stream == at for node in nodes)

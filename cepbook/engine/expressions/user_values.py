@@ -1,9 +1,4 @@
-"""What comes from Python: results of functions as values of the types that they are declared to have, and aggregates.
-
-An aggregate is a class with ``enter(value, …)``, ``leave(value, …)`` and ``value()``. Of its objects only the
-attributes are kept, so that a snapshot can hold them where they are plain data; an object is made around them for each
-call.
-"""
+"""Results of functions written in Python, as values of their declared types."""
 
 from __future__ import annotations
 
@@ -24,7 +19,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def as_declared_type(value: Any, to: Type) -> Any:
-    """What a function gave as a value of the type `to`; numbers of numpy are told by their values.
+    """Return the result of a function as a value of type `to`; numbers of numpy become Python numbers.
 
     Errors: TypeError for a value of another type.
     """
@@ -33,7 +28,7 @@ def as_declared_type(value: Any, to: Type) -> Any:
     if type(value).__module__ == "numpy":
         value = value.tolist()
     if to.of is not None and isinstance(value, (list, tuple)):
-        return [as_declared_type(each, to.of) for each in value]
+        return [as_declared_type(element, to.of) for element in value]
     number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
     name = to.name
     if name == "object":
@@ -48,5 +43,5 @@ def as_declared_type(value: Any, to: Type) -> Any:
         return value if isinstance(value, Decimal) else Decimal(repr(value))
     if isinstance(value, _KINDS.get(name, ())):
         return value
-    shown = repr(value)
-    raise TypeError(f"the function gave {shown if len(shown) < 40 else shown[:37] + '...'}, which is no {to}")
+    text = repr(value)
+    raise TypeError(f"the function gave {text if len(text) < 40 else text[:37] + '...'}, which is no {to}")
