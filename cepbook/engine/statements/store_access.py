@@ -100,9 +100,10 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         return None if self.context is None else [partition.id for partition in self._partitions_of(row)]
 
     def _partitions_of(self, row: dict[str, Any]) -> Sequence[ContextPartition]:
-        assert self.steps.owned_store is not None
+        store = self.steps.owned_store
+        assert store is not None
         assert self.context is not None
-        return self.context.partitions_of_event(self.steps.owned_store.partitioned_as or self.steps.owned_store.name, row)
+        return self.context.partitions_of_event(store.partitioned_as or store.name, row)
 
     def connect_target(
         self, stores: Mapping[str, Store], target_type: StoreType, trigger: StoreType | None, number: int = 0
