@@ -10,9 +10,9 @@ from typing import Any
 
 
 class InterruptGuard:
-    """While active, the first Ctrl-C calls `order` instead of breaking into the engine's work; it is heard at the end.
+    """Context manager that defers Ctrl-C: the first one calls `order`, and KeyboardInterrupt is raised at the end.
 
-    The second one breaks in at once. Main thread only: no other thread is interrupted.
+    A second Ctrl-C interrupts at once. Other threads than the main thread are never interrupted.
     """
 
     def __init__(self, order: Callable[[], None]) -> None:
@@ -30,7 +30,7 @@ class InterruptGuard:
             return
         signal.signal(signal.SIGINT, self._former)
         if self.any and not isinstance(failure, KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)  # to whoever would have had it
+            signal.raise_signal(signal.SIGINT)  # for the handler that was replaced
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.any:

@@ -78,10 +78,10 @@ class ExplanationMixin(ReplayMixin):
             names = statements_reading(runtime, log_entry.type_name or "") if name is None else [name]
             if name is not None and name not in statements_reading(runtime, log_entry.type_name or ""):
                 raise UsageError(f"`{name}` does not read events of type `{log_entry.type_name}`")
-            return why_not(runtime, self._engine.arrivals, names, log_entry, supposed=supposed, calls=calls)
+            return why_not(runtime, self._engine.event_log, names, log_entry, supposed=supposed, calls=calls)
 
     def _fired(self, name: str, place: DeliveredRow, *, calls: bool = False) -> RowExplanation:
-        runtime, record = self._engine.runtime, self._engine.arrivals
+        runtime, record = self._engine.runtime, self._engine.event_log
         found, times = explain_row(runtime, record, self._replay, name, place, calls=calls), TimeColumns(runtime)
         return replace(found, times=tuple(times.of_all(name)), row_times=tuple(times.of_statement(name)))
 
@@ -114,7 +114,7 @@ class ExplanationMixin(ReplayMixin):
             wanted = [event]
         else:
             wanted = [each for each in types if any(s.reads(each) for s in statements)] if name else list(types)
-        record = self._engine.arrivals
+        record = self._engine.event_log
         known = [e for e in known_events(record, runtime, wanted) if until is None or e.time <= until]
         number = -1 if isinstance(event, str) else event
         if number > 0:  # the first is 1, also when it is not known any more

@@ -114,7 +114,7 @@ class InspectionMixin(WorkbenchCore):
         """
         with self._lock:
             return build_marble(
-                self._engine.runtime, self._engine.arrivals, self._engine.feed(name), name, events, label
+                self._engine.runtime, self._engine.event_log, self._engine.feed(name), name, events, label
             )
 
     def partials(self, name: str, partition: int | None = None) -> pd.DataFrame:
@@ -142,7 +142,9 @@ class InspectionMixin(WorkbenchCore):
         Raises UsageError for an unknown context, and for `partitions` below 1 or above 500.
         """
         with self._lock:
-            return build_timeline(self._engine.runtime, self._engine.lives.of(context), context, partitions)
+            return build_timeline(
+                self._engine.runtime, self._engine.partition_lifetimes.of(context), context, partitions
+            )
 
     def metrics(self) -> pd.DataFrame:
         """One line per statement: name, events, rows, state, cpu, latency, errors.
@@ -171,7 +173,7 @@ class InspectionMixin(WorkbenchCore):
     @property
     def by_hand(self) -> Mapping[str, int]:
         """Events by type that were sent (`send`, ``%%events``) since the workbench began, and not replayed."""
-        return dict(self._engine.arrivals.by_hand)
+        return dict(self._engine.event_log.by_hand)
 
     def event_counts(self) -> dict[str, int]:
         """Events by type since the workbench began: sent, replayed, and inserted by statements."""

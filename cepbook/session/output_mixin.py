@@ -67,11 +67,13 @@ class OutputMixin(WorkbenchCore):
         """Answer a query over named windows and tables, or over the current rows of statements, once (``select * from
         Delays where minutes > 60``). ``insert``, ``update`` and ``delete`` change named windows and tables, and give
         the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
-        with self._lock, self._engine.raising():
+        with self._lock, self._engine.raising_failures():
             stage = self._engine
             text = epl.epl if isinstance(epl, PreparedQuery) else epl
             alone = text if selector is None and parameters is None else None
-            acted = partial(stage.done, query=alone, what="a query changed rows that parameters or a selector chose")
+            acted = partial(
+                stage.record_manual_action, query=alone, what="a query changed rows that parameters or a selector chose"
+            )
             return run_query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=acted)
 
     def prepare(self, epl: str) -> PreparedQuery:
@@ -93,7 +95,7 @@ class OutputMixin(WorkbenchCore):
         with self._lock:
             self._engine.statement(name)
             types = self._engine.statement(name).output_type.properties
-            attach = partial(self._engine.attach, name)
+            attach = partial(self._engine.attach_sink, name)
             return FileSink(attach, types, self._lock, name, path, table, whole=whole)
 
     def stream(self, name: str, *, capacity: int = 10_000) -> DeliveryStream:
@@ -104,7 +106,7 @@ class OutputMixin(WorkbenchCore):
         """
         with self._lock:
             self._engine.statement(name)
-            return DeliveryStream(partial(self._engine.attach, name), self._engine.readers, capacity)
+            return DeliveryStream(partial(self._engine.attach_sink, name), self._engine.streams, capacity)
 
     def export(
         self,

@@ -56,7 +56,7 @@ class RegistrationMixin(WorkbenchCore):
         with self._lock, self._engine.manual_call():
             replace_window_rows(self.runtime, name, rows)
             done = f"the rows of `{name}` were replaced by hand"
-            self._engine.done(lambda runtime: replace_window_rows(runtime, name, rows), what=done)
+            self._engine.record_manual_action(lambda runtime: replace_window_rows(runtime, name, rows), what=done)
 
     def register_function(self, name: str, fn: Callable[..., Any], *, returns: Any = OBJECT) -> None:
         """Make a Python function callable from EPL; `returns` is its EPL type, its name (``"long"``) or an annotation.

@@ -128,7 +128,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
                 if new is not None:
                     self._cells.pop(new, None)
                     self._cells[new] = owned
-                self._engine.follow()
+                self._engine.follow_deployments()
 
     def drop(self, name: str, *, cascade: bool = False) -> tuple[str, ...]:
         """Drop the statement `name`, or that which created the event type, context, variable or store `name`.
@@ -144,7 +144,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             finally:
                 gone = tuple(n for n in before if n not in self.runtime.statements)
                 self._cells = remaining_cells(self._cells, self.runtime, frozenset(gone))
-                self._engine.follow()
+                self._engine.follow_deployments()
             return gone
 
     def reset(self) -> None:
@@ -185,9 +185,9 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
 
         Raises UsageError for an unknown name, a constant, and a value that is not of the variable's type.
         """
-        with self._lock, self._engine.manual_call(), self._engine.raising():
+        with self._lock, self._engine.manual_call(), self._engine.raising_failures():
             set_variable(self.runtime, name, value)
-            self._engine.arrivals.assigned(self.runtime.now, name, self.runtime.variables[name].given)
+            self._engine.event_log.record_assignment(self.runtime.now, name, self.runtime.variables[name].given)
 
     # ---- event types and events
 
@@ -208,7 +208,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             for event_type in made:
                 if self.runtime.catalog.event_types.get(event_type.name) != event_type:
                     self.runtime.define(event_type, replace=True)
-            self._engine.follow()
+            self._engine.follow_deployments()
             self.defined.pop(name, None)
             self.defined[name] = made[-1]
         return made[-1]
@@ -231,7 +231,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             with stage.manual_call():
                 runtime.send(type_name, checked)
             if stage.failures != before:
-                stage.raise_since(before)
+                stage.raise_failure_since(before)
 
     def send_together(self, *events: tuple[str, object]) -> None:
         """Send events, (type, event) each, that arrive together: one activation to queries of other dialects."""
@@ -241,10 +241,10 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         with self._lock:
             entries = [(name, self._entry(name), event) for name, event in events]
             made = [(name, check(event), record) for name, (check, record), event in entries]
-            places = self._engine.arrivals.together(len(made))
+            places = self._engine.event_log.positions(len(made))
             for place, (_, event, record) in zip(places, made, strict=True):
                 record(self.runtime.now, event, place)
-            with self._engine.manual_call(), self._engine.raising():
+            with self._engine.manual_call(), self._engine.raising_failures():
                 self.runtime.send_together([(name, event) for name, event, _ in made])
 
     # ---- context partitions
@@ -254,10 +254,10 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
 
         Raises UsageError for an unknown context and for an id of which there is no partition.
         """
-        with self._lock, self._engine.manual_call(), self._engine.raising():
+        with self._lock, self._engine.manual_call(), self._engine.raising_failures():
             self.runtime.context(context)
             done = f"a partition of `{context}` was ended by hand"
-            self._engine.done(lambda runtime: runtime.end_partition(context, partition), what=done)
+            self._engine.record_manual_action(lambda runtime: runtime.end_partition(context, partition), what=done)
             self.runtime.end_partition(context, partition)
 
     def on_partition(self, context: str, fn: PartitionListener) -> Callable[[], None]:
@@ -283,13 +283,13 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             twin._engine = EngineHandle(initial_runtime(self.runtime, self._start), twin._lock, self._capacity)
             twin._functions = dict(self._functions)
             twin._cells = dict(self._cells)
-            twin._engine.follow()
+            twin._engine.follow_deployments()
         return twin
 
     def past(self) -> RecordedHistory:
         """The latest events and stops of the clock, for `again`."""
         with self._lock:
-            return recorded_history(self.runtime, self._engine.arrivals, self._start)
+            return recorded_history(self.runtime, self._engine.event_log, self._start)
 
     def again(
         self,
@@ -308,7 +308,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         with self._lock:
             if past is not None and not isinstance(past, RecordedHistory):
                 raise UsageError(f"`past` is what `Workbench.past()` gives, not {describe_value(past)}")
-            known = past or recorded_history(self.runtime, self._engine.arrivals, self._start)
+            known = past or recorded_history(self.runtime, self._engine.event_log, self._start)
             twin = self.rehearsal()
         if past is None and not known.complete:
             told = f"only the latest {known.events:,} events happen anew, earlier ones are not known any more"
@@ -318,7 +318,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             twin.set(name, value)
         if epl is not None:
             twin.run(epl, parameters=parameters)
-        WorkbenchRerun(twin.runtime, twin._engine.arrivals).relive(known)
+        WorkbenchRerun(twin.runtime, twin._engine.event_log).relive(known)
         return twin
 
     def answer(self, epl: str, *, parameters: Values | None = None) -> pd.DataFrame:

@@ -102,11 +102,11 @@ def _text(workbench: Workbench, title: str) -> Iterator[str]:
 def _story(past: RecordedHistory) -> Iterator[str]:
     """Return the modules, and between them traces of the events."""
     waiting, number, now = deque(past.deployments), 0, past.start
-    log_entries = sorted((*past.log_entries, *past.assignments), key=attrgetter("place"))
+    log_entries = sorted((*past.log_entries, *past.assignments), key=attrgetter("position"))
     trace: list[str] = []
-    for _, several in groupby(log_entries, key=lambda each: each.place[0] if each.lot else each.place):
+    for _, several in groupby(log_entries, key=lambda each: each.position[0] if each.simultaneous else each.position):
         lot = list(several)
-        while waiting and waiting[0].place < lot[0].place:
+        while waiting and waiting[0].position < lot[0].position:
             number += 1
             yield from _fence(trace)
             yield from _module(waiting.popleft().deployment.source, number)
@@ -133,7 +133,7 @@ def _lines(lot: Sequence[LogEntry], now: int) -> Iterator[str]:
     if first.time > now or not (line or first.variable is not None or first.manual_action is not None):
         yield f"@{max(now, first.time)}{' stepping' if first.stepping else ''}"
     if line:
-        yield f"together {line}" if first.lot else line
+        yield f"together {line}" if first.simultaneous else line
     elif first.variable is not None:
         yield f"set {first.variable} = {format_value(first.value)}"
     elif first.manual_action is not None:
@@ -143,7 +143,7 @@ def _lines(lot: Sequence[LogEntry], now: int) -> Iterator[str]:
 def _one_line(manual_action: LogEntry) -> str:
     """Return the text of a query that changed rows."""
     if manual_action.query is None:
-        raise UsageError(f"this cannot be recorded: {manual_action.what}, which a scenario file has no words for")
+        raise UsageError(f"this cannot be recorded: {manual_action.description}, which a scenario file has no words for")
     found, at = "", 0
     for token in (token for piece in tokenize(manual_action.query)[0] for token in piece.tokens):
         found += " " * (token.start > at) + manual_action.query[token.start : token.end]

@@ -30,50 +30,50 @@ class Noting(RowsEngine):
         super().__init__(start, options)
         self.workbench = Workbench(start=start, config=self.runtime.config)
         self.stage = self.workbench._engine = EngineHandle(self.runtime, self.workbench._lock, 10_000)
-        self.stage.follow()
+        self.stage.follow_deployments()
 
     def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
         try:
             return super().deploy(epl, deployment_id)
         finally:
-            self.stage.follow()
+            self.stage.follow_deployments()
 
     def deploy_query(self, dialect: str, name: str, text: str) -> None:
         try:
             super().deploy_query(dialect, name, text)
         finally:
-            self.stage.follow()
+            self.stage.follow_deployments()
 
     def undeploy(self, deployment_id: str) -> None:
         try:
             super().undeploy(deployment_id)
         finally:
-            self.stage.follow()
+            self.stage.follow_deployments()
 
     def send(self, event_type: str, event: dict[str, Any]) -> None:
-        self.stage.arrivals.recorder(event_type)(self.stage.now, event, None)
+        self.stage.event_log.recorder(event_type)(self.stage.now, event, None)
         super().send(event_type, event)
 
     def send_together(self, events: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        arrivals = self.stage.arrivals
-        for place, (name, event) in zip(arrivals.together(len(events)), events, strict=True):
-            arrivals.recorder(name)(self.stage.now, event, place)
+        event_log = self.stage.event_log
+        for place, (name, event) in zip(event_log.positions(len(events)), events, strict=True):
+            event_log.recorder(name)(self.stage.now, event, place)
         super().send_together(events)
 
     def advance(self, time: int, *, stepping: bool) -> None:
-        self.stage.arrivals.stopped(time, stepping=stepping)
+        self.stage.event_log.record_stop(time, stepping=stepping)
         super().advance(time, stepping=stepping)
 
     def set_variable(self, name: str, value: Any) -> None:
         super().set_variable(name, value)
-        self.stage.arrivals.assigned(self.stage.now, name, self.runtime.variables[name].given)
+        self.stage.event_log.record_assignment(self.stage.now, name, self.runtime.variables[name].given)
 
     def replace_table(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.stage.done(lambda runtime: replace_rows(runtime, name, rows), what="rows replaced")
+        self.stage.record_manual_action(lambda runtime: replace_rows(runtime, name, rows), what="rows replaced")
         super().replace_table(name, rows)
 
     def query(self, epl: str) -> list[Row]:
-        acts = lambda: self.stage.done(lambda runtime: run_query(runtime, epl), query=epl)  # noqa: E731
+        acts = lambda: self.stage.record_manual_action(lambda runtime: run_query(runtime, epl), query=epl)  # noqa: E731
         answer = FireAndForgetQuery(self.runtime, epl).ask(acts=acts)
         return self._shown(answer.rows, answer.properties)
 
@@ -102,7 +102,7 @@ def contradictions(workbench: Workbench, fired: RowExplanation) -> Iterator[str]
     for piece in fired.made or ():
         if piece.time is not None and not any(
             each.type_name == piece.type_name and each.time == piece.time and dict(each.event) == dict(piece.event)
-            for each in workbench._engine.arrivals.since((0, 0), set(known), known)
+            for each in workbench._engine.event_log.entries_since((0, 0), set(known), known)
         ):
             yield f"{piece} never came"
     target = workbench.runtime.statement(fired.statement).plan

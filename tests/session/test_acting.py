@@ -89,7 +89,7 @@ def test_events_of_the_corpus() -> None:
     asked = 0
     for case, workbench in drawn(seed=7):
         known = workbench.runtime.catalog.event_types
-        happened = workbench._engine.arrivals.since((0, 0), set(known), known)
+        happened = workbench._engine.event_log.entries_since((0, 0), set(known), known)
         count = sum(each.type_name is not None for each in happened)
         for number in {1, count // 2 + 1, count} if count else ():
             judged = workbench.why(None, number)

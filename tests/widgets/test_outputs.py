@@ -166,7 +166,7 @@ def test_a_closed_widget_is_no_trouble_to_the_next_cell(notebook: Notebook) -> N
 
 
 def test_replays_keep_snapshots_only_up_to_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cepbook.session.workbench.MAX_SNAPSHOT_BYTES", 1)
+    monkeypatch.setattr("cepbook.session.replay_mixin.MAX_SNAPSHOT_BYTES", 1)
     cep = Workbench()
     cep.run(EPL)
     first = cep.replay(EVENTS, "Tick", "ts", keep=1)
@@ -184,7 +184,7 @@ def test_a_replay_that_has_ended_holds_no_events() -> None:
     replay = cep.replay(EVENTS, "Tick", "ts", limit=3)
     total = replay.progress.total
     replay.stop()
-    assert (replay.progress.total, replay._course.sources) == (total, ())
+    assert (replay.progress.total, replay._replay_loop.sources) == (total, ())
     assert repr(replay).startswith("Replay of Tick: ")
 
 

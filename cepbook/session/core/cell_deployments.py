@@ -1,4 +1,4 @@
-"""What deployments hold, and which of them a run replaces."""
+"""Deployments of cells: which deployment a run replaces, and dropping by name."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cepbook.lang.syntax.source_text import EPL, dialect_of
 
 
 def declared_names(deployment: Deployment) -> frozenset[str]:
-    """The names of the statements, event types, contexts and variables that a deployment holds."""
+    """Return the names of the statements, event types, contexts and variables of a deployment."""
     statements = (statement.name for statement in deployment.statements)
     return frozenset((*statements, *deployment.event_types, *deployment.contexts, *deployment.variables))
 
 
 def find_deployment(runtime: Runtime, name: str) -> Deployment:
-    """The deployment that holds what is called `name`, or is. Errors: UsageError with the nearest known name."""
+    """Return the deployment that is called `name` or declares it. Raises UsageError with the nearest known name."""
     runtime.turn.check()
     deployments = runtime.deployments
     statement = runtime.statements.get(name)
@@ -39,7 +39,7 @@ def find_deployment(runtime: Runtime, name: str) -> Deployment:
 
 @dataclass(frozen=True, slots=True)
 class CellDeployment:
-    """What a run deployed: the cell that ran it (None: none given), the names it declares, its text."""
+    """What one run deployed: the cell (None if it had none), the names that it declares, its text."""
 
     cell: str | None
     names: frozenset[str]
@@ -47,9 +47,9 @@ class CellDeployment:
 
 
 def drop_by_name(runtime: Runtime, deployment: Deployment, name: str, cascade: bool) -> None:
-    """Drop what `deployment` holds by this name: its statement alone where the rest can do without it.
+    """Drop what `deployment` declares by this name: the statement alone if the rest can do without it.
 
-    Raises UsageError with what would go when that is more, unless `cascade`.
+    Raises UsageError if more would go, unless `cascade`; the message lists it.
     """
     own = next((s for s in deployment.plan.statements if name in (s.name, defined_name(s))), None)
     others = sorted(declared_names(deployment) - {name} - ({own.name, defined_name(own)} if own is not None else set()))
@@ -69,7 +69,7 @@ def drop_by_name(runtime: Runtime, deployment: Deployment, name: str, cascade: b
 def remaining_cells(
     owned: Mapping[str, CellDeployment], runtime: Runtime, gone: frozenset[str]
 ) -> dict[str, CellDeployment]:
-    """What the runs deployed that still is there, without the statements that are `gone`."""
+    """Return the deployments of cells that still exist, without the statements in `gone`."""
     present = {key: what for key, what in owned.items() if key in runtime.deployments}
     return {
         key: replace(what, names=what.names - gone, text=" ".join(runtime.deployments[key].source.split()))
@@ -80,11 +80,12 @@ def remaining_cells(
 def replaced_deployment(
     names: frozenset[str], text: str, cell: str | None, owned: Mapping[str, CellDeployment]
 ) -> str | None:
-    """The id of the deployment that a run replaces; None when it is new.
+    """Return the id of the deployment that a run replaces; None if the run is new.
 
-    With a cell key that is the deployment of that cell; else the one that declares one of the same names, or, for a
-    module without names, the one with the same text. A keyed cell takes over the deployment of another cell only if
-    it declares all that the other did. Raises UsageError when names would have to be taken from others.
+    A run with a cell key replaces the deployment of that cell. Any other run replaces the deployment that declares one
+    of the same names, or, for a module without names, the one with the same text. A cell takes over the deployment of
+    another cell only if it declares all names of that deployment. Raises UsageError if names would have to be taken
+    from other cells.
     """
     text = " ".join(text.split())
     own = [key for key, what in owned.items() if cell is not None and what.cell == cell]
@@ -100,19 +101,21 @@ def replaced_deployment(
 
 
 def _conflict(names: frozenset[str], rivals: Iterable[CellDeployment]) -> str:
-    parts = []
+    conflicts = []
     for rival in rivals:
         shared = ", ".join(f"`{name}`" for name in sorted(rival.names & names))
-        parts.append(f"{shared} (with {', '.join(f'`{n}`' for n in sorted(rival.names - names)) or 'nothing else'})")
+        conflicts.append(
+            f"{shared} (with {', '.join(f'`{n}`' for n in sorted(rival.names - names)) or 'nothing else'})"
+        )
     return (
-        f"these names were deployed by other cells: {'; '.join(parts)}\n"
+        f"these names were deployed by other cells: {'; '.join(conflicts)}\n"
         "  hint: drop them first, or run those cells again without them"
     )
 
 
 def explain_replacement(error: BindError, target: str, gone: frozenset[str]) -> BindError:
-    """The error, with the reason when the module uses what it would replace."""
-    used = sorted(name for name in gone if any(f"`{name}`" in each.message for each in error.diagnostics))
+    """Return the error, extended by the reason if the module uses a name that it would replace."""
+    used = sorted(name for name in gone if any(f"`{name}`" in diagnostic.message for diagnostic in error.diagnostics))
     if not used or error.elsewhere:
         return error
     why = f"running this replaces the deployment `{target}`, which also declares {backticked(used)}"
@@ -122,12 +125,12 @@ def explain_replacement(error: BindError, target: str, gone: frozenset[str]) -> 
 
 
 def backticked(names: Sequence[str]) -> str:
-    """The names in backticks."""
+    """Return the names in backticks, separated by commas."""
     return ", ".join(f"`{name}`" for name in names)
 
 
 def unused_deployment_id(cell: str | None, taken: Collection[str]) -> str | None:
-    """The id of a deployment of a cell: the cell's own, with a number if that is taken."""
+    """Return the id for a deployment of a cell: the cell's own, with a number if that is in use."""
     if cell is None or cell not in taken:
         return cell
     n = 2

@@ -1,4 +1,4 @@
-"""The engine as a replay and the readers of feeds see it: one runtime, its lock, a feed for every statement."""
+"""The engine as replays, sinks and readers of feeds see it: one runtime, its lock, a feed for every statement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from cepbook.session.io.source_merge import SourceBatch
 
 
 class UninterruptedCall(InterruptGuard):
-    """One call of the engine: the work of one event, one advance, one deployment is done as a whole."""
+    """Guard of one call of the engine. One event, one advance or one deployment is completed before Ctrl-C is
+    raised.
+    """
 
     def __init__(self, engine: EngineHandle) -> None:
         super().__init__(lambda: engine.halt(True))
@@ -37,154 +39,160 @@ class UninterruptedCall(InterruptGuard):
 
 
 def _calls_out(runtime: Runtime) -> bool:
-    if any(each.listened for each in runtime.statements.values()):
+    if any(item.listened for item in runtime.statements.values()):
         return True
-    if any(each.kind == "window" for each in runtime.catalog.functions.values()):
+    if any(item.kind == "window" for item in runtime.catalog.functions.values()):
         return True
     plans = tuple(statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements)
-    return bool(runtime.functions) and any(python_functions_called(each) for each in expressions_in(plans))
+    return bool(runtime.functions) and any(python_functions_called(item) for item in expressions_in(plans))
 
 
 class EngineHandle:
-    """Holds a `Runtime`. Feeds and listeners belong to statement names and follow a statement that is deployed anew."""
+    """A `Runtime` with feeds, listeners, sinks, the event log and the partition lifetimes.
+
+    Feeds and listeners belong to statement names. They follow a statement that is redeployed.
+    """
 
     def __init__(self, runtime: Runtime, lock: RLock, feed_capacity: int) -> None:
         self.runtime = runtime
         self.lock = lock
         self.version = 0
         self.failures = 0
-        self.manual_actions = 0  # what was done by hand, beside replays
+        self.manual_actions = 0  # actions of the user, without replays
         self.failed: Counter[str] = Counter()
-        self.failed_since_deployed: Counter[str] = Counter()  # since the statement, or context, was deployed
+        self.failed_since_deployed: Counter[str] = Counter()  # since the statement or context was deployed
         self._contexts: Mapping[str, object] = {}
-        self.arrivals = EventLog()
-        self.lives = PartitionLifetimes()
+        self.event_log = EventLog()
+        self.partition_lifetimes = PartitionLifetimes()
         self.sampler = CpuSampler(lambda: self.runtime.statements, self.event_counts)
         self._capacity = feed_capacity
         self._feeds: dict[str, tuple[RunningStatement, Feed]] = {}
         self._listeners: dict[str, list[Listener]] = {}
-        self.readers: list[DeliveryStream] = []
+        self.streams: list[DeliveryStream] = []
         self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
-        self._calls_out: tuple[int, bool] | None  # in which version of the runtime that is
+        self._calls_out: tuple[int, bool] | None  # the version of the runtime that the answer is for
         self._attend(runtime)
 
     # ---- what a replay needs
 
     @property
     def now(self) -> int:
-        """The clock."""
+        """The current time of the clock."""
         return self.runtime.now
 
     @property
     def second(self) -> int:
-        """How many units of the clock a second has."""
+        """How many clock units a second has."""
         return self.runtime.config.second
 
     @property
     def next_due(self) -> int | None:
-        """When the next timer is due."""
+        """The time of the next timer; None if there is none."""
         return self.runtime.next_due
 
     @property
     def calls_out(self) -> bool:
-        """Whether code of the user is called while events come: functions in statements, listeners."""
+        """True if events call user code: functions in statements, windows from Python, or listeners."""
         version = self.runtime.version
         if self._calls_out is None or self._calls_out[0] != version:
             self._calls_out = version, _calls_out(self.runtime)
         return self._calls_out[1]
 
     def halt(self, on: bool) -> None:
-        """Ask the loops of the engine to stop at the next place where nothing is lost; or no more."""
+        """Ask the loops of the engine to stop at the next point where nothing is lost (`on`), or withdraw that."""
         self.runtime.turn.halt = on
 
     def manual_call(self) -> UninterruptedCall:
-        """Within, somebody acts by hand: Ctrl-C waits until the engine is done, and asks it to hurry."""
-        self.act()
+        """Return the guard for an action of the user: Ctrl-C waits until the engine is done, and makes it stop
+        early.
+        """
+        self.count_manual_action()
         return UninterruptedCall(self)
 
-    def act(self) -> None:
-        """Somebody does something by hand."""
+    def count_manual_action(self) -> None:
+        """Count an action of the user, so that a replay takes a snapshot after it."""
         self.manual_actions += 1
 
-    def done(
+    def record_manual_action(
         self, manual_action: ManualAction, stores: Set[str] = frozenset(), *, query: str | None = None, what: str = ""
     ) -> None:
-        """Somebody changes a store or a context by hand, as `manual_action` does to another runtime: by a `query`, or
-        `what`.
+        """Log that the user changes a store or a context. `manual_action` does the same to another runtime.
 
-        It reads and changes `stores`.
+        `query` is the text if the action is a query, `what` describes any other action. `stores` are the stores that
+        the action reads or changes.
         """
-        self.act()
-        self.arrivals.done(self.now, manual_action, query, what, frozenset(stores))
+        self.count_manual_action()
+        self.event_log.record_action(self.now, manual_action, query, what, frozenset(stores))
 
     def due_after(self, time: int) -> int | None:
-        """When the next timer behind `time` is due."""
+        """Return the time of the first timer after `time`; None if there is none."""
         return self.runtime.due_after(time)
 
     def advance_to(self, time: int) -> None:
-        """One advance of the clock."""
-        self.arrivals.stopped(time)
+        """Move the clock to `time`."""
+        self.event_log.record_stop(time)
         self.runtime.advance(time)
 
     def feeder(self, types: Sequence[str]) -> Callable[[Sequence[SourceBatch], bool], None]:
-        """The function that takes parts of these event types, in total order; before each event the clock advances.
+        """Return the function that takes batches of these event types, in total order. The clock advances to each
+        event.
 
-        If it is told to it stops whenever something is due on the way.
+        Its second argument says whether the clock stops at every due time on the way.
         """
-        batch = self.runtime.batch(types)
+        engine_batch = self.runtime.batch(types)
         known = self.runtime.catalog.event_types
-        begun = {name: known[name] for name in types}
-        record = self.arrivals.replayed
+        types_at_start = {name: known[name] for name in types}
+        record_replayed = self.event_log.record_replayed
 
-        def feed(parts: Sequence[SourceBatch], stepping: bool) -> None:
-            self._same_types(begun)
-            record(parts, stepping=stepping)
-            columns = batch.columns  # may change whenever statements come or go
-            slices = []
-            for part in parts:
-                slices.append(
-                    ColumnBatch(part.type_name, part.times, part.columns(columns[part.type_name]), part.ranks)
+        def feed(batches: Sequence[SourceBatch], stepping: bool) -> None:
+            self._same_types(types_at_start)
+            record_replayed(batches, stepping=stepping)
+            columns = engine_batch.columns  # deployments change it
+            column_batches = []
+            for batch in batches:
+                column_batches.append(
+                    ColumnBatch(batch.type_name, batch.times, batch.columns(columns[batch.type_name]), batch.ranks)
                 )
-            stops = range(self.now, max(part.times[-1] for part in parts) + 1) if stepping and parts else None
-            batch.run(slices, stops)
+            stops = range(self.now, max(batch.times[-1] for batch in batches) + 1) if stepping and batches else None
+            engine_batch.run(column_batches, stops)
 
         return feed
 
-    def _same_types(self, begun: Mapping[str, EventType]) -> None:
+    def _same_types(self, types_at_start: Mapping[str, EventType]) -> None:
         known = self.runtime.catalog.event_types
-        for name, event_type in begun.items():
-            now = known.get(name)
-            if now is not event_type and now != event_type:
-                what = "dropped" if now is None else "changed"
+        for name, event_type in types_at_start.items():
+            current = known.get(name)
+            if current is not event_type and current != event_type:
+                what = "dropped" if current is None else "changed"
                 raise UsageError(f"event type `{name}` was {what} during the replay\n  hint: replay the events again")
 
     def counts(self) -> tuple[dict[str, int], int]:
-        """Deliveries by statement, number of statement errors."""
+        """Return the deliveries by statement and the number of statement errors, both since the workbench began."""
         return {name: feed.deliveries for name, (_, feed) in self._feeds.items()}, self.failures
 
     @contextmanager
-    def raising(self) -> Iterator[None]:
-        """Raise the first run-time failure of a statement within, after everything else was done."""
+    def raising_failures(self) -> Iterator[None]:
+        """Raise the first statement error of the block after the block has completed."""
         before = self.failures
         yield
         if self.failures != before:
-            self.raise_since(before)
+            self.raise_failure_since(before)
 
-    def raise_since(self, before: int) -> None:
-        """Raise the first run-time failure of a statement since there were `before` of them."""
+    def raise_failure_since(self, before: int) -> None:
+        """Raise the first statement error after the first `before` ones."""
         failures = self.runtime.errors
         first = failures[max(0, len(failures) - (self.failures - before))]
         raise first from first.cause
 
     # ---- feeds and listeners
 
-    def follow(self) -> None:
-        """Attach feeds and listeners to statements that are new, and let go of those that are gone."""
+    def follow_deployments(self) -> None:
+        """Attach feeds and listeners to new statements, and detach them from statements that are gone."""
         self.version += 1
-        self.arrivals.deployed(self.runtime.deployments, self.runtime.now)
+        self.event_log.record_deployments(self.runtime.deployments, self.runtime.now)
         contexts = dict(self.runtime.catalog.contexts)
-        self.lives.keep(contexts)
+        self.partition_lifetimes.keep(contexts)
         for name, context in self._contexts.items():
             if contexts.get(name) is not context:
                 del self.failed_since_deployed[name]
@@ -208,63 +216,68 @@ class EngineHandle:
                     statement.add_sink(sink)
 
     def restart(self, runtime: Runtime) -> None:
-        """Go on with `runtime`, in which nothing has happened: feeds begin anew, listeners follow."""
+        """Continue with `runtime`, in which nothing has happened: feeds start empty, listeners follow."""
         self.runtime.remove_error_listener(self._count_failure)
-        self.runtime.remove_partition_listener(None, self.lives.take)
+        self.runtime.remove_partition_listener(None, self.partition_lifetimes.take)
         self.sampler.settle()
         self.runtime = runtime
         self.failures = 0
         self.failed, self.failed_since_deployed = Counter(), Counter()
-        self.arrivals = EventLog()
-        self.lives = PartitionLifetimes()
+        self.event_log = EventLog()
+        self.partition_lifetimes = PartitionLifetimes()
         self._attend(runtime)
-        self.follow()
+        self.follow_deployments()
         for name, _, value, constant in runtime.external_variables():
             if not constant:
-                self.arrivals.assigned(runtime.now, name, value)
+                self.event_log.record_assignment(runtime.now, name, value)
 
     def _attend(self, runtime: Runtime) -> None:
-        """Take note of failures and of context partitions."""
+        """Subscribe to failures and to context partitions."""
         self._calls_out = None
         runtime.add_error_listener(self._count_failure)
-        runtime.add_partition_listener(None, self.lives.take)
-        for context in runtime.catalog.contexts:  # those that are there from the beginning on
+        runtime.add_partition_listener(None, self.partition_lifetimes.take)
+        for context in runtime.catalog.contexts:  # partitions that exist from the start
             for partition in runtime.partitions(context):
-                self.lives.take(PartitionNotice("allocated", context, partition["id"], partition, runtime.now))
+                self.partition_lifetimes.take(
+                    PartitionNotice("allocated", context, partition["id"], partition, runtime.now)
+                )
         for context, fn in self._partition_listeners:
             runtime.add_partition_listener(context, fn)
 
     def release(self) -> None:
-        """Let go of everything: whoever shows a feed looks for its successor."""
+        """Detach everything. Whoever shows a feed looks for its successor."""
         for _, feed in self._feeds.values():
             feed.wake()
         for _, successor in [entry for entries in self._sinks.values() for entry in entries]:
             successor(None)
 
     def feed(self, name: str) -> Feed:
-        """The feed of a statement; UsageError when there is no such statement."""
+        """Return the feed of a statement. Raises UsageError if there is no such statement."""
         self.statement(name)
         return self._feeds[name][1]
 
     def event_counts(self) -> dict[str, int]:
-        """Events by type: sent, replayed, and inserted by statements."""
-        counts = dict(self.arrivals.counts)
+        """Return the number of events by type: sent, replayed, and inserted by statements."""
+        counts = dict(self.event_log.counts)
         for statement, feed in self._feeds.values():
             for target in statement.steps.emit.targets:
                 counts[target] = counts.get(target, 0) + feed.total_insert
         return counts
 
     def clear_feeds(self) -> None:
-        """Forget what feeds hold."""
+        """Empty all feeds."""
         for _, feed in self._feeds.values():
             feed.clear()
 
     def statement(self, name: str) -> RunningStatement:
-        """The statement, or a UsageError with the nearest known name."""
+        """Return the statement. Raises UsageError with the nearest known name."""
         return self.runtime.statement(name)
 
     def listen(self, name: str, fn: Listener) -> Callable[[], None]:
-        """Call `fn` for every delivery of the statement, also after it was deployed anew. Returns the way out."""
+        """Call `fn` for every delivery of the statement, also after a redeployment.
+
+        Return the function that ends it.
+        """
         self.statement(name).add_listener(fn)
         self._listeners.setdefault(name, []).append(fn)
 
@@ -277,10 +290,10 @@ class EngineHandle:
 
         return cancel
 
-    def attach(self, name: str, sink: Sink, successor: Successor) -> Callable[[], None]:
-        """Feed `sink` what the statement delivers, also after it was deployed anew. Returns the way out.
+    def attach_sink(self, name: str, sink: Sink, successor: Successor) -> Callable[[], None]:
+        """Send every delivery of the statement to `sink`, also after a redeployment. Return the function that ends it.
 
-        ``successor(statement)`` is called before another statement of the name feeds it; with None when there is none.
+        ``successor(statement)`` is called before another statement of the name is attached, with None if there is none.
         """
         self.statement(name).add_sink(sink)
         entry = sink, successor
@@ -296,11 +309,11 @@ class EngineHandle:
         return leave
 
     def is_reader_full(self) -> bool:
-        """Whether somebody who reads deliveries has no room for more."""
-        return any(reader.is_full for reader in self.readers)
+        """True if a stream that somebody reads has no room for another delivery."""
+        return any(reader.is_full for reader in self.streams)
 
     def listen_to_partitions(self, context: str, fn: PartitionListener) -> Callable[[], None]:
-        """Call `fn` for what becomes of a context and its partitions. Returns the way out."""
+        """Call `fn` for every notice about a context or its partitions. Return the function that ends it."""
         self.runtime.context(context)
         entry = context, fn
         self._partition_listeners.append(entry)

@@ -1,4 +1,4 @@
-"""What the workbench answers: small values with a short, deterministic text and an HTML table for notebooks."""
+"""`RunResult`: what `Workbench.run` deployed, as text and as an HTML table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def columns_text(properties: Mapping[str, object]) -> str:
 
 
 def statement_kind(statement: RunningStatement) -> str:
-    """What a statement is, for people; of one that creates a store that, with the store's name if it differs."""
+    """Return the kind of a statement for people. A statement that creates a store has the store's kind, with the
+    store's name if it differs.
+    """
     store = statement.owned
     if store is None:
         return statement.kind
@@ -25,8 +27,9 @@ def statement_kind(statement: RunningStatement) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What `Workbench.run` deployed. `messages` tell what else changed (dependants deployed anew, names
-    gone), and what failed with the first partitions or rows.
+    """The result of `Workbench.run`.
+
+    `messages` name statements that were redeployed or dropped along, and failures in the first partitions or rows.
     """
 
     deployment: Deployment
@@ -41,17 +44,17 @@ class RunResult:
 
     def __repr__(self) -> str:
         verb = "replaced" if self.replaced else "deployed"
-        found = self.deployment
-        made = (*found.event_types, *found.contexts, *found.variables, *(s.name for s in self._running))
-        names = ", ".join(dict.fromkeys(made)) or "nothing"
-        return "\n".join((f"{verb} {names}", *self.messages))
+        deployment = self.deployment
+        names = (*deployment.event_types, *deployment.contexts, *deployment.variables, *(s.name for s in self._running))
+        text = ", ".join(dict.fromkeys(names)) or "nothing"
+        return "\n".join((f"{verb} {text}", *self.messages))
 
     def _repr_html_(self) -> str:
-        made = self.deployment
+        deployment = self.deployment
         stores = {s.owned.name for s in self._running if s.owned is not None}
-        rows = [(name, "event type", "") for name in made.event_types if name not in stores]
-        rows += [(name, "context", "") for name in made.contexts]
-        rows += [(name, "variable", "") for name in made.variables]
+        rows = [(name, "event type", "") for name in deployment.event_types if name not in stores]
+        rows += [(name, "context", "") for name in deployment.contexts]
+        rows += [(name, "variable", "") for name in deployment.variables]
         rows += [(s.name, statement_kind(s), columns_text(s.output_type.properties)) for s in self._running]
         verb = "replaced" if self.replaced else "deployed"
         return captioned_html(verb, DisplayTable(("name", "kind", "columns"), (False,) * 3, tuple(rows)), self.messages)

@@ -1,4 +1,4 @@
-"""The state of a workbench: the first one, and files that hold the present one (`cepbook.engine.snapshot`)."""
+"""Saving and loading a workbench (the format: `cepbook.engine.snapshot`), and its initial state."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ Path = str | PathLike[str]
 
 
 def initial_runtime(runtime: Runtime, start: int) -> Runtime:
-    """A runtime of the same functions, event types and statements, nothing having happened, its clock at `start`.
+    """Return a runtime with the same functions, event types and statements in which nothing has happened, its clock at
+    `start`.
 
-    Variables have the values that they were given from outside.
+    Variables have the values that were assigned from outside.
     """
     fresh = Runtime(runtime.config, start=start)
     catalog, deployments = runtime.catalog, runtime.deployments
@@ -32,32 +33,36 @@ def initial_runtime(runtime: Runtime, start: int) -> Runtime:
     for event_type in catalog.event_types.values():
         if event_type.name not in from_epl:
             fresh.define(event_type)
-    given = {name: (of, value, constant) for name, of, value, constant in runtime.external_variables()}
-    of_epl = {name for deployment in deployments.values() for name in deployment.variables}
-    for name, (of, value, constant) in given.items():
-        if name not in of_epl:
-            fresh.define_variable(name, of, value, constant=constant)
+    assigned = {name: (type_, value, constant) for name, type_, value, constant in runtime.external_variables()}
+    declared_in_epl = {name for deployment in deployments.values() for name in deployment.variables}
+    for name, (type_, value, constant) in assigned.items():
+        if name not in declared_in_epl:
+            fresh.define_variable(name, type_, value, constant=constant)
     for deployment in deployments.values():
         fresh.deploy(deployment.plan, deployment_id=deployment.id)
         for name in deployment.variables:
-            if name in given and fresh.get_variable(name) != given[name][1]:  # to windows, any assignment is news
-                fresh.set_variable(name, given[name][1])
+            # windows with an expression see an assignment even of the same value
+            if name in assigned and fresh.get_variable(name) != assigned[name][1]:
+                fresh.set_variable(name, assigned[name][1])
     return fresh
 
 
 def snapshot_bytes(
     engine: EngineHandle, start: int, owned: Mapping[str, CellDeployment], *, feeds: bool = False
 ) -> bytes:
-    """The workbench as a snapshot. Errors: SnapshotError for a value that cannot be saved."""
-    cells = [[id_, each.cell, sorted(each.names), each.text] for id_, each in owned.items()]
-    held = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
-    return save_runtime(engine.runtime, {"start": start, "cells": cells, "feeds": held})
+    """Return the workbench as a snapshot. Raises SnapshotError for a value that cannot be saved."""
+    cells = [[id_, cell.cell, sorted(cell.names), cell.text] for id_, cell in owned.items()]
+    feed_states = {name: engine.feed(name).saved() for name in engine.runtime.statements} if feeds else {}
+    return save_runtime(engine.runtime, {"start": start, "cells": cells, "feeds": feed_states})
 
 
 def restore_workbench_runtime(
     data: bytes, functions: Mapping[str, tuple[Callable[..., Any], FunctionType]]
 ) -> tuple[Runtime, Any]:
-    """The runtime of a snapshot, which knows all of `functions`, and the ``extra``. Errors: SnapshotError."""
+    """Return the runtime of a snapshot, with all of `functions` registered, and its extra data.
+
+    Raises SnapshotError.
+    """
     runtime, extra = restore_runtime(Runtime, data, {name: fn for name, (fn, _) in functions.items()})
     for name, (fn, returns) in functions.items():
         if name not in runtime.functions:
@@ -66,16 +71,16 @@ def restore_workbench_runtime(
 
 
 def resume_runtime(engine: EngineHandle, runtime: Runtime, extra: Mapping[str, Any]) -> dict[str, CellDeployment]:
-    """Go on with a runtime that was restored and the ``extra`` that was saved with it; what its cells deployed."""
+    """Continue with a restored runtime and the extra data saved with it. Return the deployments of its cells."""
     engine.restart(runtime)
-    engine.arrivals.forget()
+    engine.event_log.forget_past()
     for name, feed in extra["feeds"].items():
         engine.feed(name).load(feed)
     return {id_: CellDeployment(cell, frozenset(names), text) for id_, cell, names, text in extra["cells"]}
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file, whole or not at all. Errors: UsageError with the reason of the system."""
+    """Write a file completely or not at all. Raises UsageError with the reason of the operating system."""
     target = File(path).expanduser()
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -93,18 +98,20 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def refuse_foreign(path: Path, start: bytes, what: str, remedy: str) -> None:
-    """Raise UsageError where `what`, a kind of file that begins with `start`, would replace a file of another kind."""
+    """Raise UsageError if writing `what`, a kind of file that begins with `start`, would replace a file of another
+    kind.
+    """
     try:
         with File(path).expanduser().open("rb") as file:
             foreign = file.read(len(start)) not in (b"", start)
-    except (OSError, ValueError):  # nothing is there, or `write_file` tells what is wrong
+    except (OSError, ValueError):  # there is no such file, or `write_file` reports the problem
         return
     if foreign:
         raise UsageError(f"`{path}` is there already and is no {what}\n  hint: give another name; {remedy} replaces it")
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a file. Errors: UsageError with the reason of the system."""
+    """Return the bytes of a file. Raises UsageError with the reason of the operating system."""
     try:
         return File(path).expanduser().read_bytes()
     except (OSError, ValueError) as error:

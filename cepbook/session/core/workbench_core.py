@@ -1,4 +1,4 @@
-"""What the chapters of a workbench share: the engine, its lock, what is deployed, the clock, the present replay."""
+"""The base of `Workbench`: what all of its methods share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ RegisteredFunctions = dict[str, tuple[Callable[..., Any], FunctionType]]
 
 
 class WorkbenchCore:
-    """A workbench without what it can do: each chapter of `Workbench` adds methods of one kind."""
+    """Config, clock, lock, registered functions, the engine handle and the deployments of cells.
+
+    `Workbench` adds its public methods by mixins. Replays are above this class.
+    """
 
     def __init__(
         self, *, start: TimeLike = 0, feed_capacity: int | None = 100_000, config: Config | None = None
@@ -47,7 +50,7 @@ class WorkbenchCore:
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is deployed, nothing has happened."""
+        """Start with a new engine: nothing is deployed, nothing has happened."""
         runtime = Runtime(self._config, start=self._start)
         for name, (fn, returns) in self._functions.items():
             runtime.register_function(name, fn, returns=returns)
@@ -63,27 +66,27 @@ class WorkbenchCore:
 
     @property
     def clock(self) -> ClockTime:
-        """The time of the engine."""
+        """The current time of the engine."""
         return ClockTime(self.runtime.now, self._config.second)
 
     @property
     def start(self) -> ClockTime:
-        """Where the clock began, and begins again after `rewind` and `reset`."""
+        """The time at which the clock began. `rewind` and `reset` return to it."""
         return ClockTime(self._start, self._config.second)
 
     def _moment(self, value: object) -> int:
-        """A point in time in clock units, within the clock's range."""
+        """Return a point in time in clock units. Raises UsageError if it is out of the clock's range."""
         second = self._config.second
         return check_clock_range(to_clock_units(value, second), second)
 
     def advance(
         self, to: TimeLike | timedelta | None = None, *, by: str | timedelta | None = None, stepping: bool = False
     ) -> ClockTime:
-        """Move the clock forward in one go; everything due fires in order, at the new time.
+        """Move the clock forward. Everything that is due fires in order, at the new time.
 
-        To a point in time (int ms, µs with such a clock; datetime; ISO 8601 text), or by a period (``"10 sec"``,
-        timedelta). `stepping` stops at every due time on the way. Raises EventError when the time lies in the past,
-        UsageError when it is no time.
+        `to` is a point in time (int in ms, or µs with such a clock; datetime; ISO 8601 text) or a timedelta; `by` is a
+        period (``"10 sec"``, timedelta). With `stepping` the clock stops at every due time on the way. Raises
+        EventError if the time lies in the past, UsageError if it is no time.
         """
         if (to is None) == (by is None):
             both = f", not both: {describe_value(to)} and {describe_value(by)}" if by is not None else ""
@@ -101,18 +104,18 @@ class WorkbenchCore:
             check_clock_range(time, second)
             if time < self.runtime.now:
                 raise EventError(f"the clock cannot go back from {self.clock} to {ClockTime(time, second)}")
-            self._engine.arrivals.stopped(time, stepping=stepping)
-            with self._engine.manual_call(), self._engine.raising():
+            self._engine.event_log.record_stop(time, stepping=stepping)
+            with self._engine.manual_call(), self._engine.raising_failures():
                 self.runtime.advance(time, stepping=stepping)
         return self.clock
 
     def _entry(self, type_name: str) -> tuple[EventValidator, EventRecorder]:
-        """What checks events of the type, and what keeps the latest of them."""
+        """Return the validator of events of the type, and the function that logs them."""
         types = self.runtime.catalog.event_types
         event_type = find_type(type_name, types)
         known = self._checks.get(type_name)
         if known is None or known[0] is not event_type:
             check = EventValidator(event_type, types, second=self._config.second)
-            record = self._engine.arrivals.recorder(type_name)
+            record = self._engine.event_log.recorder(type_name)
             known = self._checks[type_name] = (event_type, check, record)
         return known[1:]

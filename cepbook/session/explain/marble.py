@@ -122,7 +122,7 @@ def build_marble(
     if not agrees:
         drawn = [delivery for delivery in kept if delivery.time >= begin]
         notes.append("running it again over the known arrivals gives other rows: the rows are those of the statement")
-    if rerun.lost and not (agrees and rerun.caught_up(first)):
+    if rerun.is_incomplete and not (agrees and rerun.caught_up(first)):
         notes.append(f"what came before {_time_text(rerun.begin, runtime)} is not known, and left out of the window")
     return Marble(
         name=name,

@@ -47,11 +47,11 @@ class RetainedRows:
     """
 
     windows: dict[int, list[Row]] = field(default_factory=dict)
-    combined: list[Row] = field(default_factory=list)
-    stored: dict[str, list[Row]] = field(default_factory=dict)
+    joined: list[Row] = field(default_factory=list)
+    stores: dict[str, list[Row]] = field(default_factory=dict)
     partitions: dict[int, Row] = field(default_factory=dict)
-    unbound: int = 0
-    cycled: list[list[Row]] = field(default_factory=list)
+    unwindowed_count: int = 0
+    cycles: list[list[Row]] = field(default_factory=list)
 
     def of(self, partition: int | None) -> dict[int, list[Row]]:
         """The windows in one partition; None: all."""
@@ -65,8 +65,10 @@ def retained_rows(run: ProvenanceRerun) -> RetainedRows:
     context, partitions = run.target.context, dict[int, Row]()
     if context is not None and context in run.runtime.contexts:
         partitions = {row["id"]: row for row in run.runtime.partitions(context)}
-    windows = {number: run.held(number) or [] for number in run.windows}
-    return RetainedRows(windows, run.combined() or [], run.stored(), partitions, len(run.unbound), run.cycled())
+    windows = {number: run.window_rows(number) or [] for number in run.windows}
+    return RetainedRows(
+        windows, run.joined_rows() or [], run.store_rows(), partitions, len(run.unwindowed), run.cycle_rows()
+    )
 
 
 def is_of_partition(row: Row, partition: int | None) -> bool:
@@ -76,7 +78,7 @@ def is_of_partition(row: Row, partition: int | None) -> bool:
 
 def provenance_event(run: ProvenanceRerun, tag: str, event: Row) -> ProvenanceEvent:
     """An event with what is known of its coming."""
-    sent = run.sent.get(id(event))
+    sent = run.sent_events.get(id(event))
     if sent is None:
         return ProvenanceEvent(tag, deep_copied(dict(event)))
     return ProvenanceEvent(tag, deep_copied(dict(event)), sent.time, sent.type_name)
@@ -136,7 +138,7 @@ def row_provenance(
         return _triggered(run, at, cause)
     if isinstance(target, nodes.CreateWindowStatement):
         return [ProvenanceEvent(target.store.name, deep_copied(dict(at.row)), None, target.store.name)]
-    matches = run.told.matches
+    matches = run.result.matches
     if select.join is None and (select.source.pattern is not None or has_match_recognize(select)):
         match = matches[at.place] if len(matches) > at.place and at.insert else None
         match = (shadow or {}).get(event_column(0)) if match is None else match
@@ -174,8 +176,8 @@ def _cycled(
     for number, partition in enumerate(target.partitions):
         wanted = {name: value for name, value in shown[number].items() if name in partition.columns}
         tag = partition.source.alias or partition.source.event_type
-        rows = [row for row in held.cycled[number] if matches_row(row, wanted)]
-        rows = rows or [row for row in before.cycled[number] if matches_row(row, wanted)]
+        rows = [row for row in held.cycles[number] if matches_row(row, wanted)]
+        rows = rows or [row for row in before.cycles[number] if matches_row(row, wanted)]
         found += [_sent_as(run, tag, partition, row) for row in rows]
     return found
 
@@ -184,7 +186,7 @@ def _sent_as(run: ProvenanceRerun, tag: str, partition: StreamPartition, values:
     """The last event with these values, as it was sent."""
     event = {name: values[name] for name in partition.columns if name in values}
     known = run.runtime.catalog
-    for sent in reversed(run.sent.values()):
+    for sent in reversed(run.sent_events.values()):
         if known.is_a(sent.type_name, partition.source.event_type) and matches_row(sent.event, event):
             return ProvenanceEvent(tag, deep_copied(dict(sent.event)), sent.time, sent.type_name)
     return ProvenanceEvent(tag, deep_copied(event))
@@ -192,9 +194,11 @@ def _sent_as(run: ProvenanceRerun, tag: str, partition: StreamPartition, values:
 
 def _triggered(run: ProvenanceRerun, at: DeliveredRow, cause: Sequence[LogEntry]) -> list[ProvenanceEvent] | None:
     """The event, or the match, that set off a statement that acts on events."""
-    target, told = run.target, run.told
+    target, told = run.target, run.result
     events = [each for each in cause if each.type_name is not None]
-    sent = [provenance_event(run, "", each.event) for each in run.sent.values()][-len(events) :] if events else []
+    sent = (
+        [provenance_event(run, "", each.event) for each in run.sent_events.values()][-len(events) :] if events else []
+    )
     if isinstance(target, nodes.CreateVariableStatement | nodes.CycleStatement):
         return sent
     source = target.source
@@ -212,7 +216,7 @@ def _triggered(run: ProvenanceRerun, at: DeliveredRow, cause: Sequence[LogEntry]
         return [ProvenanceEvent(tag, each.event, each.time, each.type_name) for each in own]
     if not told.reached:
         return None
-    last = told.set_off[number] if number < len(told.set_off) else 0
+    last = told.triggers_before[number] if number < len(told.triggers_before) else 0
     if last == len(told.reached) == len(told.delivered):  # all were told of at the end of the round
         last = number + 1
     return [provenance_event(run, tag, told.reached[max(1, last) - 1][EVENT])]
@@ -241,12 +245,12 @@ def _group(
     """The events of the row's group: of batches those that were released, of sliding windows those that are held."""
     assert run.select is not None
     if 0 not in run.windows:
-        rows = [row for row in run.unbound[: held.unbound] if is_of_partition(row, partition)]
-    elif run.batched and not run.told.moved.get(0):  # the row is that of the last batch again
-        last = [rows for (number, _), rows in run.batches.items() if number == 0]
+        rows = [row for row in run.unwindowed[: held.unwindowed_count] if is_of_partition(row, partition)]
+    elif run.batched and not run.result.window_changes.get(0):  # the row is that of the last batch again
+        last = [rows for (number, _), rows in run.last_batches.items() if number == 0]
         rows = [row for each in last for row in each if is_of_partition(row, partition)]
     elif run.batched:
-        moved = run.told.moved[0]
+        moved = run.result.window_changes[0]
         rows = [row for delta in moved for row in (delta.remove if run.shows_former_state(at) else delta.insert) or ()]
         rows = [row for row in rows if is_of_partition(row, partition)]
     else:
@@ -264,9 +268,9 @@ def _combined(
     if run.combinations is None:
         return None
     assert select.join is not None
-    now = [row for delta in run.told.combined for row in delta.insert or ()]
+    now = [row for delta in run.result.joined for row in delta.insert or ()]
     passing = isinstance(select, nodes.OnSelectStatement) or any(each.unidirectional for each in select.join.inputs)
-    rows = [row for row in (now if passing else held.combined) if is_of_partition(row, partition)]
+    rows = [row for row in (now if passing else held.joined) if is_of_partition(row, partition)]
     found: dict[tuple[int, int], ProvenanceEvent] = {}
     for row in _in_group(run, rows, shadow):
         for number in range(len(select.sources)):

@@ -105,7 +105,7 @@ def _again(
         return None
     stimulus = _stimulus(first, at)
     if stimulus is None:
-        what = "not all events are known any more" if first.lost else "running it again gives other rows"
+        what = "not all events are known any more" if first.is_incomplete else "running it again gives other rows"
         notes.append(f"{what}, so that the row cannot be made again")
         return None
     leap = _leap(runtime, record, target, stimulus, at)
@@ -135,12 +135,12 @@ def _made_by(
     (`ProvenanceRerun`).
     """
     run, before, cause = _run_to(runtime, record, target, stimulus, leap)
-    shadow = shadow_row(run, run.told.rows, at)
+    shadow = shadow_row(run, run.result.rows, at)
     origin = run.made_earlier(at, shadow)
     if origin is None:
         return _explained(runtime, run, at, at.time, cause, before, shadow)
     run, before, _ = _run_to(runtime, record, target, origin.number, leap)  # then it was made, and held back until now
-    shadow = shadow_row(run, run.told.unlimited, at._replace(time=origin.time)) or shadow
+    shadow = shadow_row(run, run.result.unlimited, at._replace(time=origin.time)) or shadow
     return _explained(runtime, run, at, origin.time, cause, before, shadow, held_back=True)
 
 
@@ -154,10 +154,10 @@ def _run_to(
     """The statement after a stimulus, what was held before it, and the stimulus."""
     run = ProvenanceRerun(runtime, record, target, shadows=True, leap=leap)
     log_entries: Sequence[LogEntry] = ()
-    for number, log_entries in enumerate(run.course()):
+    for number, log_entries in enumerate(run.all_stimuli()):
         if number == stimulus:
-            before, run.look = retained_rows(run), retained_rows
-            run.let(log_entries)
+            before, run.on_delivery = retained_rows(run), retained_rows
+            run.play(log_entries)
             return run, before, log_entries
         run.play_silently(log_entries)
     raise AssertionError("the stimulus was found among these")
@@ -185,24 +185,24 @@ def _leap(
     """
     whole = ProvenanceRerun(runtime, record, target, shadows=False)
     fits: Delta | None = None
-    for number, log_entries in enumerate(whole.course()):
+    for number, log_entries in enumerate(whole.all_stimuli()):
         if number < stimulus:
             whole.play_silently(log_entries)
             continue
-        if not whole.leaps(log_entries):
+        if not whole.is_clock_leap(log_entries):
             return None
         first = whole.count
-        whole.let(log_entries)
-        fits = _delivery(whole.told, first, at, by_number=not whole.lost)
+        whole.play(log_entries)
+        fits = _delivery(whole.result, first, at, by_number=not whole.is_incomplete)
         break
-    wanted = deque(whole.told.delivered)
+    wanted = deque(whole.result.delivered)
     split = ProvenanceRerun(runtime, record, target, shadows=False, leap=stimulus)
-    for number, log_entries in enumerate(split.course()):
+    for number, log_entries in enumerate(split.all_stimuli()):
         if number < stimulus:
             split.play_silently(log_entries)
             continue
-        split.let(log_entries)
-        for delta in split.told.delivered:
+        split.play(log_entries)
+        for delta in split.result.delivered:
             if not wanted or not _alike(delta, wanted[0]):
                 wanted.clear()
             elif wanted.popleft() is fits:
@@ -210,7 +210,7 @@ def _leap(
         if not wanted or split.runtime.now >= whole.runtime.now:
             break
     limited = whole.select is not None and whole.select.output is not None
-    return _Leap(None, at.time) if limited or len(whole.told.delivered) > 1 else None
+    return _Leap(None, at.time) if limited or len(whole.result.delivered) > 1 else None
 
 
 def _alike(one: Delta, other: Delta) -> bool:
@@ -230,13 +230,13 @@ def uncalled_functions_note(functions: Sequence[str]) -> str:
 def _stimulus(run: ProvenanceRerun, at: DeliveredRow) -> int | None:
     """The number of the stimulus that leads to the delivery. None: none does so."""
     fits: list[int] = []
-    for number, log_entries in enumerate(run.course()):
+    for number, log_entries in enumerate(run.all_stimuli()):
         before = run.count
         if not run.runtime.now <= at.time <= log_entries[-1].time:  # no delivery of this can be of that time
             run.play_silently(log_entries)
             continue
-        run.let(log_entries)
-        if run.count > before and _delivery(run.told, before, at, by_number=not run.lost) is not None:
+        run.play(log_entries)
+        if run.count > before and _delivery(run.result, before, at, by_number=not run.is_incomplete) is not None:
             fits.append(number)
     return fits[-1] if fits else None
 
@@ -279,14 +279,14 @@ def _explained(
         notes.append("it was made by an earlier event of the same time, and the output clause held it back until then")
     elif held_back:
         notes.append(f"it was made at {format_clock_time(time, second)}, and the output clause held it back until then")
-    elif shadow is not None and run.has_again(shadow):
+    elif shadow is not None and run.repeats_row(shadow):
         what = "its group" if keys else "the statement"
         notes.append(f"nothing changed {what} since the delivery before: the output clause has its row again")
     window = isinstance(target, nodes.CreateWindowStatement)
     if shadow is None and (keys or target.context is not None) and run.select is not None and not window:
         made = None  # it would be of all groups and partitions, as the windows are
         notes.append("which earlier row of its group or partition it repeats is not known; windows are shown whole")
-    if run.lost:
+    if run.is_incomplete:
         notes.append(
             f"what came before {format_clock_time(run.begin, second)} is not known: windows may have held more"
         )
@@ -318,15 +318,15 @@ def _held_then(
     run: ProvenanceRerun, at: DeliveredRow, partition: int | None, before: RetainedRows, after: RetainedRows
 ) -> RetainedRows:
     """What was held when a row was made: of a remove row, or one of rstream, before."""
-    looks: list[RetainedRows] = run.told.held
-    rows = [(delta.insert if at.insert else delta.remove) or () for delta in run.told.delivered]
+    looks: list[RetainedRows] = run.result.retained
+    rows = [(delta.insert if at.insert else delta.remove) or () for delta in run.result.delivered]
     fits = (n for n, each in enumerate(rows) if len(each) > at.place and matches_row(each[at.place], at.row))
     number = next(fits, None)
     ended = partition is not None and partition not in after.partitions
     if run.shows_former_state(at):
         return looks[number - 1] if number else before
     if ended and number is not None and partition not in looks[number].partitions:
-        return replace(before, unbound=looks[number].unbound, windows=_moved_on(run, before))
+        return replace(before, unwindowed_count=looks[number].unwindowed_count, windows=_moved_on(run, before))
     return looks[number] if number is not None and (ended or len(looks) > 1) else after
 
 
@@ -334,7 +334,7 @@ def _moved_on(run: ProvenanceRerun, before: RetainedRows) -> dict[int, list[Row]
     """What windows held after the stimulus, where a partition ended with it: the event that ended it may count, too."""
     found = {}
     for number, rows in before.windows.items():
-        moved = run.told.moved.get(number, ())
+        moved = run.result.window_changes.get(number, ())
         gone = {id(row[EVENT]) for delta in moved for row in delta.remove or ()}
         came = [row for delta in moved for row in delta.insert or ()]
         found[number] = [row for row in (*rows, *came) if id(row[EVENT]) not in gone]
@@ -352,12 +352,12 @@ def _contents(run: ProvenanceRerun, held_then: RetainedRows, partition: int | No
         assert run.select is not None
         events = tuple(deep_copied(dict(row[EVENT])) for row in rows[-SHOWN:])
         yield WindowContents(stream_name(run.select, number), len(rows), events)
-    for number, rows in enumerate(held_then.cycled):
+    for number, rows in enumerate(held_then.cycles):
         assert isinstance(run.target, nodes.CycleStatement)
         source = run.target.partitions[number].source
         events = tuple(deep_copied(dict(row)) for row in rows[-SHOWN:])
         yield WindowContents(source.alias or source.event_type, len(rows), events)
-    for name, stored in held_then.stored.items():
+    for name, stored in held_then.stores.items():
         yield WindowContents(name, len(stored), tuple(deep_copied(dict(row)) for row in stored[-SHOWN:]))
 
 
@@ -393,7 +393,7 @@ def describe_cause(cause: Sequence[LogEntry], time: int, second: int) -> str:
         return f"an event of type {events[0]}"
     if cause and cause[0].manual_action is not None:
         text = " ".join((cause[0].query or "").split())
-        return f"the query `{text}`" if text else cause[0].what
+        return f"the query `{text}`" if text else cause[0].description
     return f"the clock, which came to {format_clock_time(time, second)}"
 
 

@@ -46,7 +46,7 @@ def why_not(
     again, happened = 0, 0
     updates = [s.plan for s in runtime.statements.values() if isinstance(s.plan, nodes.UpdateStatement)]
     changed = any(runtime.catalog.is_a(event.type_name or "", each.source.event_type) for each in updates)
-    with record.unchanged():
+    with record.cached_reads():
         for name in names:
             course = None if changed else _at_once(runtime, name, event)
             if course is None:
@@ -94,7 +94,7 @@ def _course(
         if run.calls and not calls:
             notes.append(uncalled_functions_note(run.calls))
             run = None
-    if run is not None and run.lost:
+    if run is not None and run.is_incomplete:
         notes.append(
             f"what came before {format_clock_time(run.begin, runtime.config.second)} is not known, and left out"
         )
@@ -115,11 +115,11 @@ def _course(
 def _come_to(run: ProvenanceRerun, event: LogEntry, supposed: bool) -> list[LogEntry] | None:
     """Let happen what happened before the event; what comes with it, None when it does not come."""
     for log_entries in run.stimuli():
-        if not supposed and any(each.place == event.place for each in log_entries):
+        if not supposed and any(each.position == event.position for each in log_entries):
             return log_entries if run.target.name in run.runtime.statements else None
         run.play_silently(log_entries)
     if supposed:
-        run.catch_up()
+        run.advance_to_now()
     return [event] if supposed else None
 
 
@@ -161,18 +161,18 @@ class _Judge:
         """Let the event come, and look at what that leads to."""
         run = self._run
         assert run is not None
-        self._partials, self._stored = self._waiting(), run.stored()
-        self._held = {n: len(run.held(n) or []) for n in self._contained()}
-        run.let(self._stimulus)
-        of_type = [s for s in run.sent.values() if s.type_name == self._happening.type_name]
+        self._partials, self._stored = self._waiting(), run.store_rows()
+        self._held = {n: len(run.window_rows(n) or []) for n in self._contained()}
+        run.play(self._stimulus)
+        of_type = [s for s in run.sent_events.values() if s.type_name == self._happening.type_name]
         last = of_type[-len(self._stimulus) :]
         self._event = next((s.event for s in last if s.event == self._event), self._event)
-        self.delivered = bool(run.told.delivered)
-        reached = run.told.reached
+        self.delivered = bool(run.result.delivered)
+        reached = run.result.reached
         if len(self._stimulus) == len(last) == 1 and reached and all(row[EVENT] is not self._event for row in reached):
             copies = [row[EVENT] for row in reached if row[EVENT].keys() == self._event.keys()]
             self._event = copies[0] if copies else self._event  # `update istream` has changed it
-        mine = [row for row in run.told.reached if row[EVENT] is self._event]
+        mine = [row for row in run.result.reached if row[EVENT] is self._event]
         self._ids = list(dict.fromkeys(row[PARTITION] for row in mine if PARTITION in row))
 
     def _contained(self) -> list[int]:
@@ -189,7 +189,7 @@ class _Judge:
     def rows(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """What was delivered."""
         assert self._run is not None
-        for delta in self._run.told.delivered[:ROWS]:
+        for delta in self._run.result.delivered[:ROWS]:
             yield from (("+", deep_copied(dict(row))) for row in (delta.insert or ())[:ROWS])
             yield from (("−", deep_copied(dict(row))) for row in (delta.remove or ())[:ROWS])
 
@@ -398,7 +398,7 @@ class _Judge:
         run = self._run
         assert run is not None
         if self._pattern() is None:
-            if target.join is None and not run.told.reached:
+            if target.join is None and not run.result.reached:
                 yield ProbeStep(
                     "stream", False, target.source.event_type, note="another statement takes it away (@Drop)"
                 )
@@ -407,7 +407,7 @@ class _Judge:
             yield from self._window_stages(target)
         if target.root.distinct and self.delivered:
             columns = tuple(run.runtime.statement(self._name).output_type.properties)
-            equal = distinct_duplicate(run.told.rows, self._streams, self._event, columns)
+            equal = distinct_duplicate(run.result.rows, self._streams, self._event, columns)
             self.delivered, self.kept = equal is None, self.kept and equal is None
             yield from () if equal is None else (equal,)
         if target.join is not None:
@@ -417,7 +417,7 @@ class _Judge:
             derived = any(isinstance(n, nodes.Derivation | nodes.Recognition) for n in nodes.chain(target.root))
             if not derived and target.source.contained:
                 parts = x.conjuncts(None if where is None else where.predicate)
-                yield from contained_where_steps(parts, self._own(run.told.within.get(0, ())), self._tested)
+                yield from contained_where_steps(parts, self._own(run.result.contained.get(0, ())), self._tested)
             elif not derived:
                 yield from self._where(None if where is None else where.predicate)
         if pattern_tags(self._runtime, self._name) is not None and self._pattern() is None and not self.delivered:
@@ -443,7 +443,10 @@ class _Judge:
         assert run is not None
         for number, source in enumerate(target.sources):
             if source.contained and number in self._streams:
-                inside, within = (self._own(rows.get(number, ())) for rows in (run.told.inside, run.told.within))
+                inside, within = (
+                    self._own(rows.get(number, ()))
+                    for rows in (run.result.contained_before_where, run.result.contained)
+                )
                 text = "".join(map(self._text, source.contained)) or source.event_type
                 yield contained_events_step(source, self._event, inside, len(within), self._tested, text)
 
@@ -456,8 +459,8 @@ class _Judge:
                 continue
             text = self._text(windowed[-1]) or ", ".join(f"#{w.name}" for w in windowed[-1].windows)
             name = f"{stream_name(target, number)}{text}" if target.join is not None else text
-            now = [row for row in run.held(number) or [] if PARTITION not in row or row[PARTITION] in self._ids]
-            entered = [row for delta in run.told.moved.get(number, ()) for row in delta.insert or ()]
+            now = [row for row in run.window_rows(number) or [] if PARTITION not in row or row[PARTITION] in self._ids]
+            entered = [row for delta in run.result.window_changes.get(number, ()) for row in delta.insert or ()]
             batch = any(WINDOWS[w.name].batch for w in windowed[-1].windows if w.name in WINDOWS)
             if target.sources[number].contained:  # it is not the event itself that is held
                 enters, holds = bool(entered), len(now) > self._held.get(number, 0)
@@ -486,10 +489,10 @@ class _Judge:
         for number in range(len(target.sources)):
             if number not in own and self._others(number) == []:
                 what = "its window is empty" if target.sources[number].store is None else "it holds no rows"
-                if run.lost:
+                if run.is_incomplete:
                     begin = format_clock_time(run.begin, self._runtime.config.second)
                     what = f"what it held is not known: events are kept from {begin} on"
-                yield ProbeStep("join", None if run.lost else False, stream_name(target, number), note=what)
+                yield ProbeStep("join", None if run.is_incomplete else False, stream_name(target, number), note=what)
         left: dict[int, list[Row]] = {}  # of other streams, with which all is true so far
         for part in parts:
             streams = {leaf.stream for leaf in x.walk(part) if isinstance(leaf, x.Prop | x.EventOf)}
@@ -506,7 +509,7 @@ class _Judge:
         assert run is not None and isinstance(target, nodes.SelectStatement)
         store = target.sources[number].store
         if number in run.windows:
-            return [row[EVENT] for row in run.held(number) or []]
+            return [row[EVENT] for row in run.window_rows(number) or []]
         return None if store is None else self._stored.get(store.name)
 
     def _tried(
@@ -540,7 +543,7 @@ class _Judge:
         run = self._run
         assert run is not None
         self.kept = self.kept or run.aggregation is not None
-        made = [row for delta in run.told.before_output for row in delta.insert or ()]
+        made = [row for delta in run.result.before_output for row in delta.insert or ()]
         passed = made
         if run.having is not None:
             if not made:
@@ -562,9 +565,9 @@ class _Judge:
             self.kept = True
             yield ProbeStep("select", False, "rstream", note="only rows of events that leave are delivered")
         elif target.join is not None:
-            of = "what is known" if run.lost else "events"
+            of = "what is known" if run.is_incomplete else "events"
             note = f"no combination of {of} passes all conditions"
-            yield ProbeStep("join", None if run.lost else False, "all conditions", note=note)
+            yield ProbeStep("join", None if run.is_incomplete else False, "all conditions", note=note)
         else:
             yield ProbeStep("select", False, "the select-clause", note="no row was made")
 
@@ -584,5 +587,5 @@ def hypothetical_event(type_name: str, event: Row, now: int) -> LogEntry:
 
 def known_events(record: EventLog, runtime: Runtime, type_names: Sequence[str]) -> list[LogEntry]:
     """The events of these types that are known, oldest first."""
-    found = record.since((0, 0), set(type_names), runtime.catalog.event_types)
+    found = record.entries_since((0, 0), set(type_names), runtime.catalog.event_types)
     return [each for each in found if each.type_name is not None]

@@ -135,8 +135,8 @@ class TriggerProbe:
     def _cycle(self, target: nodes.CycleStatement) -> Iterator[ProbeStep]:
         held: Any = self._runtime.statement(target.name).state[1]
         known = self._runtime.catalog
-        of = self.run.sent[id(self.event)].type_name if id(self.event) in self.run.sent else ""
-        for number, (partition, rows) in enumerate(zip(target.partitions, self.run.cycled(), strict=True)):
+        of = self.run.sent_events[id(self.event)].type_name if id(self.event) in self.run.sent_events else ""
+        for number, (partition, rows) in enumerate(zip(target.partitions, self.run.cycle_rows(), strict=True)):
             if not known.is_a(of, partition.source.event_type):
                 continue
             own = {name: self.event.get(name) for name in partition.columns}
@@ -150,7 +150,7 @@ class TriggerProbe:
             else:
                 note = f"{len(rows):,} held" if there else f"the window does not take it: {len(rows):,} held"
                 yield ProbeStep("window", there, text, note=note)
-        if not self.run.told.delivered:
+        if not self.run.result.delivered:
             yield ProbeStep("select", False, "the select-clause", note="the cycle made no row")
 
 

@@ -84,11 +84,11 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         self._reached = 0
         self.began: int | None = None  # the time of the first event
 
-    def room(self, taken: int, most: int) -> int:
+    def events_until_due(self, taken: int, most: int) -> int:
         """How many of the next `most` events may be taken before it is time to look."""
         return min(most, self._kept[-1].taken + self._every - taken) if self._events and self._kept else most
 
-    def look(self, taken: int, events: int, now: int, first: int | None = None) -> None:
+    def record_progress(self, taken: int, events: int, now: int, first: int | None = None) -> None:
         """The replay has come so far, events from the time `first` on last: take a snapshot, if it is time."""
         self.began = first if self.began is None else self.began
         if self.lacks:
@@ -106,7 +106,7 @@ class ReplaySnapshots(Generic[WorkbenchT]):
                 return
         self._keep(taken, events, now, by_hand=False)
 
-    def catch_up(self, taken: int, events: int, now: int) -> None:
+    def record_manual_actions(self, taken: int, events: int, now: int) -> None:
         """Take a snapshot if something was done by hand since the last look."""
         if self._acted != self._acts() and not self.lacks:
             self._reached = now

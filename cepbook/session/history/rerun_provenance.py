@@ -1,8 +1,12 @@
-"""A statement that runs again over the known events, with shadows beside it that tell what its rows are made of.
+"""A rerun of a statement with shadows beside it that report the origin of its rows.
 
-Shadows are statements like the target that nobody else hears of: one with hidden columns for the partition, the keys of
-the group and the events of each row, one for each window and what a subquery holds, one for the combinations of a join
-that is aggregated, one of rows before having and output. What cannot have such a shadow goes without.
+Shadows are statements like the target to which nobody else listens:
+
+- one with hidden columns for the partition, the group keys and the events of each row, - one for each window, and for
+the contents of each subquery, - one for the combinations of a join that is aggregated, - one for the rows before having
+and output.
+
+A shadow that the engine refuses is left out; the explanation then says less.
 """
 
 from __future__ import annotations
@@ -26,12 +30,12 @@ from cepbook.session.history.rerun_windows import rows_equal
 from cepbook.session.io.result_frames import unused_name
 
 _FIELDS = {of: {each.name for each in fields(of)} for of in (plan.SelectStatement, plan.OnSelectStatement)}
-PARTITION, EVENT, COUNTS = " partition", " event", " counts"  # columns that no column of a user can be called
+PARTITION, EVENT, COUNTS = " partition", " event", " counts"  # names that no column of a user can have
 ShadowStatement = tuple[RunningStatement, Callable[[Any], Row]]
 
 
 class DeliveredRow(NamedTuple):
-    """A row of a feed: the number of its delivery, its time, its side and its place there."""
+    """A row of a feed: the number of its delivery, the time, the side (insert or remove) and its place on that side."""
 
     number: int
     time: int
@@ -41,37 +45,39 @@ class DeliveredRow(NamedTuple):
 
 
 def matches_row(row: Row, like: Mapping[str, Any]) -> bool:
-    """Whether a row of a shadow, without its hidden columns, is this one."""
+    """Return True if a row of a shadow, without its hidden columns, equals `like`."""
     return rows_equal({name: row.get(name) for name in like}, dict(like))
 
 
 @dataclass(slots=True)
 class StimulusResult:
-    """What the statement and its shadows told of during one stimulus: (insert, remove) rows of each delivery."""
+    """Deliveries of the statement and of its shadows during one stimulus."""
 
     delivered: list[Delta] = field(default_factory=list)
-    set_off: list[int] = field(default_factory=list)  # for each delivery how many events had reached the statement,
-    held: list[Any] = field(default_factory=list)  # and what was held (`made.Held`)
+    triggers_before: list[int] = field(
+        default_factory=list
+    )  # per delivery: the number of events that had reached the statement
+    retained: list[Any] = field(default_factory=list)  # and the `RetainedRows`
     rows: list[Delta] = field(default_factory=list)
     unlimited: list[Delta] = field(default_factory=list)
     before_output: list[Delta] = field(default_factory=list)
     reached: list[Row] = field(default_factory=list)
-    moved: dict[int, list[Delta]] = field(default_factory=dict)
-    within: dict[int, list[Row]] = field(default_factory=dict)  # by stream, events within events: what it is shown
-    inside: dict[int, list[Row]] = field(default_factory=dict)  # and what there was before its last where
-    combined: list[Delta] = field(default_factory=list)
+    window_changes: dict[int, list[Delta]] = field(default_factory=dict)
+    contained: dict[int, list[Row]] = field(default_factory=dict)  # contained events by stream
+    contained_before_where: dict[int, list[Row]] = field(default_factory=dict)  # contained events before the last where
+    joined: list[Delta] = field(default_factory=list)
     matches: list[Mapping[str, Any]] = field(default_factory=list)
 
 
 class PendingRows(NamedTuple):
-    """Rows that were made by stimulus `number`, before any output clause."""
+    """Rows that stimulus `number` made, before any output clause."""
 
     number: int
     delta: Delta
 
 
 class RowProvenance(NamedTuple):
-    """When a row was made: the stimulus, the time."""
+    """The stimulus and the time at which a row was made."""
 
     number: int
     time: int
@@ -79,7 +85,7 @@ class RowProvenance(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SentEvent:
-    """An event that was sent, as the engine has it, and when."""
+    """An event as the engine holds it, with its type and time."""
 
     event: Row
     type_name: str
@@ -87,26 +93,26 @@ class SentEvent:
 
 
 def event_column(stream: int) -> str:
-    """The hidden column of the event of a stream."""
+    """Return the name of the hidden column with the event of a stream."""
     return f"{EVENT}{stream}"
 
 
 def key_column(number: int) -> str:
-    """The hidden column of a key of the group."""
+    """Return the name of the hidden column with a group key."""
     return f" key{number}"
 
 
 def called_functions(statements: Sequence[object]) -> tuple[str, ...]:
-    """The Python functions that statements call."""
-    found = [name for each in expressions_in(tuple(statements)) for name in python_functions_called(each)]
-    return tuple(dict.fromkeys(found))
+    """Return the Python functions that statements call."""
+    names = [name for expression in expressions_in(tuple(statements)) for name in python_functions_called(expression)]
+    return tuple(dict.fromkeys(names))
 
 
 class ProvenanceRerun(StatementRerun):
-    """`told` is what came of the last stimulus. `sent` are the events that were sent, by identity.
+    """A rerun whose `result` holds the deliveries of the last stimulus. `sent_events` are the sent events by identity.
 
-    `select` is the target where it is one, `windows` its shadows by stream; behind the streams come the subqueries.
-    In place of the stimulus of number `leap`, a stop of the clock, it stops whenever something is due until then.
+    `select` is the target if it is a select statement. `windows` are its shadows by stream; subqueries follow the
+    streams. The stimulus number `leap`, a clock stop, is split: the clock stops at every due time on the way.
     """
 
     target: plan.StreamStatement | plan.CreateVariableStatement
@@ -114,25 +120,25 @@ class ProvenanceRerun(StatementRerun):
     def __init__(
         self,
         runtime: Runtime,
-        record: EventLog,
+        event_log: EventLog,
         target: plan.StreamStatement | plan.CreateVariableStatement,
         *,
         shadows: bool,
         leap: int | None = None,
     ) -> None:
-        super().__init__(runtime, record, target)
+        super().__init__(runtime, event_log, target)
         self.select = target if isinstance(target, plan.SelectStatement) else None
-        self.told = StimulusResult()
+        self.result = StimulusResult()
         self.count = 0  # deliveries so far
         self._muted = False
-        self.sent: dict[int, SentEvent] = {}
-        self.look: Callable[[ProvenanceRerun], Any] | None = None  # looks at what is held, at each delivery
-        self._number = -1  # of the present stimulus
-        self._waiting: list[PendingRows] = []  # rows that the output clause holds back,
-        self.released: list[PendingRows] = []  # and those that it let go with the last delivery
-        self._delivering: set[object] = set()  # the partitions whose rows the delivery has that is under way
-        self.unbound: list[Row] = []  # rows of the shadow of a stream without windows, all that came
-        self.batches: dict[tuple[int, Any], list[Row]] = {}  # what was released last, by stream and partition
+        self.sent_events: dict[int, SentEvent] = {}
+        self.on_delivery: Callable[[ProvenanceRerun], Any] | None = None  # called at each delivery
+        self._number = -1  # of the current stimulus
+        self._waiting: list[PendingRows] = []  # rows that the output clause holds back
+        self.released: list[PendingRows] = []  # rows that it released with the last delivery
+        self._delivering: set[object] = set()  # partitions with rows in the current delivery
+        self.unwindowed: list[Row] = []  # all rows of the shadow of a stream without windows
+        self.last_batches: dict[tuple[int, Any], list[Row]] = {}  # last released batch by stream and partition
         self.windows: dict[int, ShadowStatement] = {}
         self.combinations: ShadowStatement | None = None
         nodes = () if self.select is None else tuple(plan.chain(self.select.root))
@@ -145,12 +151,12 @@ class ProvenanceRerun(StatementRerun):
 
     @property
     def calls(self) -> tuple[str, ...]:
-        """The Python functions that are called by it."""
-        line = self._line
+        """The Python functions that the target and its dependencies call."""
+        line = self._pipeline
         return called_functions((*line.readers, *line.contexts, *line.stores))
 
     def stimuli(self) -> Iterator[list[LogEntry]]:
-        """As they came. What is due before an event comes, by the clock that goes to its time, is one of its own."""
+        """Yield the stimuli. Timers that fire before an event, as the clock moves to it, are stimuli of their own."""
         for log_entries in super().stimuli():
             first = log_entries[0]
             due = None if first.type_name is None else self.runtime.next_due
@@ -160,8 +166,8 @@ class ProvenanceRerun(StatementRerun):
                 due = self.runtime.due_after(stop)
             yield log_entries
 
-    def course(self) -> Iterator[list[LogEntry]]:
-        """The stimuli, and the clock as it stands now."""
+    def all_stimuli(self) -> Iterator[list[LogEntry]]:
+        """Yield the stimuli and a last stop of the clock at the present."""
         for number, log_entries in enumerate(self._to_now()):
             if number == self._leap:
                 due = self.runtime.next_due
@@ -176,35 +182,35 @@ class ProvenanceRerun(StatementRerun):
         if self._origin.now > self.runtime.now:
             yield [LogEntry((0, 0), self._origin.now)]
 
-    def leaps(self, log_entries: list[LogEntry]) -> bool:
-        """Whether this is the clock, which goes beyond a time at which something is due."""
+    def is_clock_leap(self, log_entries: list[LogEntry]) -> bool:
+        """Return True if the entries are a clock stop that passes a due time."""
         first, due = log_entries[0], self.runtime.next_due
         alone = (
             first.type_name is None and first.variable is None and first.manual_action is None and not first.stepping
         )
         return alone and due is not None and due < first.time
 
-    def let(self, log_entries: list[LogEntry]) -> None:
+    def play(self, log_entries: list[LogEntry]) -> None:
         self._number += 1
-        self.told = StimulusResult()
-        super().let(log_entries)
+        self.result = StimulusResult()
+        super().play(log_entries)
 
     def play_silently(self, log_entries: list[LogEntry]) -> None:
-        """Let it happen, and tell of nothing: most of what happens comes before what is asked about."""
+        """Play the entries without a result: most of the log precedes the question."""
         self._number += 1
         self._muted = True
         try:
-            super().let(log_entries)
+            super().play(log_entries)
         finally:
             self._muted = False
 
-    def catch_up(self) -> None:
+    def advance_to_now(self) -> None:
         self._number += 1
-        self.told = StimulusResult()
-        super().catch_up()
+        self.result = StimulusResult()
+        super().advance_to_now()
 
-    def comes(self, type_name: str, event: Row, time: int) -> None:
-        self.sent[id(event)] = SentEvent(event, type_name, time)
+    def before_event(self, type_name: str, event: Row, time: int) -> None:
+        self.sent_events[id(event)] = SentEvent(event, type_name, time)
 
     # ---- shadows
     def _deploy_target(self) -> None:
@@ -217,42 +223,44 @@ class ProvenanceRerun(StatementRerun):
 
     def _matched(self, match: Mapping[str, Any]) -> None:
         if not self._muted:
-            self.told.matches.append(match)
+            self.result.matches.append(match)
 
     def _passed(self, deliveries: int) -> None:
         self.count += deliveries
         self._release()
 
     def _unlimited(self, delta: Delta) -> None:
-        self.told.unlimited.append(delta)
+        self.result.unlimited.append(delta)
         self._waiting.append(PendingRows(self._number, delta))
 
     def shows_former_state(self, at: DeliveredRow) -> bool:
-        """Whether the row tells of what was there before the stimulus: a remove row, and what ``rstream`` delivers.
+        """Return True if the row shows the state before the stimulus: a remove row, or a row of ``rstream``.
 
-        Not so a snapshot, whatever the selector: its rows are of the present.
+        Rows of an output snapshot show the present state whatever the selector.
         """
         select = self.select
         snapshot = select is not None and select.output is not None and select.output.which == "snapshot"
         return not at.insert or (select is not None and select.selector == "rstream" and not snapshot)
 
     def made_earlier(self, at: DeliveredRow, shadow: Row | None) -> RowProvenance | None:
-        """When a row of the last delivery was made, if that was earlier: an output clause held it back.
+        """Return when a row of the last delivery was made, if an output clause held it back; else None.
 
-        `shadow` is the row with hidden columns. None as well for a row that ``output all`` and the like have again.
+        `shadow` is the row with hidden columns. None also for a row that ``output all`` and the like repeat.
         """
         output = None if self.select is None else self.select.output
         if output is None or output.which in ("snapshot", "first"):
             return None
-        found: list[tuple[RowProvenance, Row]] = []
+        candidates: list[tuple[RowProvenance, Row]] = []
         for number, delta in self.released:
             rows = (delta.insert if at.insert else delta.remove) or ()
-            found += [(RowProvenance(number, delta.time), row) for row in rows]
-        fits = [matches_row(row, at.row) and (shadow is None or self._same_group(row, shadow)) for _, row in found]
-        if len(found) > at.place and fits[at.place]:
-            origin: RowProvenance | None = found[at.place][0]
+            candidates += [(RowProvenance(number, delta.time), row) for row in rows]
+        matching = [
+            matches_row(row, at.row) and (shadow is None or self._same_group(row, shadow)) for _, row in candidates
+        ]
+        if len(candidates) > at.place and matching[at.place]:
+            origin: RowProvenance | None = candidates[at.place][0]
         else:
-            origins = [each for (each, _), fit in zip(found, fits, strict=True) if fit]
+            origins = [each for (each, _), fit in zip(candidates, matching, strict=True) if fit]
             if self.shows_former_state(at) and self._fully:  # the row of the group before the interval
                 origins.reverse()
             origin = origins[-1] if origins else None
@@ -260,16 +268,16 @@ class ProvenanceRerun(StatementRerun):
 
     @property
     def _fully(self) -> bool:
-        """Whether rows stand for groups."""
+        """True if rows stand for groups."""
         return self.aggregation is not None and self.aggregation.kind.startswith("fully")
 
     def _same_group(self, one: Row, other: Row) -> bool:
-        """Whether rows with hidden columns are of the same group and partition."""
+        """Return True if rows with hidden columns belong to the same group and partition."""
         keys = () if self.aggregation is None else self.aggregation.keys
         return all(one.get(n) == other.get(n) for n in (PARTITION, *(key_column(i) for i in range(len(keys)))))
 
-    def has_again(self, shadow: Row) -> bool:
-        """Whether the output clause has the row of a group again, which has not changed since the delivery before."""
+    def repeats_row(self, shadow: Row) -> bool:
+        """Return True if the output clause repeats the row of a group that has not changed since the last delivery."""
         output = None if self.select is None else self.select.output
         if output is None or output.which in ("snapshot", "first") or self.having is not None or not self._fully:
             return False
@@ -278,31 +286,33 @@ class ProvenanceRerun(StatementRerun):
 
     def _limited(self, delta: Delta) -> None:
         if not self._muted:
-            self.told.rows.append(delta)
+            self.result.rows.append(delta)
         self._delivering |= {row.get(PARTITION) for row in (*(delta.insert or ()), *(delta.remove or ()))}
 
     def _release(self) -> list[PendingRows]:
-        """What waited, of the partitions of the delivery: each has its own output clause."""
+        """Return the pending rows of the partitions of this delivery. Each partition has its own output clause."""
         if self.target.context is None:
-            found, self._waiting = self._waiting, []
-            return found
-        parts, self._delivering = self._delivering, set()
-        found, rest = [], []
-        for each in self._waiting:
-            of = {row.get(PARTITION) for row in (*(each.delta.insert or ()), *(each.delta.remove or ()))}
-            if of & parts:
-                found.append(each)
-            if of - parts:
-                rest.append(each)
+            released, self._waiting = self._waiting, []
+            return released
+        partitions, self._delivering = self._delivering, set()
+        released, rest = [], []
+        for pending in self._waiting:
+            row_partitions = {
+                row.get(PARTITION) for row in (*(pending.delta.insert or ()), *(pending.delta.remove or ()))
+            }
+            if row_partitions & partitions:
+                released.append(pending)
+            if row_partitions - partitions:
+                rest.append(pending)
         self._waiting = rest
-        return found
+        return released
 
     def _delivered(self, delta: Delta) -> None:
         self.count += 1
         self.released = self._release()
-        self.told.held.append(None if self.look is None else self.look(self))
-        self.told.delivered.append(delta)
-        self.told.set_off.append(len(self.told.reached))
+        self.result.retained.append(None if self.on_delivery is None else self.on_delivery(self))
+        self.result.delivered.append(delta)
+        self.result.triggers_before.append(len(self.result.reached))
 
     def _deploy_shadows(self) -> None:
         target = self.target
@@ -322,21 +332,21 @@ class ProvenanceRerun(StatementRerun):
     def _deploy_shadows_of(self, target: plan.SelectStatement, partition: tuple[plan.OutputColumn, ...]) -> None:
         root = target.root
         keys = () if self.aggregation is None else self.aggregation.keys
-        grouped = target.kind.startswith("fully")  # a row of an event has the key of that event
+        grouped = target.kind.startswith("fully")  # an ungrouped row has the key of its event
         shown_keys = (x.KeyRef(key.type, i) if grouped else key for i, key in enumerate(keys))
         extra = (*partition, *(plan.OutputColumn(key_column(i), key) for i, key in enumerate(shown_keys)))
         events = tuple(plan.OutputColumn(event_column(i), x.EventOf(OBJECT, i)) for i in range(len(target.sources)))
-        alike: dict[str, Any] = {"kind": target.kind, "selector": target.selector, "subqueries": target.subqueries}
+        options: dict[str, Any] = {"kind": target.kind, "selector": target.selector, "subqueries": target.subqueries}
         several = (events, ()) if target.kind in ("unaggregated", "aggregated", "aggregated_grouped") else ((),)
         if not isinstance(target, plan.CreateWindowStatement):
             for columns in several:
-                shown = replace(root, columns=(*root.columns, *extra, *columns), distinct=False)
-                made = self._like(shown, **alike)
-                limited = replace(made, output=target.output)
+                projection = replace(root, columns=(*root.columns, *extra, *columns), distinct=False)
+                shadow = self._like(projection, **options)
+                limited = replace(shadow, output=target.output)
                 several_clauses = target.output is not None and target.context is not None
                 if self._attach("rows", limited, self._limited, always=several_clauses) is not None:
                     if target.output is not None:
-                        self._attach("unlimited", made, self._unlimited, always=True)
+                        self._attach("unlimited", shadow, self._unlimited, always=True)
                     break
         for number, stream in enumerate(plan.streams(root)):
             self._attach_within(number, plan.source_of(stream), partition)
@@ -345,33 +355,33 @@ class ProvenanceRerun(StatementRerun):
             self._attach_window(number, plan.streams(each.root)[0], partition)
         if self.aggregation is not None and target.join is not None:
             written = (plan.OutputColumn(key_column(i), key) for i, key in enumerate(keys))
-            made = self._like(plan.Projection(self.aggregation.input, (*partition, *written, *events)), **alike)
-            made = replace(made, kind="unaggregated", selector="istream")
-            statement = self._attach("combined", made, lambda delta: self.told.combined.append(delta))
+            shadow = self._like(plan.Projection(self.aggregation.input, (*partition, *written, *events)), **options)
+            shadow = replace(shadow, kind="unaggregated", selector="istream")
+            statement = self._attach("combined", shadow, lambda delta: self.result.joined.append(delta))
             if statement is not None:
                 self.combinations = statement, statement.outlet.layout.event
         if target.into is None and (self.conditions or target.output is not None):
-            self._attach_before_output(target.root, extra, alike)
+            self._attach_before_output(target.root, extra, options)
 
     def _attach_within(self, number: int, source: plan.SourceNode, partition: tuple[plan.OutputColumn, ...]) -> None:
-        """Shadows of the events within events that a stream is made of."""
+        """Deploy shadows of the contained events that a stream is made of."""
         if not source.contained:
             return
         *outer, last = source.contained
         every = replace(source, contained=(*outer, replace(last, columns=(), wildcard=True, where=None)))
         event = plan.OutputColumn(EVENT, x.EventOf(OBJECT, 0))
-        for name, shown in (("within", source), ("inside", every)):
+        for name, node_ in (("contained", source), ("contained_before_where", every)):
 
             def noted(delta: Delta, name: str = name) -> None:
-                getattr(self.told, name).setdefault(number, []).extend(delta.insert or ())
+                getattr(self.result, name).setdefault(number, []).extend(delta.insert or ())
 
-            self._attach(f"{name}{number}", self._like(plan.Projection(shown, (*partition, event))), noted)
+            self._attach(f"{name}{number}", self._like(plan.Projection(node_, (*partition, event))), noted)
 
     def _attach_window(self, number: int, stream: plan.StreamNode, partition: tuple[plan.OutputColumn, ...]) -> None:
-        """A shadow of what a window holds; of a stream without one all that came."""
-        held = [node for node in plan.chain(stream) if isinstance(node, plan.Windowed)]
+        """Deploy a shadow of the contents of a window; for a stream without a window, of all events."""
+        windowed = [node for node in plan.chain(stream) if isinstance(node, plan.Windowed)]
         source = plan.source_of(stream)
-        below: plan.StreamNode = held[-1] if held else source
+        below: plan.StreamNode = windowed[-1] if windowed else source
         assert self.select is not None
         inner = number >= len(self.select.sources)
         if isinstance(below, plan.SourceNode):
@@ -388,28 +398,28 @@ class ProvenanceRerun(StatementRerun):
 
         def moved(delta: Delta) -> None:
             if not self._muted:
-                self.told.moved.setdefault(number, []).append(delta)
-            if not held:
-                self.unbound.extend(delta.insert or ())
+                self.result.window_changes.setdefault(number, []).append(delta)
+            if not windowed:
+                self.unwindowed.extend(delta.insert or ())
             elif self.batched:
                 fresh = {row.get(PARTITION): list[Row]() for row in (*(delta.remove or ()), *(delta.insert or ()))}
                 for row in delta.insert or ():
                     fresh[row.get(PARTITION)].append(row)
-                self.batches |= {(number, of): rows for of, rows in fresh.items()}
+                self.last_batches |= {(number, of): rows for of, rows in fresh.items()}
 
         asked = {"selector": "irstream", "subqueries": self.select.subqueries}
         for columns in ((event, *partition, *facts), (event, *partition)):
             shadow = self._like(plan.Projection(below, columns), **asked)
-            statement = self._attach(f"window{number}", shadow, moved, always=not held or self.batched)
+            statement = self._attach(f"window{number}", shadow, moved, always=not windowed or self.batched)
             if statement is not None:
-                if held or source.store is not None:
+                if windowed or source.store is not None:
                     self.windows[number] = statement, statement.outlet.layout.event
                 return
 
     def _attach_before_output(
         self, root: plan.Projection, extra: tuple[plan.OutputColumn, ...], alike: Mapping[str, Any]
     ) -> None:
-        """A shadow of the rows that having and the output clause are shown, with what each condition says of them."""
+        """Deploy a shadow of the rows before having and output, with the value of each condition."""
         below = root.input if self.having is None else self.having.input
         leaves = {}
         for number, condition in enumerate(self.conditions):
@@ -418,28 +428,28 @@ class ProvenanceRerun(StatementRerun):
                 leaves[f"v{number}_{place}"] = leaf
         columns = tuple(plan.OutputColumn(name, value) for name, value in leaves.items())
         marker = () if columns else (plan.OutputColumn("c", x.Const(BOOLEAN, True)),)
-        for shown in ((*columns, *marker, *extra), (*columns, *marker)):
-            made = self._like(plan.Projection(below, shown), **alike)
-            if self._attach("before", made, lambda delta: self.told.before_output.append(delta)) is not None:
+        for columns_ in ((*columns, *marker, *extra), (*columns, *marker)):
+            shadow = self._like(plan.Projection(below, columns_), **alike)
+            if self._attach("before", shadow, lambda delta: self.result.before_output.append(delta)) is not None:
                 return
 
     def _like(self, root: plan.Projection, **changes: Any) -> plan.SelectStatement:
-        """A statement beside the target, with its context and place among the others; it changes nothing."""
+        """Return a statement beside the target, with its context and priority, that changes nothing."""
         target = self.target
         looks = isinstance(target, plan.OnSelectStatement) and any(
             isinstance(n, plan.StreamJoin) for n in plan.chain(root)
         )
         plain = plan.OnSelectStatement if looks else plan.SelectStatement
-        known = {each.name: getattr(target, each.name) for each in fields(plain) if hasattr(target, each.name)}
-        known |= {"named": True, "root": root, "kind": "unaggregated", "selector": "istream", "subqueries": ()}
-        known |= {"insert": None, "output": None, "drop": False, "into": None, "deletes": False, "parcels": None}
-        return plain(**{name: value for name, value in {**known, **changes}.items() if name in _FIELDS[plain]})
+        fields_ = {each.name: getattr(target, each.name) for each in fields(plain) if hasattr(target, each.name)}
+        fields_ |= {"named": True, "root": root, "kind": "unaggregated", "selector": "istream", "subqueries": ()}
+        fields_ |= {"insert": None, "output": None, "drop": False, "into": None, "deletes": False, "parcels": None}
+        return plain(**{name: value for name, value in {**fields_, **changes}.items() if name in _FIELDS[plain]})
 
     def _attach(
         self, name: str, shadow: plan.SelectStatement, listener: Callable[[Delta], None], *, always: bool = False
     ) -> RunningStatement | None:
-        """Deploy a shadow and listen to it; None where the engine refuses it."""
-        names = {s.name for s in self._line.readers} | set(self.runtime.statements)
+        """Deploy a shadow and listen to it. Return None if the engine refuses it."""
+        names = {s.name for s in self._pipeline.readers} | set(self.runtime.statements)
         try:
             statement = self._deploy(replace(shadow, name=unused_name(name, names)))
         except CepbookError:
@@ -449,63 +459,63 @@ class ProvenanceRerun(StatementRerun):
         return statement
 
     def _reached(self, delta: Delta) -> None:
-        self.told.reached.extend(delta.insert or ())
+        self.result.reached.extend(delta.insert or ())
 
     # ---- what is held
     @property
     def batched(self) -> bool:
-        """Whether rows are made of whole batches."""
+        """True if rows are made from whole batches."""
         windows = () if self.select is None else self.select.windows
         return any(WINDOWS[w.name].batch for w in windows if w.name in WINDOWS)
 
-    def held(self, number: int) -> list[Row] | None:
-        """What the window of a stream holds, as rows of its shadow; None where there is no shadow."""
+    def window_rows(self, number: int) -> list[Row] | None:
+        """Return the contents of a stream's window as rows of its shadow; None if there is no shadow."""
         if number not in self.windows:
             return None
         return self._iterated(self.windows[number])
 
-    def combined(self) -> list[Row] | None:
-        """The combinations of a join that is aggregated, as it stands; None where that is not known."""
+    def joined_rows(self) -> list[Row] | None:
+        """Return the current combinations of an aggregated join; None if they are unknown."""
         return None if self.combinations is None else self._iterated(self.combinations)
 
     def _iterated(self, shadow: ShadowStatement) -> list[Row]:
         statement, event = shadow
         return [event(row) for _, rows in statement.iterated(self.runtime.now) for row in rows]
 
-    def cycled(self) -> list[list[Row]]:
-        """The events that the partitions of a query that is run in cycles hold, or have just let go."""
+    def cycle_rows(self) -> list[list[Row]]:
+        """Return the events that the partitions of a cycle query hold or have just released."""
         target = self.target
         if not isinstance(target, plan.CycleStatement) or target.name not in self.runtime.statements:
             return []
         held = self.runtime.statement(target.name).state[1]
         return [held.events(number, target) for number in range(len(target.partitions))]
 
-    def stored(self) -> dict[str, list[Row]]:
-        """The rows of the named windows and tables that the target reads or changes."""
+    def store_rows(self) -> dict[str, list[Row]]:
+        """Return the rows of the named windows and tables that the target reads or changes."""
         names = stores_read(self.target)
         if not isinstance(self.target, plan.CreateVariableStatement):
             names |= stores_written(self.target, self.runtime.catalog)
-        found = {}
+        rows_by_store = {}
         for name in sorted(names & self.runtime.stores.keys()):
             owner: Any = self.runtime.stores[name].owner
-            fresh = owner.outlet.layout.event
-            found[name] = [fresh(row) for _, rows in owner.iterated(self.runtime.now) for row in rows]
-        return found
+            to_event = owner.outlet.layout.event
+            rows_by_store[name] = [to_event(row) for _, rows in owner.iterated(self.runtime.now) for row in rows]
+        return rows_by_store
 
 
 def compared_leaves(e: x.BoundExpr) -> list[x.BoundExpr]:
-    """The properties, variables, aggregates and the like that an expression compares, each once."""
-    found: dict[x.BoundExpr, None] = {}
+    """Return the properties, variables, aggregates and the like that an expression compares, each once."""
+    leaves: dict[x.BoundExpr, None] = {}
     open_ = [e]
     while open_:
-        part = open_.pop()
-        if isinstance(part, _LEAVES) or (
-            isinstance(part, x.MemberAccess) and not isinstance(part.target, x.MethodCall)
+        expression = open_.pop()
+        if isinstance(expression, _LEAVES) or (
+            isinstance(expression, x.MemberAccess) and not isinstance(expression.target, x.MethodCall)
         ):
-            found[part] = None
-        elif not isinstance(part, x.LambdaExpr):
-            open_.extend(reversed(x.children(part)))
-    return list(found)
+            leaves[expression] = None
+        elif not isinstance(expression, x.LambdaExpr):
+            open_.extend(reversed(x.children(expression)))
+    return list(leaves)
 
 
 _LEAVES = (

@@ -1,9 +1,17 @@
-"""The past lived again: what is known of it happens anew in a second runtime, the running one is left alone.
+"""Running one statement again over the event log.
 
-`LogPlayer` lets happenings happen: events, stops of the clock, assignments of variables, what was done by hand.
-`StatementRerun`
-is that for one statement with all that feeds it, each deployed when it was deployed; `session.past.again` does it for a
-whole workbench. Functions written in Python are called again.
+A rerun works in a runtime of its own; the running statements are left alone. `LogPlayer` plays log entries: events,
+clock stops, assignments, manual actions. `StatementRerun` does so for one statement and everything that feeds it,
+deploying each of them at the point of the log at which it was deployed. Python functions are called again.
+
+     LogPlayer
+      ├── WorkbenchRerun      the whole workbench (rerun_workbench)
+      └── StatementRerun      one statement and what feeds it
+           ├── WindowRerun        when events entered and left the window (rerun_windows)
+           └── ProvenanceRerun    which events made a row (rerun_provenance)
+
+The rerun delivers the same rows as the running statement if the log is complete and functions are deterministic. The
+engine itself depends on nothing else: time is an input.
 """
 
 from __future__ import annotations
@@ -25,162 +33,180 @@ from cepbook.session.history.event_log import DeployedAt, EventLog, LogEntry
 
 
 def group_simultaneous(log_entries: Iterable[LogEntry]) -> Iterator[list[LogEntry]]:
-    """What happened, call by call: several are events that came together."""
-    for _, several in groupby(log_entries, key=lambda each: each.place[0] if each.lot else each.place):
-        yield list(several)
+    """Group log entries by call. Several entries of one group are events that came together."""
+    for _, entries in groupby(
+        log_entries, key=lambda entry: entry.position[0] if entry.simultaneous else entry.position
+    ):
+        yield list(entries)
 
 
 class LogPlayer:
-    """Happenings in a second `runtime`. Statements that fail go on, as they did the first time."""
+    """Plays log entries in a second `runtime`. A statement that fails does not end the rerun."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
 
-    def let(self, log_entries: list[LogEntry]) -> None:
-        """Let happen what came with one call."""
+    def play(self, log_entries: list[LogEntry]) -> None:
+        """Play the entries of one call."""
         runtime, first = self.runtime, log_entries[0]
         time = max(first.time, runtime.now)
-        events = [(each.type_name, dict(each.event)) for each in log_entries if each.type_name is not None]
+        events = [(entry.type_name, dict(entry.event)) for entry in log_entries if entry.type_name is not None]
         if first.variable is not None:
             runtime.set_variable(first.variable, first.value)
         elif first.manual_action is not None:
-            with suppress(CepbookError):  # it was about something that is not here
+            with suppress(CepbookError):  # the action concerned a store that is not needed here
                 first.manual_action(runtime)
-        elif first.lot or self._visits(first) or (not events and first.time >= runtime.now):
-            self.stopped(time, stepping=first.stepping)
+        elif first.simultaneous or self._visits(first) or (not events and first.time >= runtime.now):
+            self.before_stop(time, stepping=first.stepping)
             runtime.advance(time, stepping=first.stepping)
         for name, event in events:
-            self.comes(name, event, time)
-        if first.lot and events:
+            self.before_event(name, event, time)
+        if first.simultaneous and events:
             runtime.send_together(events)
         elif events:
             runtime.send(*events[0], time)
 
     def _visits(self, event: LogEntry) -> bool:
-        """Whether the clock stops on its way to an event, where it visits what is due."""
+        """Return True if the clock visits a due time on its way to the event."""
         runtime = self.runtime
         due = runtime.next_due if event.stepping and event.time > runtime.now else None
         return due is not None and due <= event.time
 
-    def stopped(self, time: int, *, stepping: bool) -> None:
-        """The clock is about to go to `time`."""
+    def before_stop(self, time: int, *, stepping: bool) -> None:
+        """Called before the clock moves to `time`."""
 
-    def comes(self, type_name: str, event: Row, time: int) -> None:
-        """An event is about to be sent."""
+    def before_event(self, type_name: str, event: Row, time: int) -> None:
+        """Called before an event is sent."""
 
 
 class StatementRerun(LogPlayer):
-    """One statement with all that feeds it, in a runtime of its own.
+    """One statement with everything that feeds it, in a runtime of its own.
 
-    `lost`: not all of its past is known; it begins at the time `begin` then with nothing. `size`: how much happens.
+    If `is_incomplete`, a part of its past is unknown, and the rerun starts empty at the time `begin`. `size` is the
+    number of log entries.
     """
 
-    def __init__(self, runtime: Runtime, record: EventLog, target: nodes.StatementPlan) -> None:
+    def __init__(self, runtime: Runtime, event_log: EventLog, target: nodes.StatementPlan) -> None:
         self.target = target
         self._origin = runtime
-        self._first: dict[
-            int, RunningStatement
-        ] = {}  # variables, by their plan: names are those of each module by itself
-        self._line = self._needed(record)
-        self._born = self._births(record)
-        start = min(born.place for born, _ in self._born)
-        lost = record.lost(self._line.inputs)
-        self.lost = lost is not None and lost > start
-        begin = lost if lost is not None and self.lost else start
-        self._happenings = record.since(begin, self._line.inputs, runtime.catalog.event_types)
+        self._first: dict[int, RunningStatement] = {}  # variables by plan, because names are unique per module only
+        self._pipeline = self._needed(event_log)
+        self._deployments = self._deployed(event_log)
+        start = min(deployment.position for deployment, _ in self._deployments)
+        unknown_before = event_log.incomplete_before(self._pipeline.inputs)
+        self.is_incomplete = unknown_before is not None and unknown_before > start
+        first_position = unknown_before if unknown_before is not None and self.is_incomplete else start
+        self._happenings = event_log.entries_since(first_position, self._pipeline.inputs, runtime.catalog.event_types)
         first = self._happenings[0].time if self._happenings else runtime.now
-        self.begin = first if self.lost else min(born.time for born, _ in self._born)
-        if not self.lost:
-            self._happenings = sorted((*self._assignments(record), *self._happenings), key=attrgetter("place"))
+        self.begin = first if self.is_incomplete else min(deployment.time for deployment, _ in self._deployments)
+        if not self.is_incomplete:
+            self._happenings = sorted((*self._assignments(event_log), *self._happenings), key=attrgetter("position"))
         self.size = len(self._happenings)
         super().__init__(self._engine())
 
-    def _needed(self, record: EventLog) -> StatementDependencies:
-        """The target with all that feeds it; of stores that queries filled by hand from others these, too."""
+    def _needed(self, event_log: EventLog) -> StatementDependencies:
+        """Return the target's dependencies. Stores that manual queries filled from other stores bring these along."""
         statements = [s for d in self._origin.deployments.values() for s in d.plan.statements]
         catalog = self._origin.catalog
-        beside: set[str] = set()
+        extra_stores: set[str] = set()
         while True:
-            line = dependencies_of(self.target.name, statements, catalog, catalog.event_types, beside)
-            own = beside.union(filter(None, map(created_store, (self.target, *line.stores))))
-            more = record.read_with(own) - own
-            if not more:
-                return line
-            beside |= more
+            dependencies = dependencies_of(self.target.name, statements, catalog, catalog.event_types, extra_stores)
+            stores = extra_stores.union(filter(None, map(created_store, (self.target, *dependencies.stores))))
+            new_stores = event_log.stores_read_with(stores) - stores
+            if not new_stores:
+                return dependencies
+            extra_stores |= new_stores
 
-    def _births(self, record: EventLog) -> list[tuple[DeployedAt, nodes.StatementPlan]]:
-        """The statements that are needed, in order, with the time of their deployment."""
-        line = self._line
-        needed = {id(s) for s in (*line.readers, *line.contexts, *line.variables, *line.stores, self.target)}
+    def _deployed(self, event_log: EventLog) -> list[tuple[DeployedAt, nodes.StatementPlan]]:
+        """Return the statements that are needed, in order, each with its deployment."""
+        dependencies = self._pipeline
+        needed = {
+            id(s)
+            for s in (
+                *dependencies.readers,
+                *dependencies.contexts,
+                *dependencies.variables,
+                *dependencies.stores,
+                self.target,
+            )
+        }
         return [
-            (record.born(deployment), s)
+            (event_log.deployed_at(deployment), s)
             for deployment in self._origin.deployments.values()
             for s in deployment.plan.statements
             if id(s) in needed
         ]
 
-    def _assignments(self, record: EventLog) -> list[LogEntry]:
-        """What was given to the variables that there are, since there are."""
-        since = {name: record.born(d).place for d in self._origin.deployments.values() for name in d.variables}
-        return [each for each in record.assignments if each.place > since.get(each.variable or "", (0, 0))]
+    def _assignments(self, event_log: EventLog) -> list[LogEntry]:
+        """Return the assignments from outside to deployed variables, each since its variable was created."""
+        created = {
+            name: event_log.deployed_at(d).position for d in self._origin.deployments.values() for name in d.variables
+        }
+        return [entry for entry in event_log.assignments if entry.position > created.get(entry.variable or "", (0, 0))]
 
     def _engine(self) -> Runtime:
         source = self._origin
-        fresh = Runtime(source.config, start=self.begin)
-        fresh.add_error_listener(lambda error: None)  # the running statement has told already
+        rerun_engine = Runtime(source.config, start=self.begin)
+        rerun_engine.add_error_listener(lambda error: None)  # the running statement has reported the error
         for name, function in source.functions.items():
-            fresh.register_function(name, function, returns=source.catalog.functions[name])
+            rerun_engine.register_function(name, function, returns=source.catalog.functions[name])
         for event_type in source.catalog.event_types.values():
-            fresh.define(event_type, replace=True)
-        self._add_variables(fresh)
-        return fresh
+            rerun_engine.define(event_type, replace=True)
+        self._add_variables(rerun_engine)
+        return rerun_engine
 
-    def _add_variables(self, fresh: Runtime) -> None:
-        """With their first values, as nothing was lost since; else with the present ones, which then stay."""
+    def _add_variables(self, rerun_engine: Runtime) -> None:
+        """Create variables with their initial values; with their present, fixed values if the log is incomplete."""
         source = self._origin
         for statement in (s for d in source.deployments.values() for s in d.plan.statements):
             if isinstance(statement, nodes.CreateVariableStatement) and statement.context is None:
-                self._first[id(statement)] = fresh.deploy(nodes.ModulePlan((statement,), statement.epl)).statements[0]
-        for name, of, value, constant in source.external_variables():
-            if name not in fresh.catalog.variables:
-                fresh.define_variable(name, of, value, constant=constant)
-            if self.lost and not constant:
-                fresh.set_variable(name, source.get_variable(name))
+                self._first[id(statement)] = rerun_engine.deploy(
+                    nodes.ModulePlan((statement,), statement.epl)
+                ).statements[0]
+        for name, type_, value, constant in source.external_variables():
+            if name not in rerun_engine.catalog.variables:
+                rerun_engine.define_variable(name, type_, value, constant=constant)
+            if self.is_incomplete and not constant:
+                rerun_engine.set_variable(name, source.get_variable(name))
 
     def _deploy(self, statement: nodes.StatementPlan) -> RunningStatement | None:
         if id(statement) in self._first:
             return self._first[id(statement)]
-        made = self.runtime.deploy(nodes.ModulePlan((statement,), statement.epl))
-        return made.statements[0] if made.statements else None
+        deployment = self.runtime.deploy(nodes.ModulePlan((statement,), statement.epl))
+        return deployment.statements[0] if deployment.statements else None
 
     def stimuli(self) -> Iterator[list[LogEntry]]:
-        """What happened, before it happens: several events are those that came together. `let` lets it happen.
+        """Yield the log entries of each call before they are played (`play`).
 
-        Statements are deployed between, when they were deployed.
+        Statements are deployed in between, at the position of their deployment.
         """
-        idle = nodes.OnSetStatement if self.lost else ()  # variables have their present values then
-        waiting = deque(each for each in self._born if each[1] is self.target or not isinstance(each[1], idle))
+        skipped = nodes.OnSetStatement if self.is_incomplete else ()  # variables have their present values then
+        waiting = deque(
+            deployed
+            for deployed in self._deployments
+            if deployed[1] is self.target or not isinstance(deployed[1], skipped)
+        )
         for log_entries in group_simultaneous(self._happenings):
-            while waiting and waiting[0][0].place < log_entries[0].place:
-                self._bear(*waiting.popleft())
+            while waiting and waiting[0][0].position < log_entries[0].position:
+                self._deploy_at(*waiting.popleft())
             yield log_entries
         while waiting:
-            self._bear(*waiting.popleft())
+            self._deploy_at(*waiting.popleft())
 
     def run(self) -> None:
-        """Let happen what happened, up to the present."""
+        """Play the whole log, up to the present."""
         for log_entries in self.stimuli():
-            self.let(log_entries)
-        self.catch_up()
+            self.play(log_entries)
+        self.advance_to_now()
 
-    def catch_up(self) -> None:
-        """The clock as it is now."""
+    def advance_to_now(self) -> None:
+        """Move the clock to the present of the running engine."""
         if self._origin.now > self.runtime.now:
             self.runtime.advance(self._origin.now)
 
-    def _bear(self, born: DeployedAt, statement: nodes.StatementPlan) -> None:
-        if born.time > self.runtime.now:
-            self.runtime.advance(born.time)
+    def _deploy_at(self, deployment: DeployedAt, statement: nodes.StatementPlan) -> None:
+        if deployment.time > self.runtime.now:
+            self.runtime.advance(deployment.time)
         if statement is self.target:
             self._deploy_target()
         else:
@@ -191,9 +217,10 @@ class StatementRerun(LogPlayer):
 
 
 class IdentitySink:
-    """A sink that tells of deliveries with the engine's own events, not with copies: who is who shows by identity.
+    """A sink that passes on the engine's own event objects instead of copies, so that events are recognized by
+    identity.
 
-    While it is `muted` nothing is made of rows, and only how many deliveries `passed` is told.
+    While `muted()` is true, no rows are made and only the number of deliveries goes to `passed`.
     """
 
     def __init__(
@@ -209,7 +236,7 @@ class IdentitySink:
         self._passed = passed
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
-        """The layout says it all."""
+        """Ignore the description: the layout tells it."""
 
     def one(self, record: Record) -> None:
         if self._muted():

@@ -1,8 +1,8 @@
-"""When each event entered and left the window of a statement that runs again (`session.past.relived`).
+"""A rerun of a statement that reports when each event entered and left its data window.
 
-Beside it runs a shadow of its from-clause, ``select irstream *`` without where, group by and output. The rows of the
-shadow are the very event objects (in a context they hold them, beside the id of the partition: an event may be in
-several), which is how it is known when each entered and left.
+Beside the statement runs a *shadow* of its from-clause: ``select irstream *`` without where, group by and output. The
+rows of the shadow are the event objects themselves, so events are recognized by identity. In a context the rows hold
+the event beside the id of the partition, because one event may be in several partitions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _PARTITION = nodes.OutputColumn("partition", x.ContextProp(INT, "id"))
 
 @dataclass(slots=True)
 class MarbleArrival:
-    """One event that reached the statement: number (from 0), time (ms), the event, its partition's or group's keys."""
+    """One event that reached the statement: its number (from 0), time (ms), the event, and the keys of its partition or
+    group.
+    """
 
     number: int
     time: int
@@ -44,8 +46,8 @@ class MarbleArrival:
 class WindowStay:
     """The stay of one event in the window, all times in ms.
 
-    It `arrived`, `entered` (None: not yet, it is being collected) and `left` (None: it is still there). `number` is
-    that of its arrival; of an event that a derived-value window made, that of the arrival that caused it.
+    The event `arrived`, `entered` (None: it is still being collected in a batch) and `left` (None: it is still there).
+    `number` is the number of its arrival; for an event that a derived-value window made, of the arrival that caused it.
     """
 
     number: int
@@ -54,72 +56,74 @@ class WindowStay:
     arrived: int
     entered: int | None
     left: int | None
-    ended: int = field(default=0, repr=False)  # how many events had arrived when it left
+    ended: int = field(default=0, repr=False)  # number of events that had arrived when it left
 
     @property
     def collected(self) -> bool:
-        """Whether it had to wait before it entered."""
+        """True if the event waited in a batch before it entered."""
         return self.entered is None or self.entered > self.arrived
 
 
 @dataclass(frozen=True, slots=True)
 class MatchRun:
-    """The rows of a match of match_recognize, told of at `time`: numbers of their arrivals, each with its variable."""
+    """The rows of a match of match_recognize that was delivered at `time`: numbers of arrivals with their variables."""
 
     time: int
     rows: tuple[tuple[int, str], ...]
 
 
 def drawn_windows(root: nodes.Projection) -> nodes.Windowed | None:
-    """The data windows whose contents are drawn: those nearest to the select-clause."""
+    """Return the data windows whose contents are drawn: the ones nearest to the select-clause."""
     return next((node for node in nodes.chain(root) if isinstance(node, nodes.Windowed)), None)
 
 
 class WindowRerun(StatementRerun):
-    """One statement with all that feeds it, and what its window held when."""
+    """One statement with everything that feeds it, and the contents of its window over time."""
 
     target: nodes.SelectStatement
 
-    def __init__(self, runtime: Runtime, record: EventLog, statement: nodes.SelectStatement) -> None:
+    def __init__(self, runtime: Runtime, event_log: EventLog, statement: nodes.SelectStatement) -> None:
         self.arrivals: list[MarbleArrival] = []
         self.bars: list[WindowStay] = []
         self.deliveries: list[tuple[int, Delivery]] = []  # with the number of arrivals so far
         self.runs: list[MatchRun] = []
-        super().__init__(runtime, record, statement)
+        super().__init__(runtime, event_log, statement)
         self.stream = drawn_windows(self.target.root)
-        names = {s.name for s in self._line.selects}
+        names = {s.name for s in self._pipeline.selects}
         derived = self.stream is not None and isinstance(self.stream.input, nodes.Derivation)
         self._in_partitions = self.target.context is not None and not derived
         self._tags, self._reached, self._window = (unused_name(name, names) for name in ("tags", "reached", "window"))
         if self._in_partitions:
             self.runtime.add_partition_listener(None, self._partition)
         self._group, self.grouped_by = self._group_columns()
-        self._by_event: dict[_Stay, MarbleArrival] = {}  # the events live as long as `arrivals`
+        self._by_event: dict[_Stay, MarbleArrival] = {}  # `arrivals` keeps the events alive
         self._open: dict[_Stay, deque[WindowStay]] = {}
-        self._ended: dict[int | None, int] = {}  # partitions, and when
+        self._ended: dict[int | None, int] = {}  # ended partitions with the time
         self._current: Row = {}
-        self._made: list[Row] = []  # keeps rows that are no arrivals, so that their identity stays theirs
+        self._made: list[Row] = []  # derived rows, kept alive so that their identity is not reused
 
     # ---- shadows
     def _group_columns(self) -> tuple[tuple[nodes.OutputColumn, ...], tuple[str, ...]]:
-        """What tells the context partition and the groupwin group of an event, and how it is called."""
-        found: list[tuple[str, x.BoundExpr]] = []
+        """Return the columns that identify the context partition and the groupwin group of an event, and their
+        names.
+        """
+        keys_by_name: list[tuple[str, x.BoundExpr]] = []
         if self.target.context is not None:
             context = self._origin.catalog.contexts[self.target.context]
             keys = {f"key{i}": key for i, key in enumerate(context.keys.get(self.target.source.event_type, ()), 1)}
             for name in list(keys) or [name for name in ("label", "id") if name in context.properties][:1]:
                 key = keys.get(name)
-                shown = key.name if isinstance(key, x.Prop) else f"context.{name}"
-                found.append((shown, x.ContextProp(context.properties[name], name)))
+                label = key.name if isinstance(key, x.Prop) else f"context.{name}"
+                keys_by_name.append((label, x.ContextProp(context.properties[name], name)))
         if self.stream is not None and isinstance(self.stream.input, nodes.SourceNode):
             groups = [w for w in self.stream.windows if w.row.grouping]
             for number, key in enumerate((key for w in groups for key in w.args), 1):
-                found.append((key.name if isinstance(key, x.Prop) else f"group key {number}", key))
-        columns = tuple(nodes.OutputColumn(f"k{i}", value) for i, (_, value) in enumerate(found))
-        return columns, tuple(name for name, _ in found)
+                keys_by_name.append((key.name if isinstance(key, x.Prop) else f"group key {number}", key))
+        columns = tuple(nodes.OutputColumn(f"k{i}", value) for i, (_, value) in enumerate(keys_by_name))
+        return columns, tuple(name for name, _ in keys_by_name)
 
     def _shadow(self, name: str, root: nodes.Projection, **changes: Any) -> nodes.SelectStatement:
-        """A statement like the target, of another select- and from-clause, which nobody else hears of."""
+        """Return a statement like the target with another select- and from-clause, to which nobody else listens."""
         fixed: dict[str, Any] = {"kind": "unaggregated", "insert": None, "output": None, "drop": False, "into": None}
         if isinstance(self.target, nodes.CreateWindowStatement):
             fixed["fill"] = None
@@ -131,14 +135,16 @@ class WindowRerun(StatementRerun):
         statement.add_sink(IdentitySink(statement.outlet.layout, listener))
 
     def _begin(self) -> None:
-        """The statement that sees every event of the source's type first; of a named window when there is one."""
+        """Deploy the statement that sees every event of the source's type first. For a named window this waits for the
+        window.
+        """
         if self.target.source.store is None:
             self._tag(None)
 
     def _tag(self, context: str | None) -> None:
         source = replace(self.target.source, filter=None)
         root = nodes.Projection(source, (), wildcard=True)
-        priority = 1 + max(s.priority for s in self._line.selects)
+        priority = 1 + max(s.priority for s in self._pipeline.selects)
         first = {"context": context, "selector": "istream", "priority": priority, "subqueries": ()}
         self._listen(self._shadow(self._tags, root, **first), self._saw)
 
@@ -147,7 +153,7 @@ class WindowRerun(StatementRerun):
         if source.store is not None:
             self._tag(self.target.context)
         last = _PARTITION if self._in_partitions else nodes.OutputColumn("k", x.Const(OBJECT, None))
-        several = (_EVENT,) if self.target.lots else ()  # arrive together, and tell themselves which they are
+        several = (_EVENT,) if self.target.lots else ()  # simultaneous events identify themselves
         root = nodes.Projection(source, (*self._group, last, *several))
         self._listen(self._shadow(self._reached, root, selector="istream"), self._arrived)
         if self.stream is not None:
@@ -173,7 +179,7 @@ class WindowRerun(StatementRerun):
             self._by_event[id(event), row.get(_PARTITION.name)] = arrival
 
     def _matched(self, match: Mapping[str, Any]) -> None:
-        """A match was told of, by the very events that arrived."""
+        """Record a match, which holds the arrived event objects."""
         arrived = {event: arrival.number for (event, _), arrival in self._by_event.items()}
         rows: list[tuple[int, str]] = []
         for name, value in match.items():
@@ -182,8 +188,8 @@ class WindowRerun(StatementRerun):
         if rows:
             self.runs.append(MatchRun(self.runtime.now, tuple(sorted(rows))))
 
-    def _held(self, row: Row) -> tuple[Row, _Stay]:
-        """The event of a row of the window's shadow, and whose stay it is."""
+    def _event_and_stay(self, row: Row) -> tuple[Row, _Stay]:
+        """Return the event of a row of the window's shadow, and the key of its stay."""
         if not self._in_partitions:
             return row, (id(row), None)
         event: Row = row[_EVENT.name]
@@ -191,7 +197,7 @@ class WindowRerun(StatementRerun):
 
     def _moved(self, delta: Delta) -> None:
         for row in delta.insert or ():
-            event, stay = self._held(row)
+            event, stay = self._event_and_stay(row)
             arrival = self._by_event.get(stay)
             if arrival is None:
                 self._made.append(event)
@@ -199,12 +205,14 @@ class WindowRerun(StatementRerun):
             else:
                 bar = WindowStay(arrival.number, event, arrival.group, arrival.time, delta.time, None)
             self.bars.append(bar)
-            if stay[1] in self._ended:  # by the event itself, which a statement of higher priority sees before
+            if (
+                stay[1] in self._ended
+            ):  # the event itself ended the partition; the tagging statement has higher priority
                 self._close(bar, self._ended[stay[1]])
             else:
                 self._open.setdefault(stay, deque()).append(bar)
         for row in delta.remove or ():
-            event, stay = self._held(row)
+            event, stay = self._event_and_stay(row)
             waiting = self._open.get(stay) or self._like(event)
             if waiting:
                 self._close(waiting.popleft(), delta.time)
@@ -213,10 +221,10 @@ class WindowRerun(StatementRerun):
         bar.left, bar.ended = time, len(self.arrivals)
 
     def _partition(self, notice: PartitionNotice) -> None:
-        """The windows of a partition that ends are gone, without any rows."""
+        """Close the stays of a partition that ends: its windows vanish without remove rows."""
         if notice.context != self.target.context:
             return
-        if notice.kind == "allocated":  # ids begin anew when the context does
+        if notice.kind == "allocated":  # ids restart with the context
             self._ended.pop(notice.partition, None)
         elif notice.kind == "deallocated" and notice.partition is not None:
             self._ended[notice.partition] = notice.time
@@ -225,9 +233,9 @@ class WindowRerun(StatementRerun):
                     self._close(bars.popleft(), notice.time)
 
     def _like(self, row: Row) -> deque[WindowStay] | None:
-        """The stays of a derived event with the values of `row`, which need not be the same object."""
-        of_made = (self._open[id(made), None] for made in self._made)
-        return next((some for some in of_made if some and rows_equal(some[0].event, row)), None)
+        """Return the stays of a derived event with the values of `row`, which need not be the same object."""
+        derived_stays = (self._open[id(made), None] for made in self._made)
+        return next((stays for stays in derived_stays if stays and rows_equal(stays[0].event, row)), None)
 
     def _delivered(self, delta: Delta) -> None:
         delivery = Delivery(len(self.deliveries), delta.time, delta.insert, delta.remove)
@@ -235,10 +243,10 @@ class WindowRerun(StatementRerun):
 
     # ---- what is lost
     def caught_up(self, first: int) -> bool:
-        """Whether all that is not known had left before arrival number `first`, by all signs.
+        """Return True if all unknown events had left before arrival number `first`, as far as can be seen.
 
-        The oldest event that is known had, and the statement holds as many events, in as many partitions, as the one
-        that runs.
+        The oldest known event had left, and the rerun holds as many events in as many partitions as the running
+        statement.
         """
         if self.stream is not None and not any(bar.number == 0 and 0 < bar.ended <= first for bar in self.bars):
             return False
@@ -250,19 +258,19 @@ class WindowRerun(StatementRerun):
 
     # ---- running
     def run(self) -> None:
-        """Let happen what happened, up to the present."""
+        """Play the whole log, up to the present."""
         self._begin()
         super().run()
         self._still_collected()
 
     def _still_collected(self) -> None:
-        """Events that a batch holds, and has not released."""
+        """Add the events that a batch holds and has not released."""
         if self.stream is None:
             return
         entered = {bar.number for bar in self.bars}
         window = self.runtime.statement(self._window)
         for row in (row for _, rows in window.iterated(self.runtime.now) for row in rows):
-            event, stay = self._held(window.outlet.layout.event(row))
+            event, stay = self._event_and_stay(window.outlet.layout.event(row))
             arrival = self._by_event.get(stay)
             if arrival is not None and arrival.number not in entered:
                 self.bars.append(WindowStay(arrival.number, event, arrival.group, arrival.time, None, None))
@@ -270,7 +278,7 @@ class WindowRerun(StatementRerun):
 
 
 def rows_equal(one: Row, other: Row) -> bool:
-    """Whether two rows have the same columns and values, floats up to their last digits."""
+    """Return True if two rows have the same columns and values. Floats may differ in their last digits."""
     return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
 
 

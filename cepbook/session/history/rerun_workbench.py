@@ -1,9 +1,7 @@
-"""The latest events over again, in a second workbench: with a further statement, with other values of variables.
+"""Running the whole event log again in a second workbench: with a further statement, or with other values of variables.
 
-What is known of the past is what marble diagrams are made from (`session.running.arrivals`): for each event type its
-latest events, and the latest stops of the clock. A second workbench with the same statements in their first state is
-shown all of them in their order. Variables have the given values, or those that they were given from outside, from the
-beginning on.
+The second workbench has the same statements in their initial state. Its variables have the given values from the start,
+or those assigned from outside.
 """
 
 from __future__ import annotations
@@ -21,10 +19,10 @@ from cepbook.session.history.rerun_statement import LogPlayer, group_simultaneou
 
 @dataclass(frozen=True, slots=True)
 class RecordedHistory:
-    """What happened from clock time `start` to `now`, oldest first; `complete`: nothing has been forgotten.
+    """The log from clock time `start` to `now`, oldest first. `complete` is False if earlier entries were forgotten.
 
-    `assignments` are the values that variables were given from outside, `deployments` what is deployed, in the order
-    in which it was.
+    `assignments` are the values that variables were assigned from outside, `deployments` the deployments in their
+    order.
     """
 
     log_entries: tuple[LogEntry, ...]
@@ -36,53 +34,58 @@ class RecordedHistory:
 
     @property
     def events(self) -> int:
-        return sum(each.type_name is not None for each in self.log_entries)
+        """The number of events."""
+        return sum(entry.type_name is not None for entry in self.log_entries)
 
 
 class ForgottenWarning(UserWarning):
-    """Only the latest events happen anew: earlier ones are not known any more."""
+    """Issued when a rerun covers only the latest events, because earlier ones are no longer known."""
 
 
 def recorded_history(runtime: Runtime, event_log: EventLog, start: int) -> RecordedHistory:
-    """What is known of the past of a workbench."""
+    """Return the recorded history of a workbench."""
     types = runtime.catalog.event_types
-    log_entries = event_log.since((0, 0), set(types), types)
-    complete = event_log.lost(set(types)) is None
-    born = sorted(map(event_log.born, runtime.deployments.values()), key=lambda each: each.place)
-    return RecordedHistory(tuple(log_entries), tuple(event_log.assignments), start, runtime.now, complete, tuple(born))
+    log_entries = event_log.entries_since((0, 0), set(types), types)
+    complete = event_log.incomplete_before(set(types)) is None
+    deployments = sorted(
+        map(event_log.deployed_at, runtime.deployments.values()), key=lambda deployment: deployment.position
+    )
+    return RecordedHistory(
+        tuple(log_entries), tuple(event_log.assignments), start, runtime.now, complete, tuple(deployments)
+    )
 
 
 class WorkbenchRerun(LogPlayer):
-    """All that is known of the past, in the `stage` of a second workbench, which takes note of it as well."""
+    """Plays the recorded history in the runtime of a second workbench, and logs it there."""
 
     def __init__(self, runtime: Runtime, event_log: EventLog) -> None:
         super().__init__(runtime)
         self._event_log = event_log
 
     def relive(self, past: RecordedHistory) -> None:
-        """Let it all happen, up to the present of then."""
+        """Play everything, up to the end of the history."""
         for log_entries in group_simultaneous(past.log_entries):
-            self.let(log_entries)
+            self.play(log_entries)
         if past.now > self.runtime.now:
-            self.let([LogEntry((0, 0), past.now)])
+            self.play([LogEntry((0, 0), past.now)])
 
-    def stopped(self, time: int, *, stepping: bool) -> None:
-        self._event_log.stopped(time, stepping=stepping)
+    def before_stop(self, time: int, *, stepping: bool) -> None:
+        self._event_log.record_stop(time, stepping=stepping)
 
-    def comes(self, type_name: str, event: Row, time: int) -> None:
+    def before_event(self, type_name: str, event: Row, time: int) -> None:
         self._event_log.recorder(type_name)(time, event, None)
 
 
 def is_fire_and_forget(epl: str, runtime: Runtime) -> bool:
-    """Whether a text is a query of what is held now: of named windows, tables and rows of statements."""
+    """Return True if the text is a query over current contents: of named windows, tables, or rows of statements."""
     statements = dialect.parse_epl(epl).statements
     if len(statements) != 1:
         return False
-    only = statements[0]
-    if not isinstance(only, ast.Select):
-        return isinstance(only, ast.FafInsert | ast.FafUpdate | ast.FafDelete)
-    held: Collection[str] = {*runtime.statements, *runtime.stores}
-    return bool(only.sources) and all(
-        isinstance(source.stream, ast.FilterStream) and not source.windows and source.stream.type_name in held
-        for source in only.sources
+    statement = statements[0]
+    if not isinstance(statement, ast.Select):
+        return isinstance(statement, ast.FafInsert | ast.FafUpdate | ast.FafDelete)
+    readable: Collection[str] = {*runtime.statements, *runtime.stores}
+    return bool(statement.sources) and all(
+        isinstance(source.stream, ast.FilterStream) and not source.windows and source.stream.type_name in readable
+        for source in statement.sources
     )

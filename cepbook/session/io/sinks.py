@@ -29,7 +29,7 @@ from cepbook.session.io.result_frames import change_columns
 from cepbook.session.io.writers import RowWriter, check_file_kind, is_overwritten, open_writer
 
 Successor = Callable[[RunningStatement | None], object]
-Attach = Callable[[Sink, Successor], Callable[[], None]]  # the last step of `EngineHandle.attach`
+Attach = Callable[[Sink, Successor], Callable[[], None]]  # the last step of `EngineHandle.attach_sink`
 
 BATCH = 8_192  # rows that wait for being written together
 

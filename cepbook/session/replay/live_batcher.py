@@ -96,13 +96,13 @@ class LiveBatcher:
                     self._waiting.clear()
                     break
                 with self._workbench._lock, self._engine.manual_call():
-                    self._some()
+                    self._run_batch()
         finally:
             self._busy = False
             self._taken = wall.perf_counter()
         return not self._waiting
 
-    def _some(self) -> None:
+    def _run_batch(self) -> None:
         """One call of the engine."""
         began = wall.perf_counter()
         count = min(len(self._waiting), self._batch_sizer.events)

@@ -145,8 +145,8 @@ class Live:
                 if self._workbench._engine is not self._engine:
                     self.stop("the workbench was reset")
                     return
-                if self._engine.readers or len(self._batcher) >= MOST:
-                    self._batcher.take(None if self._engine.readers else SLICE)
+                if self._engine.streams or len(self._batcher) >= MOST:
+                    self._batcher.take(None if self._engine.streams else SLICE)
                 while wall.perf_counter() - turn > SLICE or len(self._batcher) >= MOST:
                     await asyncio.sleep(0)
                     turn = wall.perf_counter()

@@ -31,7 +31,7 @@ from cepbook.session.replay.replay_results import Progress, ReplayInterrupted, R
 WorkbenchT = TypeVar("WorkbenchT", bound=WorkbenchCore)
 
 TURNS = 8  # turns of the event loop between two slices: a message of the browser needs several until somebody has it
-NAP = 0.05  # longest sleep in seconds while waiting for real time, so that orders are obeyed soon
+NAP = 0.05  # longest sleep in seconds while waiting for real time, so that controls are obeyed soon
 ENDED = ("finished", "stopped", "failed")
 NO_SNAPSHOTS = 'this replay keeps no snapshots\n  hint: replay(…, keep=True), or keep="1 day"'
 
@@ -60,11 +60,11 @@ class Replay(Generic[WorkbenchT]):
         workbench: WorkbenchT | None = None,
     ) -> None:
         self._engine = engine
-        self._orders = orders = ReplayControls(hold=paused)
-        self._course = ReplayLoop(
+        self._controls = controls = ReplayControls(hold=paused)
+        self._replay_loop = ReplayLoop(
             engine,
             sources,
-            orders,
+            controls,
             until=until,
             limit=limit,
             speed=speed,
@@ -92,11 +92,11 @@ class Replay(Generic[WorkbenchT]):
     @property
     def state(self) -> str:
         """``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``."""
-        if self._course.end is not None:
-            return self._course.end
-        if self._orders.hold:
+        if self._replay_loop.end is not None:
+            return self._replay_loop.end
+        if self._controls.hold:
             return "paused"
-        return "running" if self._course.events or self._active else "ready"
+        return "running" if self._replay_loop.events or self._active else "ready"
 
     @property
     def is_scheduled(self) -> bool:
@@ -111,26 +111,26 @@ class Replay(Generic[WorkbenchT]):
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C was heard in the present slice."""
-        return self._orders.interrupted
+        return self._controls.interrupted
 
     @property
     def progress(self) -> Progress:
         """Where the replay is now."""
-        course = self._course
-        rate = course.events / self._active if self._active else 0.0
+        loop = self._replay_loop
+        rate = loop.events / self._active if self._active else 0.0
         clock = self._engine.now * 1000 // self._engine.second
-        behind = course.behind if self.state == "running" else 0.0
-        done, total = course.events, course.total()
-        return Progress(done, total, rate, clock, self.state, course.late, behind, course.about())
+        behind = loop.behind if self.state == "running" else 0.0
+        done, total = loop.events, loop.total()
+        return Progress(done, total, rate, clock, self.state, loop.late, behind, loop.estimated_total())
 
     @property
     def result(self) -> ReplayResult:
         """The result of a replay that has ended; UsageError before that, its error when it failed."""
         if self.error is not None:
             raise self.error
-        if self._course.result is None:
+        if self._replay_loop.result is None:
             raise UsageError(f"the replay is {self.state}: await it, or call run()")
-        return self._course.result
+        return self._replay_loop.result
 
     def at(self, t: TimeLike) -> WorkbenchT:
         """A second workbench as this one was at the instant `t`, to look at and to go on from; this one stays as it is.
@@ -142,9 +142,9 @@ class Replay(Generic[WorkbenchT]):
         if self._replay_snapshots is None:
             raise UsageError(self.lacks)
         garbage.clear()  # of engines of other instants that nobody has any more
-        course = self._course
+        loop = self._replay_loop
         with self._engine.lock:
-            self._replay_snapshots.catch_up(course.taken, course.events, self._engine.now)
+            self._replay_snapshots.record_manual_actions(loop.taken, loop.events, self._engine.now)
             time, kept = self._replay_snapshots.before(t)
         workbench = self._replay_snapshots.load(kept.data)
         engine = workbench._engine
@@ -152,9 +152,9 @@ class Replay(Generic[WorkbenchT]):
             engine,
             self._replay_snapshots.open_sources(time),
             until=time,
-            limit=None if course.limit is None else course.limit - kept.events,
-            late=course.late_rule,
-            stepping=course.stepping or course.speed is not None,
+            limit=None if loop.limit is None else loop.limit - kept.events,
+            late=loop.late_rule,
+            stepping=loop.stepping or loop.speed is not None,
             skip=kept.taken,
         )
         rest.run()
@@ -190,13 +190,13 @@ class Replay(Generic[WorkbenchT]):
     @property
     def speed(self) -> float | None:
         """So many times real time; None: as fast as it goes. It may be changed at any time."""
-        return self._course.speed
+        return self._replay_loop.speed
 
     @speed.setter
     def speed(self, factor: float | None) -> None:
         check_speed(factor)
-        self._course.speed, self._course.behind = factor, 0.0
-        self._course.time_anew()
+        self._replay_loop.speed, self._replay_loop.behind = factor, 0.0
+        self._replay_loop.restart_real_time()
         self._poke()
 
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
@@ -210,29 +210,29 @@ class Replay(Generic[WorkbenchT]):
         return unsubscribe
 
     def __repr__(self) -> str:
-        course = self._course
-        names = ", ".join(course.names)
-        if course.result is not None:
-            return f"Replay of {names}: {course.result!r}"
-        total = course.total()
+        loop = self._replay_loop
+        names = ", ".join(loop.names)
+        if loop.result is not None:
+            return f"Replay of {names}: {loop.result!r}"
+        total = loop.total()
         if self.state in ("ready", "running"):
             return f"Replay of {names}: {'' if total is None else f'{total:,} events, '}{self.state}"
         of = "" if total is None else f" of {total:,}"
         clock = format_clock_time(self._engine.now, self._engine.second)
-        return f"Replay of {names}: {course.events:,}{of} events, {self.state}, clock {clock}"
+        return f"Replay of {names}: {loop.events:,}{of} events, {self.state}, clock {clock}"
 
-    # ---- orders, from any thread
+    # ---- controls, from any thread
 
     def pause(self) -> None:
         """Hold after the present slice."""
-        orders = self._orders
-        orders.hold, orders.goal, orders.fired = True, None, None
+        controls = self._controls
+        controls.hold, controls.goal, controls.condition = True, None, None
         self._poke()
 
     def resume(self) -> None:
         """Go on after `pause`."""
-        self._orders.steps = 0
-        self._orders.hold = False
+        self._controls.steps = 0
+        self._controls.hold = False
         self._poke()
         self._start_task()
 
@@ -244,32 +244,32 @@ class Replay(Generic[WorkbenchT]):
         """
         if n < 1:
             raise UsageError(f"a step is at least 1 event, not {n}")
-        if self._course.end is not None:
+        if self._replay_loop.end is not None:
             return
-        self._orders.hold = True
+        self._controls.hold = True
         if threading.get_ident() == self._thread and not self._inside:
             self._slice(float("inf"), n)
             if self.error is not None:
                 raise self.error
         else:
-            self._orders.steps += n
+            self._controls.steps += n
             self._poke()
 
     def run_to(self, time: int) -> None:
         """Replay what comes up to `time` (clock units), stop the clock there and pause; due times are visited."""
-        self._orders.goal = time if self._course.until is None else min(time, self._course.until)
-        self._orders.fired = None
+        self._controls.goal = time if self._replay_loop.until is None else min(time, self._replay_loop.until)
+        self._controls.condition = None
         self.resume()
 
     def run_until(self, fired: Callable[[], bool]) -> None:
         """Replay event by event until ``fired()`` is true, which is asked after each of them; then pause."""
-        self._orders.fired = fired
-        self._orders.goal = None
+        self._controls.condition = fired
+        self._controls.goal = None
         self.resume()
 
     def stop(self) -> None:
         """End after the present slice; the clock stays where it is."""
-        self._orders.stop = True
+        self._controls.stop = True
         if threading.get_ident() == self._thread and not self._inside:
             self._slice(0.0)
         self._poke()
@@ -284,10 +284,10 @@ class Replay(Generic[WorkbenchT]):
         """
         if self._inside:
             raise UsageError("a replay cannot be run from within itself")
-        self._orders.hold = False
+        self._controls.hold = False
         try:
             with InterruptGuard(self._interrupt) as interruptions:
-                while self._course.end is None and not (self._orders.hold and not self._orders.steps):
+                while self._replay_loop.end is None and not (self._controls.hold and not self._controls.steps):
                     wall.sleep(min(self._slice(SLICE), NAP))
             if interruptions.any:
                 raise KeyboardInterrupt
@@ -298,21 +298,21 @@ class Replay(Generic[WorkbenchT]):
         finally:
             self._heard()
             self._patience.end()
-        return None if self._course.end is None else self.result
+        return None if self._replay_loop.end is None else self.result
 
     def _paused_at(self) -> str:
-        return paused_message(self._course.events, self._engine.now, self._engine.second)
+        return paused_message(self._replay_loop.events, self._engine.now, self._engine.second)
 
     def _interrupt(self) -> None:
-        self._orders.interrupted = True
+        self._controls.interrupted = True
         self._engine.halt(True)
         self.pause()
 
     def _heard(self) -> None:
-        if self._orders.interrupted:
-            self._orders.interrupted = False
+        if self._controls.interrupted:
+            self._controls.interrupted = False
             self._engine.halt(False)
-            self._course.time_anew()
+            self._replay_loop.restart_real_time()
 
     def __await__(self) -> Generator[Any, None, ReplayResult]:
         return self._wait().__await__()
@@ -329,7 +329,7 @@ class Replay(Generic[WorkbenchT]):
 
     def _start_task(self) -> None:
         """Run as a task of the running event loop, if there is one and no task runs yet."""
-        if self._course.end is not None or (self._task is not None and not self._task.done()):
+        if self._replay_loop.end is not None or (self._task is not None and not self._task.done()):
             return
         try:
             self._loop = asyncio.get_running_loop()
@@ -341,10 +341,10 @@ class Replay(Generic[WorkbenchT]):
     async def _drive(self, poked: asyncio.Event) -> None:
         await asyncio.sleep(0)
         try:
-            while self._course.end is None:
-                if self._orders.hold and not self._orders.steps and not self._orders.stop:
+            while self._replay_loop.end is None:
+                if self._controls.hold and not self._controls.steps and not self._controls.stop:
                     self._resumed_at = None
-                    self._course.time_anew()
+                    self._replay_loop.restart_real_time()
                     self._patience.end()
                     poked.clear()
                     await poked.wait()
@@ -368,7 +368,7 @@ class Replay(Generic[WorkbenchT]):
 
     def _slice(self, seconds: float, steps: int | None = None) -> float:
         """Work for about `seconds`; the seconds until there is more to do. A failure ends the replay."""
-        if self._course.end is not None:
+        if self._replay_loop.end is not None:
             return 0.0
         started = wall.perf_counter()
         pause = 0.0
@@ -376,19 +376,19 @@ class Replay(Generic[WorkbenchT]):
         with self._engine.lock:
             self._inside = True
             try:
-                pause = self._course.work(started + seconds, steps)
+                pause = self._replay_loop.work(started + seconds, steps)
             except Exception as error:  # noqa: BLE001  kept, and raised by whoever waits for the replay
                 self.error = error
-                self._course.finish("failed")
+                self._replay_loop.finish("failed")
             except BaseException:  # an interruption that a listener raised: part of a call is in the engine already
-                self._course.finish("stopped")
+                self._replay_loop.finish("stopped")
                 raise
             finally:
                 self._inside = False
         ended = wall.perf_counter()
         self._active += ended - (self._resumed_at if self._resumed_at is not None else started)
-        self._resumed_at = None if self._orders.hold else ended
-        if self._orders.hold or self._course.end is not None:
+        self._resumed_at = None if self._controls.hold else ended
+        if self._controls.hold or self._replay_loop.end is not None:
             self._patience.end()
         for fn in tuple(self._subscribers):
             fn()

@@ -35,7 +35,7 @@ class ReplayControls:
     stop: bool = False
     steps: int = 0
     goal: int | None = None
-    fired: Callable[[], bool] | None = None
+    condition: Callable[[], bool] | None = None
     interrupted: bool = False
 
 
@@ -51,7 +51,7 @@ class ReplayLoop:
         self,
         engine: EngineHandle,
         sources: Sequence[ReplaySource],
-        orders: ReplayControls,
+        controls: ReplayControls,
         *,
         until: int | None,
         limit: int | None,
@@ -66,7 +66,7 @@ class ReplayLoop:
             raise UsageError(f"the limit of a replay is a number of events, not {limit!r}")
         self.engine = engine
         self.sources = tuple(sources)
-        self.orders = orders
+        self.controls = controls
         self.until = until
         self.limit = limit
         self.speed = speed
@@ -94,28 +94,28 @@ class ReplayLoop:
         self._before, self._errors_before = engine.counts()
         self.snapshots = snapshots
         if snapshots is not None:
-            snapshots.look(0, 0, engine.now)
+            snapshots.record_progress(0, 0, engine.now)
 
-    def time_anew(self) -> None:
+    def restart_real_time(self) -> None:
         """Real time runs on from here."""
         self._origin = None
 
     def work(self, deadline: float, steps: int | None) -> float:
         """Until `deadline` (of ``perf_counter``), or for so many `steps`; the seconds until there is more to do."""
-        orders = self.orders
+        controls = self.controls
         while True:
-            if orders.stop:
+            if controls.stop:
                 self.finish("stopped")
                 return 0.0
-            if steps is None and orders.hold:
-                if not orders.steps:
+            if steps is None and controls.hold:
+                if not controls.steps:
                     return 0.0
-                steps, orders.steps = orders.steps, 0
+                steps, controls.steps = controls.steps, 0
             if steps == 0:
                 return 0.0
-            took, pause = self._some(steps, deadline)
-            if orders.fired is not None and orders.fired():
-                orders.fired, orders.hold = None, True
+            took, pause = self._run_batch(steps, deadline)
+            if controls.condition is not None and controls.condition():
+                controls.condition, controls.hold = None, True
                 return 0.0
             if not took or pause:
                 return pause
@@ -124,24 +124,24 @@ class ReplayLoop:
             if wall.perf_counter() >= deadline:
                 return 0.0
 
-    def _some(self, steps: int | None, deadline: float) -> tuple[int, float]:
+    def _run_batch(self, steps: int | None, deadline: float) -> tuple[int, float]:
         """One call of the engine: events taken, seconds to wait before the next."""
         if self.snapshots is not None:
-            self.snapshots.catch_up(self.taken, self.events, self.engine.now)
+            self.snapshots.record_manual_actions(self.taken, self.events, self.engine.now)
         most = self._batch_sizer.events
         if steps is not None:
             most = min(most, steps)
         if self.limit is not None:
             most = min(most, self.limit - self.events)
         if self.snapshots is not None:
-            most = self.snapshots.room(self.taken, most)
+            most = self.snapshots.events_until_due(self.taken, most)
         real_time = self.speed is not None and steps is None
         upto = self._virtual_now() if real_time else None
-        goal = self.orders.goal if steps is None else None
+        goal = self.controls.goal if steps is None else None
         if goal is not None and (upto is None or upto >= goal):
             upto = goal
         visiting = real_time or self.stepping or goal is not None
-        if self.orders.fired is not None:
+        if self.controls.condition is not None:
             most = min(most, 1)
         following = self._merge.peek() if most > 0 else None
         if following is not None and (upto is None or following <= upto):
@@ -152,8 +152,8 @@ class ReplayLoop:
             return self._feed(following, most, upto, stepping=visiting), 0.0
         self.behind = 0.0
         if goal is not None and upto == goal:
-            return self._arrive(goal, deadline)
-        if self.orders.stop:  # ordered while a source was waited for, which ended then
+            return self._reach_goal(goal, deadline)
+        if self.controls.stop:  # ordered while a source was waited for, which ended then
             return 0, 0.0
         if following is None:
             following = self.until
@@ -165,14 +165,14 @@ class ReplayLoop:
             return 0, 0.0
         return 0, max(0.001, (following - upto) / (self.engine.second * self.speed))
 
-    def _arrive(self, goal: int, deadline: float) -> tuple[int, float]:
+    def _reach_goal(self, goal: int, deadline: float) -> tuple[int, float]:
         """All that comes up to `goal` has come: the clock stops there, and the replay is paused."""
         if self._visit_due_times(goal, deadline):
             if goal > self.engine.now:
                 self.engine.advance_to(goal)
             if self.snapshots is not None:
-                self.snapshots.look(self.taken, self.events, self.engine.now)
-            self.orders.goal, self.orders.hold = None, True
+                self.snapshots.record_progress(self.taken, self.events, self.engine.now)
+            self.controls.goal, self.controls.hold = None, True
         return 0, 0.0
 
     def _feed(self, first: int, most: int, upto: int | None, *, stepping: bool) -> int:
@@ -202,7 +202,9 @@ class ReplayLoop:
         self.taken += taken
         elapsed = wall.perf_counter() - started
         if self.snapshots is not None:
-            self.snapshots.look(self.taken, self.events, self.engine.now, parts[0].times[0] if parts else None)
+            self.snapshots.record_progress(
+                self.taken, self.events, self.engine.now, parts[0].times[0] if parts else None
+            )
         span = self.engine.now - first
         cut = taken < most and end != upto
         self._batch_sizer.took(elapsed, taken, most, stepping=stepping, span=span, cut=cut)
@@ -233,7 +235,7 @@ class ReplayLoop:
         bound = upto if self.until is None else min(upto, self.until)
         due = engine.due_after(engine.now) if self._stopped_at == engine.now else engine.next_due
         while engine.now < bound and due is not None and due <= bound:
-            if self.orders.interrupted:
+            if self.controls.interrupted:
                 return False
             self._stopped_at = stop = max(due, engine.now)
             engine.advance_to(stop)
@@ -257,7 +259,7 @@ class ReplayLoop:
             return self._planned
         return expected_events(self.sources, self.limit)
 
-    def about(self) -> int | None:
+    def estimated_total(self) -> int | None:
         """How many events there are to be by an estimate, while that is not known."""
         return expected_events(self.sources, self.limit, True) if self.end is None and self.total() is None else None
 
@@ -269,7 +271,7 @@ class ReplayLoop:
                 return
             engine.advance_to(self.until)
         if self.snapshots is not None:
-            self.snapshots.look(self.taken, self.events, engine.now)
+            self.snapshots.record_progress(self.taken, self.events, engine.now)
         self._planned = self.total()
         self.end = state
         counts, errors = engine.counts()
