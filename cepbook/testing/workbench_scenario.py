@@ -143,7 +143,8 @@ def _lines(lot: Sequence[LogEntry], now: int) -> Iterator[str]:
 def _one_line(manual_action: LogEntry) -> str:
     """Return the text of a query that changed rows."""
     if manual_action.query is None:
-        raise UsageError(f"this cannot be recorded: {manual_action.description}, which a scenario file has no words for")
+        what = manual_action.description
+        raise UsageError(f"this cannot be recorded: {what}, which a scenario file has no words for")
     found, at = "", 0
     for token in (token for piece in tokenize(manual_action.query)[0] for token in piece.tokens):
         found += " " * (token.start > at) + manual_action.query[token.start : token.end]
