@@ -28,7 +28,6 @@ def _epl(text: str, catalog: Catalog, names: Collection[str], options: Options) 
 
 
 def _declared_in_epl(text: str) -> frozenset[str]:
-    """Return the names that a module gives to statements, event types, contexts and other objects."""
     names: set[str] = set()
     for statement in parser.parse_epl(text).statements:
         for annotation in statement.annotations:

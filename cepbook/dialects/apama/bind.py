@@ -82,7 +82,6 @@ class _Binder:
     refused: set[str] = field(default_factory=set)  # what declarations would have declared, were they not wrong
     later: set[str] = field(default_factory=set)  # streams whose declarations are still to come
 
-    # ------------------------------------------------------------ the whole
     def bound(self) -> nodes.ModulePlan:
         program = parse(self.text)
         self.name = self._statement_name(program.span)
@@ -122,7 +121,6 @@ class _Binder:
             node = a.ApamaQuery(inputs, None, None, (), None, None, item, None, span=node.span)
         self._query(node, self.name, None)
 
-    # ------------------------------------------------------------ declarations
     def _declare(self, node: a.EventDeclaration | a.StreamDeclaration | a.UsingDeclaration) -> None:
         match node:
             case a.UsingDeclaration():
@@ -158,12 +156,10 @@ class _Binder:
         )
 
     def _free(self, name: str) -> str:
-        """Return an unused name for a statement that only declares something."""
         taken = {*self.names, self.name, *(statement.name for statement in self.statements)}
         return name if name not in taken else f"{self.name}.{name}"
 
     def _type(self, node: a.TypeReference) -> Type:
-        """Return the type of a field."""
         if node.name in SCALAR_TYPES and not node.of:
             return SCALAR_TYPES[node.name]
         if node.name in self.catalog.event_types and not node.of:
@@ -211,7 +207,6 @@ class _Binder:
     def _shown_item(self, stream: _Stream) -> str:
         return "events of another type" if stream.scalar is None else f"of type {type_text(stream.scalar)}"
 
-    # ------------------------------------------------------------ streams
     def _stream(self, node: a.Stream, name: str) -> _Stream:
         match node:
             case a.StreamReference():
@@ -230,7 +225,6 @@ class _Binder:
                 return self._query(node, name, f"{name}")
 
     def _pass_over(self, name: str) -> None:
-        """Leave the current rule if it reads `name` and the declaration of `name` was reported."""
         if name in self.refused:
             raise AlreadyReported(name)
 
@@ -246,7 +240,6 @@ class _Binder:
         return event_type
 
     def _template(self, node: a.EventTemplate) -> _Stream:
-        """Bind a template as a filter of events."""
         named = Span(node.span.start, node.span.end)
         event_type = self._event_type(node.name, named)
         fields = list(event_type.properties)
@@ -279,7 +272,6 @@ class _Binder:
             bind_comparison("<=", target, high, node.span, scope),
         ]
 
-    # ------------------------------------------------------------ queries
     def _query(self, node: a.ApamaQuery, name: str, target: str | None) -> _Stream:
         """Add the statement of a query; with `target` the statement inserts into an event type of that name."""
         check_query(node, self.problems)
@@ -361,7 +353,6 @@ class _Binder:
         joined = nodes.JoinInput(first, span=node.inputs[0].span), nodes.JoinInput(second, on=on, span=node.span)
         return nodes.StreamJoin(joined, span=node.span)
 
-    # ------------------------------------------------------------ windows
     def _windowed(self, node: a.QueryInput, stream: _Stream, bounds: _Windows) -> nodes.StreamNode:
         source = nodes.SourceNode(stream.event_type.name, stream.filter, node.item, lot=stream.lot, span=node.span)
         window = node.window
@@ -426,7 +417,6 @@ class _Binder:
             self.problems.fail("wrong-parameter", fact, node.span, "durations are seconds: within 1.5 every 0.5")
         return x.Period(t.LONG, None, x.Const(t.LONG, round(seconds * unit)), span=node.span)
 
-    # ------------------------------------------------------------ select
     def _selected(
         self, node: a.ApamaQuery, items: dict[str, InputItem], scope: ApamaScope
     ) -> tuple[tuple[nodes.OutputColumn, ...], Type | None]:
@@ -480,12 +470,10 @@ class _Binder:
 
 
 def _alike(known: Type, declared: Type) -> bool:
-    """Return whether a field has the type that it was declared with before."""
     return apama_type(known) == apama_type(declared) and known.event == declared.event
 
 
 def _converted(field_type: Type | None, value_type: Type | None) -> str | None:
-    """Return a hint how a value becomes a value of the field's type."""
     if field_type == t.STRING and value_type is not None:
         return "write .toString() behind the value"
     if field_type == t.LONG and value_type == t.DOUBLE:
@@ -494,7 +482,6 @@ def _converted(field_type: Type | None, value_type: Type | None) -> str | None:
 
 
 def _fields(event_type: EventType) -> str:
-    """Return a hint that lists the fields."""
     known = ", ".join(f"{type_text(of)} {name}" for name, of in event_type.properties.items())
     return f"its fields are {known}" if known else "it has no fields"
 

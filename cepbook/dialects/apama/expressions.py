@@ -51,6 +51,9 @@ class ApamaScope:
     def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
         self.problems.fail(code, message, span, hint)
 
+    def reject(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        self.problems.fail("wrong-parameter", message, span, hint)
+
     def without_aggregates(self, place: str) -> ApamaScope:
         return replace(self, place=place)
 
@@ -113,7 +116,7 @@ def bind_constant(node: a.Expr, what: str, scope: ApamaScope) -> x.Const:
     if not isinstance(value, x.Const) or apama_type(value.type) not in (t.LONG, t.DOUBLE):
         shown_ = type_text(value.type) if isinstance(value, x.Const) else "an expression"
         fact = f"{what} must be a number, found {shown_}"
-        scope.fail("wrong-parameter", fact, node.span, "it is known when the query is created, such as 10")
+        scope.reject(fact, node.span, "it is known when the query is created, such as 10")
     return value
 
 
@@ -123,7 +126,6 @@ def _of_literal(value: object) -> Type:
     return t.LONG if isinstance(value, int) else t.DOUBLE if isinstance(value, float) else t.STRING
 
 
-# ---------------------------------------------------------------- names
 def _name(node: a.ApamaName, scope: ApamaScope) -> x.BoundExpr:
     item = scope.items.get(node.name)
     if item is None:
@@ -199,11 +201,10 @@ def _method(node: a.ApamaMember, scope: ApamaScope) -> x.BoundExpr:
         hint = near or (f"it has {', '.join(own)}" if own else None)
         scope.fail("unknown-method", f"{type_text(target.type)} has no method `{node.name}`", node.span, hint)
     if node.args:
-        scope.fail("wrong-parameter", f"`{node.name}` takes no parameters", node.span, f"write .{node.name}()")
+        scope.reject(f"`{node.name}` takes no parameters", node.span, f"write .{node.name}()")
     return replace(rule[1](scope, target, node.name), span=node.span)
 
 
-# ---------------------------------------------------------------- operators
 def _unary(node: a.ApamaUnary, scope: ApamaScope) -> x.BoundExpr:
     operand = bind_expression(node.operand, scope)
     if node.op == "not":
@@ -275,7 +276,6 @@ def bind_comparison(op: str, left: x.BoundExpr, right: x.BoundExpr, span: Span, 
     return x.Logic(t.BOOLEAN, "and" if op == "=" else "or", parts, span=span)
 
 
-# ---------------------------------------------------------------- aggregates
 def _call(node: a.ApamaCall, scope: ApamaScope) -> x.BoundExpr:
     rule = APAMA_AGGREGATES.get(node.name)
     if rule is None:
@@ -294,7 +294,7 @@ def _call(node: a.ApamaCall, scope: ApamaScope) -> x.BoundExpr:
     if not least <= len(node.args) <= most:
         count_text = f"{least}" if least == most else f"{least} or {most}"
         fact = f"`{node.name}` takes {count_text} parameter{'s' if most != 1 else ''}, found {len(node.args)}"
-        scope.fail("wrong-parameter", fact, node.span, f"write {rule.form(node.name)}")
+        scope.reject(fact, node.span, f"write {rule.form(node.name)}")
     args = [bind_value(arg, scope) for arg in node.args[: rule.values]]
     if rule.numbers:
         for arg in args:
@@ -306,8 +306,7 @@ def _call(node: a.ApamaCall, scope: ApamaScope) -> x.BoundExpr:
     if len(node.args) > rule.values:
         at = bind_constant(node.args[rule.values], f"the index of `{node.name}`", scope)
         if not isinstance(at.value, int):
-            fact = f"the index of `{node.name}` must be an integer"
-            scope.fail("wrong-parameter", fact, at.span, f"write {rule.form(node.name)}")
+            scope.reject(f"the index of `{node.name}` must be an integer", at.span, f"write {rule.form(node.name)}")
         index = at.value
     return rule.make(_Aggregate(node.name, node.span, scope), args, index)
 
@@ -321,19 +320,16 @@ class _Aggregate:
     scope: ApamaScope
 
     def of(self, name: str, args: tuple[x.BoundExpr, ...], type_: Type, **more: object) -> x.BoundExpr:
-        """Return the value of the plan's aggregate `name`, which is null over an empty window."""
         call = AggregateCall(name, args, type_, span=self.span, **more)  # type: ignore[arg-type]
         number = self.scope.calls.setdefault(call, len(self.scope.calls))
         return x.AggregateRef(type_, number, span=self.span)
 
     def never_null(self, value: x.BoundExpr, empty: object = None) -> x.BoundExpr:
-        """Return `value`, or over an empty window `empty` or the default of the type."""
         default = EMPTY_WINDOW_VALUES[value.type] if empty is None else empty
         return x.FunctionCall(value.type, "coalesce", (value, x.Const(value.type, default)), span=self.span)
 
 
 def _number(e: x.BoundExpr) -> x.BoundExpr | None:
-    """Return the condition that a float is not NaN, or None if it cannot be NaN."""
     return x.ComparisonExpr(t.BOOLEAN, "<=", e, x.Const(t.DOUBLE, math.inf)) if apama_type(e.type) == t.DOUBLE else None
 
 
@@ -375,7 +371,6 @@ def _extreme(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.
 def _placed(
     end: str, of_index: Callable[[int], int]
 ) -> Callable[[_Aggregate, list[x.BoundExpr], int | None], x.BoundExpr]:
-    """Return a function that binds the value at a position from the first item, or from the last if it is negative."""
 
     def make(call: _Aggregate, args: list[x.BoundExpr], index: int | None) -> x.BoundExpr:
         place = of_index(0 if index is None else index)

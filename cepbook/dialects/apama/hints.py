@@ -86,7 +86,6 @@ def diagnose(text: str, span: Span, current: str, expected: set[str]) -> Diagnos
 
 
 def _of_the_word_before(current: str, before: list[str]) -> tuple[str, str] | None:
-    """Return an error of the last word, which the grammar took for a name, as (message, hint), or None."""
     begun, last = before[_begin(before) :], before[-1] if before else ""
     if begun == [last]:
         if last in _OUTSIDE:
@@ -104,7 +103,6 @@ def _of_the_word_before(current: str, before: list[str]) -> tuple[str, str] | No
 
 
 def _known(current: str, before: list[str], after: str) -> tuple[str | None, str | None]:
-    """Return a common mistake as (message, hint), or (None, None)."""
     last = before[-1] if before else ""
     clause = next((word for word in reversed(before) if word in APAMA_KEYWORDS), "")
     if current == "{" and clause in ("select", "rstream"):
@@ -158,7 +156,6 @@ _TAKES = ("retain", "within", "every", "unique", "where", "by", "having", "on", 
 
 
 def _of_habit(current: str, before: list[str], clause: str) -> tuple[str | None, str | None]:
-    """Return a construct of another language as (message, hint), or (None, None)."""
     last = before[-1] if before else ""
     begun = before[_begin(before) :]
     if current in _SIGNS:
@@ -234,7 +231,6 @@ def _last(words: list[str], word: str) -> int:
 
 
 def _begin(words: list[str]) -> int:
-    """Return the index at which the last statement begins."""
     ends = [number for number, word in enumerate(words) if word in (";", "}")]
     return ends[-1] + 1 if ends else 0
 

@@ -93,7 +93,6 @@ def _check_rstream(node: a.ApamaQuery, aggregated: bool, problems: DiagnosticCol
 
 
 def _check_outside(expr: a.Expr | None, node: a.ApamaQuery, problems: DiagnosticCollector) -> None:
-    """Report an item that is read next to aggregates without being a key of the group."""
     if expr is None or expr in node.group_by or _is_aggregate(expr):
         return
     if isinstance(expr, a.ApamaName) and expr.name in [query_input.item for query_input in node.inputs]:
@@ -103,13 +102,11 @@ def _check_outside(expr: a.Expr | None, node: a.ApamaQuery, problems: Diagnostic
         _check_outside(inner, node, problems)
 
 
-# ---------------------------------------------------------------- trees
 def _is_aggregate(expr: a.Expr) -> bool:
     return isinstance(expr, a.ApamaCall) and expr.name in APAMA_AGGREGATES
 
 
 def _aggregates(expr: a.Expr | None) -> list[a.ApamaCall]:
-    """Return the outermost aggregates of an expression."""
     if expr is None:
         return []
     if isinstance(expr, a.ApamaCall) and expr.name in APAMA_AGGREGATES:

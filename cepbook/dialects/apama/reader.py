@@ -49,7 +49,6 @@ class _Refused(Exception):
 
 
 def _own(token: Token) -> str:
-    """Return the name of an item, a stream or a type."""
     if token in APAMA_KEYWORDS:
         hint = "it means something in queries; fields may be called so"
         raise _Refused(token, f"`{token}` is a keyword, it cannot be a name", hint)

@@ -14,7 +14,6 @@ class ApamaNode:
     span: Span = field(default=NO_SPAN, kw_only=True, compare=False)
 
 
-# ---------------------------------------------------------------- expressions
 @dataclass(frozen=True, slots=True)
 class ApamaLiteral(ApamaNode):
     """An integer, float, string or boolean."""
@@ -60,7 +59,6 @@ class ApamaBinary(ApamaNode):
 Expr = ApamaLiteral | ApamaName | ApamaMember | ApamaCall | ApamaUnary | ApamaBinary
 
 
-# ---------------------------------------------------------------- streams
 @dataclass(frozen=True, slots=True)
 class TemplateConstraint(ApamaNode):
     """One argument of a template: ``name op value``. Without a name it is about the field at its position.
@@ -126,7 +124,6 @@ class ApamaQuery(ApamaNode):
 Stream = EventTemplate | StreamReference | ApamaQuery
 
 
-# ---------------------------------------------------------------- declarations
 @dataclass(frozen=True, slots=True)
 class TypeReference(ApamaNode):
     """``name<of, …>``."""

@@ -47,7 +47,6 @@ class _Query:
     internal: list[str] = field(default_factory=list)
 
     def declare(self, alias: str, columns: Mapping[str, Type] | None) -> StoreType:
-        """Add a relation to the catalog and return its store."""
         name = alias
         while name in self.module.catalog.event_types or name in self.module.dropped:
             name += "'"
@@ -131,7 +130,6 @@ def _check_kind(statement: SelectStatement, module: ModuleScope) -> None:
 
 
 def _outside(value: x.BoundExpr, keys: Sequence[x.BoundExpr]) -> Iterator[Span]:
-    """Yield where `value` reads a row next to the keys of its group, but not inside of an aggregate."""
     if isinstance(value, x.Prop) and value not in keys:
         yield value.span
     elif value not in keys:
@@ -156,11 +154,9 @@ def _aggregates(node: object) -> Iterator[ast.NameStep]:
 
 
 def _sources(node: object) -> Iterator[ast.StreamSource]:
-    """Return all sources in a tree, including those of alerts and subqueries."""
     return (node_ for node_ in walk(node) if isinstance(node_, ast.StreamSource))
 
 
-# ---------------------------------------------------------------- partitions
 def _partition(source: ast.StreamSource, query: _Query) -> None:
     stream, module, settings = source.stream, query.module, query.settings
     assert isinstance(stream, ast.PartitionStream) and source.alias is not None
@@ -203,7 +199,6 @@ def _partition(source: ast.StreamSource, query: _Query) -> None:
 
 
 def _composite(columns: Sequence[tuple[int, str, str]], query: _Query) -> dict[str, Type] | None:
-    """Return the columns of the rows that an alert makes, or None if one is unknown."""
     relations = list(query.relations.values())
     composite: dict[str, Type] = {}
     for number, column, name in columns:
@@ -214,7 +209,6 @@ def _composite(columns: Sequence[tuple[int, str, str]], query: _Query) -> dict[s
     return composite
 
 
-# ---------------------------------------------------------------- the select
 class _Reads:
     """Rewrites one select (the query, or a subquery in it) to read relations; `around` is the select around it."""
 
@@ -286,7 +280,6 @@ class _Reads:
         )
 
     def _place(self, conjunct: ast.Expr) -> int | None:
-        """Return the number of the source whose row status a condition tests, or None for other conditions."""
         if not isinstance(conjunct, ast.RowStatus):
             return None
         own = [n for n, r in enumerate(self.relations) if r.partition is not None]
@@ -294,7 +287,6 @@ class _Reads:
             return own[0] if len(own) == 1 else None
         return next((n for n in own if self.relations[n].alias == conjunct.alias), None)
 
-    # -------------------------------------------------------------- the select list
     def _plain_item(self, item: ast.SelectItem) -> ast.SelectItem:
         return item if item.expr is None else replace(item, expr=self.expr(item.expr))
 
@@ -327,9 +319,7 @@ class _Reads:
             return tuple(items)
         return (ast.SelectItem(ast.Literal(None, "null", span=self.node.span), "col1", span=self.node.span),)
 
-    # -------------------------------------------------------------- expressions
     def expr(self, node: ast.Expr) -> ast.Expr:
-        """Return an expression of the select, rewritten."""
         rewritten: ast.Expr = replace_nodes(node, self._rule)
         return rewritten
 
@@ -343,7 +333,6 @@ class _Reads:
         return None
 
     def _status(self, node: ast.RowStatus) -> ast.Expr:
-        """Return a condition on the row status as a comparison of a property."""
         relation = self._of_status(node)
         if relation is None:
             return ast.Literal(True, "boolean", span=node.span)
@@ -411,9 +400,7 @@ def range_comparisons(node: ast.Between, inner: Callable[[ast.Expr], ast.Expr]) 
     return ast.Unary("not", inside, span=node.span) if node.negated else inside
 
 
-# ---------------------------------------------------------------- settings
 def _of_stream(settings: Mapping[str, Any], setting: str, stream: str, module: ModuleScope) -> Any:
-    """Return the value of a setting for a stream. Raises UsageError if the setting names unknown streams."""
     values = settings.get(setting)
     if values is None:
         return None
@@ -483,7 +470,6 @@ def translate(text: str, catalog: Catalog, names: Collection[str] = (), options:
 def _filled(
     module: ModulePlan, tables: Mapping[str, tuple[tuple[str, ...], TableRows]], catalog: Catalog
 ) -> ModulePlan:
-    """Return the plan whose query fills the tables. Raises UsageError for columns that a table does not have."""
     *windows, query = module.statements
     own = {w.store.name: w.output_type for w in windows if isinstance(w, CreateWindowStatement)}
     table_rows = []
@@ -500,7 +486,6 @@ _WORDS = {"property or stream": "column or source", "property": "column", "event
 
 
 def _in_its_words(diagnostic: Diagnostic, text: str) -> Diagnostic:
-    """Return a diagnostic of the binder in the words of the dialect."""
     message = diagnostic.message
     for word, own in _WORDS.items():
         message = message.replace(f"no {word} ", f"no {own} ")

@@ -101,7 +101,6 @@ def diagnose(error: UnexpectedToken, piece: StatementTokens, parser: Lark) -> Di
 
 
 def _expected(accepted: frozenset[str], spelled: dict[str, str]) -> str:
-    """Return the accepted terminals in words, or an empty text if there are too many to help."""
     if {"NAME", "NUMBER", "STRING"} <= accepted:
         return "an expression"
     texts = [_NAMES[name] for name in ("NAME", "UNIT", "NUMBER", "$END") if name in accepted]
@@ -193,7 +192,6 @@ def _quoted(word: str) -> str:
 
 
 def _of_place(tokens: tuple[SourceToken, ...], at: int, accepted: frozenset[str]) -> str | None:
-    """Return what the place accepts, whatever word stands there."""
     before, here = _word(tokens, at - 1), _word(tokens, at)
     if before == "is" and "NULL" in accepted:
         return "write is null or is not null; equality is written ="
@@ -235,7 +233,6 @@ def _word(tokens: tuple[SourceToken, ...], at: int) -> str:
 
 
 def _open(tokens: tuple[SourceToken, ...], at: int) -> SourceToken | None:
-    """Return the last bracket before `at` that is not closed before it."""
     stack: list[SourceToken] = []
     for token in tokens[:at]:
         if token.kind == "(":

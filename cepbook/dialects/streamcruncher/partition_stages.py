@@ -86,9 +86,7 @@ class _Stage:
         visible_names = tuple(keys) + tuple(aggregate.alias for aggregate in aggregates) if aggregates else names
         return CycleStage(tuple(keys), window, aggregates, node.pinned, takes, where, visible_names, span=node.span)
 
-    # -------------------------------------------------------------- columns
     def _column(self, name: ast.Name) -> Type:
-        """Return the type of an incoming column."""
         if self.columns is None:
             return t.NULL
         type_ = self.columns.get(name.text)
@@ -100,7 +98,6 @@ class _Stage:
         return type_
 
     def _others(self, fits: Callable[[Type], bool]) -> str | None:
-        """Return a hint that names the columns whose type `fits`."""
         return nearest_or_known_names(None, [name for name, type_ in (self.columns or {}).items() if fits(type_)])
 
     def _aggregates(self, keys: Mapping[str, Type]) -> tuple[CycleAggregate, ...]:
@@ -168,9 +165,7 @@ class _Stage:
         group = tuple(group_column.text for group_column in node.update_group)
         return CycleWindow(node.kind, size, node.at_most, ranked_by, group, span=node.span)
 
-    # -------------------------------------------------------------- pre-filters
     def first(self, alias: str) -> tuple[None, x.BoundExpr | None]:
-        """Bind the pre-filter of the first stage."""
         node = self.node.where
         if node is None:
             return None, None
@@ -182,7 +177,6 @@ class _Stage:
         return None, self._condition(node, alias)
 
     def chained(self, alias: str) -> tuple[Literal["new", "dead"] | None, x.BoundExpr | None]:
-        """Return which rows a chained stage takes, and the rest of its pre-filter."""
         node, problems = self.node.where, self.module.problems
         hint = f"begin with where {STATUS} is new, or is dead"
         if node is None:
@@ -212,7 +206,6 @@ class _Stage:
         return takes, self._condition(whole, alias)
 
     def _condition(self, node: ast.Expr, alias: str) -> x.BoundExpr | None:
-        """Bind a condition over the incoming columns."""
         wrong = False
         for subexpr in walk(node):
             what = _refused(subexpr)
@@ -235,7 +228,6 @@ def _is_ranked(type_: Type) -> bool:
 
 
 def _of_values(type_: Type) -> str:
-    """Return a hint that names the aggregates for values of a type."""
     kinds = ("any", "ordered") if _is_key(type_) else ("any",)
     return f"values of this type are taken by {', '.join(n for n, r in CYCLE_AGGREGATES.items() if r.values in kinds)}"
 
@@ -251,7 +243,6 @@ def _conjuncts(node: ast.Expr) -> list[ast.Expr]:
 
 
 def _refused(node: ast.SyntaxNode) -> str | None:
-    """Return the part of the language that a pre-filter does not have."""
     match node:
         case ast.Like():
             return "like"

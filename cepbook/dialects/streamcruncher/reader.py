@@ -87,7 +87,6 @@ class _Reader(ExpressionReader):
             raise MisplacedSyntax(f"a number of rows is a whole number, found {token}", span_of(token), "such as 10")
         return ast.Literal(value, kind, span=span_of(token))
 
-    # ------------------------------------------------------------ select list
     def select_list(self, node: ParseNode) -> tuple[ast.SelectItem, ...]:
         return tuple(map(self.read, node.children))
 
@@ -113,7 +112,6 @@ class _Reader(ExpressionReader):
     def where(self, node: ParseNode) -> ast.Expr:
         return self.expr(node.children[0])
 
-    # ------------------------------------------------------------ sources
     def partitioned(self, node: ParseNode) -> ast.StreamSource:
         name, *stages, alias = node.children
         stream = ast.PartitionStream(str(name), tuple(map(self.read, stages)), span=span_of(name))
@@ -185,7 +183,6 @@ class _Reader(ExpressionReader):
             _name(function), _name(column), entrance is not None, _name(alias), span=span_of(node)
         )
 
-    # ------------------------------------------------------------ alert
     def alert(self, node: ParseNode) -> ast.StreamSource:
         columns, *rest = node.children
         sources = tuple(self.read(child) for child in rest if child.data == "correlated")
@@ -208,7 +205,6 @@ class _Reader(ExpressionReader):
         unwanted = tuple(_name(name) for negated, name in members if negated is not None)
         return ast.Present(required, unwanted, span=span_of(node))
 
-    # ------------------------------------------------------------ expressions
     def row_status(self, node: ParseNode) -> ast.Expr:
         alias, _, *words = node.children
         status: Any = " ".join(str(word) for word in words if word is not None)

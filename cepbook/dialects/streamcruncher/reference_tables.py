@@ -67,7 +67,6 @@ def widen_rows(rows: TableRows, types: Sequence[Type]) -> TableRows:
 
 
 def _type(values: Sequence[object]) -> Type:
-    """Return the type that holds all values of a column."""
     kinds = {bool: t.BOOLEAN, int: t.LONG, float: t.DOUBLE, str: t.STRING, type(None): t.NULL}
     joined_type = common_type([kinds.get(type(value), t.OBJECT) for value in values])
     return t.OBJECT if joined_type is None or joined_type == t.NULL else joined_type

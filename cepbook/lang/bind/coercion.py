@@ -62,7 +62,6 @@ _Fields = tuple[tuple[str, Type], ...]
 
 
 def _common_struct(some: _Fields, others: _Fields) -> Type | None:
-    """Return the type of structs with the same columns in any order, or None."""
     columns = dict(others)
     if [name for name, _ in some if name not in columns] or len(some) != len(others):
         return None

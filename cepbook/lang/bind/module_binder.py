@@ -74,7 +74,6 @@ def bind(
 
 
 def _reserve(module: ast.Module, headings: dict[int, StatementHeading], state: ModuleScope) -> None:
-    """Reserve the written statement names, so that generated names avoid them."""
     for node in module.statements:
         name = headings[id(node)].name
         if name is None:
@@ -136,7 +135,6 @@ def _refuse(node: ast.Statement, what: str, hint: str | None, state: ModuleScope
 
 
 def _inserted(action: ast.OnAction) -> list[str]:
-    """Return the event types that an on-trigger would create."""
     if isinstance(action, ast.OnMerge):
         return [a.into for branch in action.branches for a in branch.actions if a.into is not None]
     if isinstance(action, ast.OnSelect) and action.select.insert_into is not None:

@@ -79,6 +79,10 @@ class ModuleScope:
     def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
         self.problems.fail(code, message, span, hint)
 
+    def reject(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        """Report ``wrong-parameter`` and leave the current expression."""
+        self.problems.fail("wrong-parameter", message, span, hint)
+
     def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
         self.problems.unsupported(what, span, hint)
 
@@ -210,6 +214,9 @@ class Scope:
 
     def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
         self.module.fail(code, message, span, hint)
+
+    def reject(self, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        self.module.reject(message, span, hint)
 
     def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
         self.module.unsupported(what, span, hint)

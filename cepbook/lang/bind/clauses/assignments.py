@@ -61,12 +61,11 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.VariableAssignment:
 
 
 def _assigned_variable(node: ast.Assignment, scope: Scope) -> tuple[ast.NameStep, Sequence[ast.NameStep]]:
-    """Return the step that names the variable, with its index if it has one, and the steps after it."""
     if node.target is None:
         refuse_expression_as_assignment(node, scope)
     if isinstance(node.target, ast.Chain):
         return node.target.steps[0], node.target.steps[1:]
-    scope.fail("wrong-parameter", "only a variable can be assigned", node.target.span)
+    scope.reject("only a variable can be assigned", node.target.span)
 
 
 def refuse_expression_as_assignment(node: ast.Assignment, scope: Scope) -> NoReturn:
@@ -75,7 +74,7 @@ def refuse_expression_as_assignment(node: ast.Assignment, scope: Scope) -> NoRet
     if called:
         scope.fail("not-supported-yet", "not supported yet: a call in place of an assignment", node.span)
     text = scope.module.text(node.span) if node.span is not None else ""
-    scope.fail("wrong-parameter", "here must be an assignment", node.span, f"write {text} = and a value")
+    scope.reject("here must be an assignment", node.span, f"write {text} = and a value")
 
 
 def fit_value(value: x.BoundExpr, name: str, type_: Type, scope: Scope, what: str = "variable") -> x.BoundExpr:
@@ -141,11 +140,10 @@ def bind_change(node: ast.Assignment, stream: ScopeStream, scope: Scope) -> node
 def _assigned_property(
     node: ast.Assignment, stream: ScopeStream, scope: Scope
 ) -> tuple[ast.NameStep, Sequence[ast.NameStep]]:
-    """Return the step that names the property, without the name of the stream, and the steps after it."""
     if node.target is None:
         refuse_expression_as_assignment(node, scope)
     if not isinstance(node.target, ast.Chain):
-        scope.fail("wrong-parameter", "only a property can be assigned", node.target.span)
+        scope.reject("only a property can be assigned", node.target.span)
     first, *rest = node.target.steps
     if rest and first.index is None and first.args is None and stream.is_called(first.name):
         first, *rest = rest

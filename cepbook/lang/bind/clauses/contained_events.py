@@ -128,13 +128,11 @@ def _item(node: ast.ContainedStep, path: x.BoundExpr, scope: Scope) -> tuple[Eve
 
 
 def _holder(event_type: EventType, element: t.Type, node: ast.ContainedStep, scope: Scope) -> str:
-    """Return the only property of `event_type`, which takes values of type `element`."""
     if len(event_type.properties) != 1:
         fact = f"`{event_type.name}` has {len(event_type.properties)} properties; plain values go into one"
-        scope.fail("wrong-parameter", fact, node.span)
+        scope.reject(fact, node.span)
     ((name, type_),) = event_type.properties.items()
     if not assignable(element, type_):
         kinds = f"is {describe_type(type_)}, the values are {describe_type(element)}"
-        fact = f"property `{name}` of `{event_type.name}` {kinds}"
-        scope.fail("type-mismatch", fact, node.span)
+        scope.fail("type-mismatch", f"property `{name}` of `{event_type.name}` {kinds}", node.span)
     return name

@@ -83,7 +83,7 @@ def _field(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronFi
     if allowed is not None and position not in allowed:
         where = " and ".join(CRON_FIELDS[p][0] for p in allowed)
         message = f"`{_SHOWN[kind]}` cannot be among the {CRON_FIELDS[position][0]}, only among the {where}"
-        scope.fail("wrong-parameter", message, node.span)
+        scope.reject(message, node.span)
     if kind == "list":
         parts = tuple(_part(element, position, value, scope) for element in node.operands)
         return CronField(kind, parts=parts, span=node.span)
@@ -91,18 +91,13 @@ def _field(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronFi
     if kind == "range":
         low, high = (e.value if isinstance(e, x.Const) else None for e in operands)
         if isinstance(low, int) and isinstance(high, int) and low > high:
-            scope.fail("wrong-parameter", f"the range {low}:{high} runs backwards", node.span)
+            scope.reject(f"the range {low}:{high} runs backwards", node.span)
     return CronField(kind, operands, span=node.span)
 
 
 def _part(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronField:
     if isinstance(node, ast.CronStep) and node.kind not in ("range", "step"):
-        scope.fail(
-            "wrong-parameter",
-            "a list in a crontab holds numbers, ranges and frequencies",
-            node.span,
-            "[0, 20:22, */15]",
-        )
+        scope.reject("a list in a crontab holds numbers, ranges and frequencies", node.span, "[0, 20:22, */15]")
     return _field(node, position, value, scope)
 
 
@@ -110,7 +105,7 @@ def _without_events(node: ast.Expr, scope: Scope) -> x.BoundExpr:
     bound = fold_expr(bind_expr(node, scope.without_aggregates("a crontab")))
     for subexpr in x.walk(bound):
         if isinstance(subexpr, (x.Prop, x.EventOf)):
-            scope.fail("wrong-parameter", "a crontab cannot depend on an event", subexpr.span)
+            scope.reject("a crontab cannot depend on an event", subexpr.span)
     return bound
 
 
@@ -120,16 +115,12 @@ def _number(node: ast.Expr, position: int, value: _Value, scope: Scope, *, step:
     if bound.type == ERROR:
         raise AlreadyReported(name)
     if bound.type not in (t.INT, t.SHORT, t.BYTE):
-        scope.fail(
-            "wrong-parameter", f"the {name} of a crontab must be ints, found {describe_type(bound.type)}", node.span
-        )
+        scope.reject(f"the {name} of a crontab must be ints, found {describe_type(bound.type)}", node.span)
     if isinstance(bound, x.Const) and isinstance(bound.value, int):
         if step and bound.value <= 0:
-            scope.fail("wrong-parameter", f"a frequency must be above 0, found {bound.value}", node.span)
+            scope.reject(f"a frequency must be above 0, found {bound.value}", node.span)
         if not step and not low <= bound.value <= high:
-            scope.fail(
-                "wrong-parameter", f"the {name} of a crontab are {low} to {high}, found {bound.value}", node.span
-            )
+            scope.reject(f"the {name} of a crontab are {low} to {high}, found {bound.value}", node.span)
     return bound
 
 
@@ -143,11 +134,9 @@ def _zone(node: ast.Expr, scope: Scope) -> str | None:
         return None
     if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
         zone_text = describe_type(bound.type) if isinstance(bound, x.Const) else "an expression"
-        scope.fail(
-            "wrong-parameter", f"the time zone of a crontab must be a constant string, found {zone_text}", node.span
-        )
+        scope.reject(f"the time zone of a crontab must be a constant string, found {zone_text}", node.span)
     if not _is_zone(bound.value):
-        scope.fail("wrong-parameter", f"no time zone `{bound.value}`", node.span, "such as 'Europe/Berlin' or 'GMT+5'")
+        scope.reject(f"no time zone `{bound.value}`", node.span, "such as 'Europe/Berlin' or 'GMT+5'")
     return bound.value
 
 

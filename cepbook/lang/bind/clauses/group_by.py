@@ -53,7 +53,6 @@ def bind_group_by(node: ast.GroupBy | None, scope: Scope) -> BoundGroupBy:
 
 
 def _sets(item: _Item, keys: list[x.BoundExpr], scope: Scope) -> _Sets:
-    """Return the grouping sets of one item and append new keys to `keys`."""
     if isinstance(item, ast.GroupingSets):
         sets = [(item_part, _sets(item_part, keys, scope)) for item_part in item.items]
         plain = [key_sets[0] for item_part, key_sets in sets if isinstance(item_part, ast.Expr)]
@@ -70,7 +69,6 @@ def _sets(item: _Item, keys: list[x.BoundExpr], scope: Scope) -> _Sets:
 
 
 def _refuse_doubles(parts: Sequence[tuple[int, ...]], where: str, span: Span, scope: Scope) -> None:
-    """Report a set of keys that occurs twice, in any order."""
     if len({frozenset(keys) for keys in parts}) < len(parts):
         scope.report("invalid-group-by", f"the same key twice in {where}", span)
 
@@ -147,7 +145,6 @@ def _selects_aggregates(lean: QueryShape) -> bool:
 
 
 def _leveled(lean: QueryShape, scope: Scope, span: Span) -> QueryShape:
-    """Return the shape of a statement with grouping sets, whose rows stand for groups only."""
     if lean.wildcard:
         scope.report("invalid-group-by", "`*` selects events, grouping sets make rows per group", span)
     for call in scope.calls:
@@ -226,7 +223,6 @@ def _check_grouped(lean: QueryShape, scope: Scope) -> None:
 
 
 def _check_clause(clause: str, e: x.BoundExpr, scope: Scope) -> None:
-    """Report events that `e` reads outside of aggregates and group keys."""
     if not isinstance(e, _OF_EVENT):
         for child in x.children(e):
             _check_clause(clause, child, scope)

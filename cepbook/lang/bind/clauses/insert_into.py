@@ -135,7 +135,6 @@ def _renamed(
 def _fit(
     columns: Sequence[OutputColumn], source: EventType | None, target: EventType, span: Span, module: ModuleScope
 ) -> SelectedRows:
-    """Check columns against `target`, widen them, and add null for properties that are not selected."""
     if source is not None and not columns and module.catalog.is_a(source.name, target.name):
         return (), True
     candidates = {
@@ -183,7 +182,6 @@ def _fit(
 
 
 def _fits(source: Type, type_: Type, target: EventType, module: ModuleScope) -> bool:
-    """Return whether a column fits a property of `target`. Columns of named windows and tables accept no other type."""
     if is_event_assignable(source, type_, module):
         return True
     if target.name in module.catalog.stores and t.is_numeric(source) and t.is_numeric(type_):

@@ -90,7 +90,6 @@ def _needed(crontab: plan.CrontabSpec | None) -> plan.CrontabSpec:
 
 
 def _amount(node: ast.Expr, what: str, least: int, scope: Scope) -> x.BoundExpr:
-    """Return a number of events or a time period, at least `least`, that is constant or reads variables."""
     bound = fold_expr(_without_events(bind_expr(node, scope), scope))
     if bound.type == ERROR:
         raise AlreadyReported(what)
@@ -99,15 +98,13 @@ def _amount(node: ast.Expr, what: str, least: int, scope: Scope) -> x.BoundExpr:
         amounts = [e.value for e in parts if isinstance(e, x.Const) and isinstance(e.value, int | float)]
         if any(a < 0 for a in amounts) or (len(amounts) == len(parts) and sum(amounts) < least):
             fact = "must be above 0" if least else "must not be negative"
-            scope.fail("wrong-parameter", f"{what} {fact}", node.span)
+            scope.reject(f"{what} {fact}", node.span)
         return bound
     if not t.is_integral(bound.type) or bound.type == t.BIGINTEGER:
-        scope.fail(
-            "wrong-parameter", f"{what} must be a whole number of events, found {describe_type(bound.type)}", node.span
-        )
+        scope.reject(f"{what} must be a whole number of events, found {describe_type(bound.type)}", node.span)
     if isinstance(bound, x.Const) and isinstance(bound.value, int) and bound.value < least:
         fact = "must be above 0" if least else "must not be negative"
-        scope.fail("wrong-parameter", f"{what} {fact}, found {bound.value}", node.span)
+        scope.reject(f"{what} {fact}, found {bound.value}", node.span)
     return bound
 
 
@@ -139,10 +136,7 @@ def _without_events(bound: x.BoundExpr, scope: Scope) -> x.BoundExpr:
     also = f", and {', '.join(scope.aliases)}" if scope.aliases else ""
     for subexpr in x.walk(bound):
         if isinstance(subexpr, (x.Prop, x.EventOf, x.Prev, x.Prior)):
-            scope.fail(
-                "wrong-parameter",
-                "the output clause cannot depend on an event",
-                subexpr.span,
-                f"it reads variables and constants{also}",
+            scope.reject(
+                "the output clause cannot depend on an event", subexpr.span, f"it reads variables and constants{also}"
             )
     return bound

@@ -70,7 +70,6 @@ def _known_annotation(node: ast.Annotation, known: Sequence[str], scope: Scope) 
 
 
 def _number(e: x.BoundExpr | None) -> int | None:
-    """Return the value of an int constant, else None."""
     return e.value if isinstance(e, x.Const) and isinstance(e.value, int) else None
 
 
@@ -109,7 +108,6 @@ class _Binder:
                 return self.guard(node, prior)
         raise TypeError(f"no rule for {type(node).__name__}")
 
-    # ------------------------------------------------------------ expressions
     def seeing(
         self, node: ast.Expr, tags: Tags, arriving: ScopeStream = NO_EVENT_STREAM, *, hint: str = EARLIER_TAGS_HINT
     ) -> Scope:
@@ -141,7 +139,6 @@ class _Binder:
         return members
 
     def value(self, node: ast.Expr, tags: Tags, hint: str = EARLIER_TAGS_HINT) -> x.BoundExpr:
-        """Bind an expression that must not read an arriving event."""
         bound = fold_expr(bind_expr(node, self.seeing(node, tags, hint=hint)))
         for subexpr in x.walk(bound):
             if isinstance(subexpr, (x.Prop, x.EventOf)) and subexpr.stream == p.EVENT_STREAM:
@@ -166,7 +163,6 @@ class _Binder:
     def wrong(self, fact: str, span: Span, hint: str | None = None) -> None:
         self.scope.report("wrong-parameter", fact, span, hint)
 
-    # ------------------------------------------------------------ atoms
     def atom(self, node: ast.PatternFilter, prior: Tags) -> tuple[p.PatternExpr, Tags]:
         stream, problems = node.stream, self.scope.problems
         event_type = self.scope.module.event_type(stream.type_name, stream.span)
@@ -199,7 +195,6 @@ class _Binder:
         return t.struct_of(tuple(event_type.properties.items()))
 
     def use(self, tag: str, type_: Type, span: Span) -> None:
-        """Register a tag. A tag may occur several times for events of one type, but not under a repeat."""
         used = self.tags.setdefault(tag, type_)
         again = used is not type_
         if again and (used != type_ or type_.of is not None) and ERROR not in (used, type_):
@@ -240,7 +235,6 @@ class _Binder:
             return p.IntervalTimer(self.duration(node.args[0], "the period of `timer:interval`", prior), span=node.span)
         return p.IntervalTimer(x.Const(ERROR, None), span=node.span)  # reported
 
-    # ------------------------------------------------------------ operators
     def followed_by(self, node: ast.PatternFollowedBy, prior: Tags) -> tuple[p.PatternExpr, Tags]:
         operands: list[p.PatternExpr] = []
         tags: dict[str, Type] = {}

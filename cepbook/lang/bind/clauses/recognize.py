@@ -61,7 +61,6 @@ def bind_match_recognize(
 def _source(
     node: ast.MatchRecognize, select: ast.Select, rows: nodes.FromNode | None, scope: Scope
 ) -> nodes.Windowed | nodes.Derivation | nodes.SourceNode | None:
-    """Return the one stream of events that the rows come from, or None if it was reported."""
     problems = scope.problems
     if len(select.sources) != 1:
         problems.add("wrong-parameter", "match_recognize reads one stream", node.span, "insert the join into a stream")
@@ -133,7 +132,6 @@ class _Binder:
         self.scope.report("wrong-parameter", fact, span, hint)
 
     def outside(self, what: str) -> Scope:
-        """Return a scope that reads no rows."""
         return replace(self.scope.without_aggregates(what), streams=(), no_row_functions=what)
 
     def check_constant(self, e: x.BoundExpr) -> None:
@@ -141,7 +139,6 @@ class _Binder:
             if isinstance(subexpr, (x.Prop, x.EventOf)):
                 self.wrong("the interval does not depend on rows", subexpr.span)
 
-    # ------------------------------------------------------------ the regular expression
     def pattern(self, node: ast.RowPattern, *, several: bool) -> r.RowRegex | None:
         """Return the tree, or None if it was reported; with `several` each variable may match several rows."""
         bounds = self.bounds(node)
@@ -158,7 +155,6 @@ class _Binder:
         return r.RowRepeat(tree, low, high, reluctant, span=node.span)
 
     def plain(self, node: ast.RowPattern, *, several: bool) -> r.RowRegex | None:
-        """Return the tree without its quantifier."""
         if node.kind == "atom":
             assert node.name is not None
             return r.RowVariable(self.variable(node.name, several), span=node.span)
@@ -185,7 +181,6 @@ class _Binder:
         return self.names.index(name)
 
     def bounds(self, node: ast.RowPattern) -> tuple[int, int | None] | None:
-        """Return the fewest and the most repetitions, or None if they were reported."""
         if node.quantifier is None:
             return 1, 1
         if not node.quantifier.startswith("{"):
@@ -205,7 +200,6 @@ class _Binder:
         return low or 0, high
 
     def count(self, node: ast.Expr) -> int | None:
-        """Return a constant number of rows above 0, or None if it was reported."""
         bound = fold_expr(bind_expr(node, self.outside("a quantifier")))
         if bound.type == ERROR:
             return None
@@ -232,19 +226,16 @@ class _Binder:
             return False
         return True
 
-    # ------------------------------------------------------------ expressions
     def key(self, node: ast.Expr) -> x.BoundExpr:
         inside = replace(self.scope.without_aggregates("partition by"), no_row_functions="partition by")
         return fold_expr(bind_expr(node, inside))
 
     def event(self) -> Type:
-        """Return the type of a row as a value."""
         if self.row.name in self.scope.module.catalog.event_types:
             return t.event_of(self.row.name)
         return t.struct_of(tuple(self.row.properties.items()))
 
     def matched(self, names: Sequence[str]) -> dict[str, Type]:
-        """Return the types of variables."""
         event = self.event()
         return {name: t.array_of(event) if name in self.many else event for name in names}
 
@@ -304,7 +295,6 @@ def _own(name: str) -> str:
 
 
 def _with_own(node: ast.Expr, name: str) -> ast.Expr:
-    """Replace the variable by all of its rows so far wherever an index or a method follows it."""
 
     def changed(value: object) -> object:
         if isinstance(value, tuple):
@@ -342,11 +332,11 @@ class _Defining:
     def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
         """Bind ``prev(A.price)`` or ``prev(A.price, 2)``: a row of the partition before the tested row."""
         if name != "prev":
-            scope.fail("wrong-parameter", f"`{name}` is not allowed in define", step.span, "use prev")
+            scope.reject(f"`{name}` is not allowed in define", step.span, "use prev")
         args = step.args or ()
         if not 1 <= len(args) <= 2 or step.wildcard:
             fact = f"`prev` takes a property and a number of rows, found {len(args)}"
-            scope.fail("wrong-parameter", fact, step.span, f"such as prev({self.name}.price, 2)")
+            scope.reject(fact, step.span, f"such as prev({self.name}.price, 2)")
         value = bind(args[0], replace(scope, rows=_Within("prev")))
         index: x.BoundExpr = x.Const(t.INT, 1, span=step.span)
         if len(args) == 2:
@@ -355,12 +345,11 @@ class _Defining:
             return error_expression(step.span)
         back = index.value if isinstance(index, x.Const) and t.is_integral(index.type) else None
         if not isinstance(back, int) or back < 0:
-            fact = "the second parameter of `prev` must be a constant whole number, 0 or above"
-            scope.fail("wrong-parameter", fact, args[1].span)
+            scope.reject("the second parameter of `prev` must be a constant whole number, 0 or above", args[1].span)
         read = [subexpr for subexpr in x.walk(value) if isinstance(subexpr, (x.Prop, x.EventOf))]
         if not read or any(subexpr.stream != CURRENT_ROW for subexpr in read):
             hint = f"name the variable that is defined: prev({self.name}.…)"
-            scope.fail("wrong-parameter", "`prev` looks back from the row that is tested", step.span, hint)
+            scope.reject("`prev` looks back from the row that is tested", step.span, hint)
         return x.Prior(value.type, back, value, span=step.span)
 
     def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
@@ -375,7 +364,7 @@ class _Within:
     what: str
 
     def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
-        scope.fail("wrong-parameter", f"`{name}` inside of `{self.what}`", step.span)
+        scope.reject(f"`{name}` inside of `{self.what}`", step.span)
 
     def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
         scope.fail("aggregate-not-allowed", f"aggregate `{row.name}` inside of `{self.what}`", step.span)
@@ -391,7 +380,7 @@ class _Measuring:
 
     def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
         hint = "prev is for the conditions of define" if name == "prev" else None
-        scope.fail("wrong-parameter", f"`{name}` is not allowed in measures", step.span, hint)
+        scope.reject(f"`{name}` is not allowed in measures", step.span, hint)
 
     def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.BoundExpr:
         problems, name = scope.problems, row.name
@@ -435,7 +424,6 @@ class _Measuring:
         return x.MeasureAggregate(type_, row.plain or name, rows, value, chosen, step.distinct, span=step.span)
 
     def _variable(self, name: str, args: Sequence[ast.Expr], step: ast.NameStep, scope: Scope) -> str:
-        """Return the one variable of several rows that the arguments name."""
         read = [
             name_read.steps[0].name
             for name_read in walk(tuple(args))
@@ -446,11 +434,11 @@ class _Measuring:
             return next(iter(variables))
         if variables:
             names = " and ".join(f"`{name_read}`" for name_read in variables)
-            scope.fail("wrong-parameter", f"`{name}` over the rows of several variables: {names}", step.span)
+            scope.reject(f"`{name}` over the rows of several variables: {names}", step.span)
         single = next((name_read for name_read in read if name_read in self.names), None)
         if single is not None:
             fact = f"`{single}` is one row: there is nothing for `{name}` to be over"
-            scope.fail("wrong-parameter", fact, step.span, "write its property alone")
+            scope.reject(fact, step.span, "write its property alone")
         known = len(scope.problems.found)
         for arg in args:
             bind_expr(arg, replace(scope, rows=_Within(name)))  # which reports unknown names

@@ -94,7 +94,6 @@ def _unnamed(node: ast.Expr, value: x.BoundExpr, functions: Collection[str]) -> 
 
 
 def _tag(name: str, scope: Scope) -> x.Prop | None:
-    """Return the tag `name` of a pattern's matches, or the nested event in property `name` of the stream, or None."""
     for position, stream in enumerate(scope.streams):
         nested = stream.event_type.properties.get(name) if stream.event_type is not None else None
         if nested is not None and nested.event is not None and not any(s.is_called(name) for s in scope.streams):

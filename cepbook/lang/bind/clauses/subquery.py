@@ -40,7 +40,7 @@ def bind_subquery(
     module = scope.module
     if scope.no_subqueries is not None:
         hint = "put its value into a variable: on … set v = (select …)" if scope.no_subqueries == DATA_WINDOW else None
-        module.fail("wrong-parameter", f"a subquery in {scope.no_subqueries}", span, hint)
+        module.reject(f"a subquery in {scope.no_subqueries}", span, hint)
     outside = OuterScope(scope)
     if left is not None:
         outside.parameter(left)
@@ -74,13 +74,11 @@ def bind_subquery(
     return x.SubqueryRef(value, len(module.subqueries) - 1, tuple(outside.values), span=span)
 
 
-# ---------------------------------------------------------------- from-clause
 def _from(node: ast.Select, around: Scope, outside: OuterScope) -> tuple[nodes.StreamNode | None, Scope]:
-    """Return the stream with its windows (None if it was reported) and the scope of the other clauses."""
     module = around.module
     source = node.sources[0]
     if len(node.sources) > 1 or not isinstance(source.stream, ast.FilterStream):
-        module.fail("wrong-parameter", "a subquery of this form", source.span, _FORM)
+        module.reject("a subquery of this form", source.span, _FORM)
     event_type = module.event_type(source.stream.type_name, source.stream.span)
     store = resolve_store(source, module)
     own_context = None if around.context is None else around.context.name
@@ -120,7 +118,6 @@ def _from(node: ast.Select, around: Scope, outside: OuterScope) -> tuple[nodes.S
     return windows.over(origin), scope
 
 
-# ---------------------------------------------------------------- checks
 def _check_shape(query_shape: QueryShape, scope: Scope, form: nodes.SubqueryForm, span: Span) -> None:
     problems = scope.problems
     if query_shape.levels:
@@ -153,7 +150,7 @@ def _refuse_parameters(e: x.BoundExpr, where: str, scope: Scope) -> None:
         if isinstance(subexpr, x.SubqueryParameter):
             fact = f"{where} cannot read the streams around it"
             hint = "it can stand beside the aggregate" if "aggregate" in where else None
-            scope.fail("wrong-parameter", fact, subexpr.span, hint)
+            scope.reject(fact, subexpr.span, hint)
 
 
 def _check_window(node: ast.Select, query_shape: QueryShape, where: x.BoundExpr | None, scope: Scope) -> None:
@@ -167,15 +164,13 @@ def _check_window(node: ast.Select, query_shape: QueryShape, where: x.BoundExpr 
     if (whole or query_shape.kind != "unaggregated") and not correlated:
         return
     name = scope.streams[0].name
-    scope.fail(
-        "wrong-parameter",
+    scope.reject(
         f"the subquery needs a data window over `{name}`",
         node.sources[0].span,
         f"such as {name}#keepall, {name}#lastevent",
     )
 
 
-# ---------------------------------------------------------------- what it gives
 def _result(
     query_shape: QueryShape,
     stream: nodes.StreamNode,

@@ -96,12 +96,12 @@ def _reset(node: ast.Assignment, target: TargetStore, scope: Scope) -> tuple[pla
         names = names[1:]
     calls, at = target.store.calls, node.span
     if steps[-1].args or len(names) > 1 or any(step.args is not None or step.index for step in steps[:-1]):
-        scope.fail("wrong-parameter", "write `column.reset()`, or the name of the table and `.reset()`", at)
+        scope.reject("write `column.reset()`, or the name of the table and `.reset()`", at)
     if not names and len(steps) == 1:
         name = target.alias or target.store.name
-        scope.fail("wrong-parameter", "`reset()` of what", at, f"write {name}.reset()")
+        scope.reject("`reset()` of what", at, f"write {name}.reset()")
     if not calls:
-        scope.fail("wrong-parameter", f"`{target.store.name}` has no aggregation columns to be reset", at)
+        scope.reject(f"`{target.store.name}` has no aggregation columns to be reset", at)
     if names and names[0] not in calls:
         fact = f"no aggregation column `{names[0]}` in `{target.store.name}`"
         scope.fail("unknown-property", fact, at, nearest_or_known_names(names[0], calls))
@@ -116,4 +116,4 @@ def _check_plain(change: plan.PropertyAssignment, target: TargetStore, scope: Sc
     if change.name in target.store.calls and not change.reset:
         fact = f"column `{change.name}` of `{target.store.name}` is an aggregate, it cannot be assigned"
         hint = f"into table feeds it; {target.alias or target.store.name}.{change.name}.reset() begins anew"
-        scope.fail("wrong-parameter", fact, change.span, hint)
+        scope.reject(fact, change.span, hint)

@@ -46,7 +46,7 @@ def bind_schedule(node: ast.PatternObserver, value: _Value, scope: Scope) -> p.S
             bound = value(parameters["period"])
             if bound.type != ERROR and not isinstance(bound, x.Period):
                 fact = "the period of `timer:schedule` must be a time period, found a number"
-                scope.fail("wrong-parameter", fact, node.span, "such as 10 seconds")
+                scope.reject(fact, node.span, "such as 10 seconds")
             period = bind_duration(bound, "the period of `timer:schedule`", scope)
         once: x.BoundExpr = x.Const(t.INT, 1, span=node.span)
         count = _repetitions(parameters["repetitions"], value, scope) if "repetitions" in parameters else once
@@ -57,19 +57,18 @@ def bind_schedule(node: ast.PatternObserver, value: _Value, scope: Scope) -> p.S
 
 
 def _given(node: ast.PatternObserver, scope: Scope) -> dict[str, ast.Expr]:
-    """Return the named parameters, after a check that the combination makes sense."""
     parameters: dict[str, ast.Expr] = {}
     for name, values in node.named:
         if name.lower() not in _PARAMETERS or len(values) != 1:
             fact = f"`timer:schedule` has no parameter `{name}:`" if values else f"`{name}:` needs a value"
-            scope.fail("wrong-parameter", fact, node.span, f"there is {', '.join(_PARAMETERS)}")
+            scope.reject(fact, node.span, f"there is {', '.join(_PARAMETERS)}")
         parameters[name.lower()] = values[0]
     if node.args:
-        scope.fail("wrong-parameter", "the parameters of `timer:schedule` have names", node.span, "iso: '…'")
+        scope.reject("the parameters of `timer:schedule` have names", node.span, "iso: '…'")
     if "iso" in parameters and len(parameters) > 1:
-        scope.fail("wrong-parameter", "`iso:` stands alone", node.span)
+        scope.reject("`iso:` stands alone", node.span)
     if not {"iso", "date", "period"} & set(parameters):
-        scope.fail("wrong-parameter", "`timer:schedule` needs `iso:`, `date:` or `period:`", node.span)
+        scope.reject("`timer:schedule` needs `iso:`, `date:` or `period:`", node.span)
     return parameters
 
 
@@ -87,7 +86,7 @@ def _date(node: ast.Expr, value: _Value, scope: Scope) -> x.BoundExpr:
         raise AlreadyReported("date")
     if bound.type not in (t.LONG, t.INT) or isinstance(bound, x.Period):
         fact = f"the date of `timer:schedule` must be a text or long, found {describe_type(bound.type)}"
-        scope.fail("wrong-parameter", fact, node.span, "a constant such as '2024-03-04T09:00:00Z'")
+        scope.reject(fact, node.span, "a constant such as '2024-03-04T09:00:00Z'")
     return bound
 
 
@@ -97,19 +96,18 @@ def _repetitions(node: ast.Expr, value: _Value, scope: Scope) -> x.BoundExpr | N
         raise AlreadyReported("repetitions")
     if bound.type not in (t.LONG, t.INT, t.SHORT, t.BYTE):
         fact = f"the repetitions of `timer:schedule` must be a whole number, found {describe_type(bound.type)}"
-        scope.fail("wrong-parameter", fact, node.span)
+        scope.reject(fact, node.span)
     forever = isinstance(bound, x.Const) and isinstance(bound.value, int) and bound.value < 0
     return None if forever else bound
 
 
-# ---------------------------------------------------------------- ISO 8601
 def _iso(node: ast.Expr, value: _Value, scope: Scope) -> p.ScheduleTimer:
     bound = value(node)
     if bound.type == ERROR:
         raise AlreadyReported("iso")
     text = _text(bound)
     if text is None:
-        scope.fail("wrong-parameter", "`iso:` must be a constant text", node.span, _FORM)
+        scope.reject("`iso:` must be a constant text", node.span, _FORM)
     count: x.BoundExpr | None = x.Const(t.INT, 1, span=node.span)
     date = period = None
     order = 0  # of the kinds of parts: each at most once, in this order
@@ -133,7 +131,7 @@ def _iso(node: ast.Expr, value: _Value, scope: Scope) -> p.ScheduleTimer:
 
 
 def _malformed(text: str, span: Span, scope: Scope) -> NoReturn:
-    scope.fail("wrong-parameter", f"`{text}` is no schedule", span, _FORM)
+    scope.reject(f"`{text}` is no schedule", span, _FORM)
 
 
 def _instant(text: str, span: Span, scope: Scope) -> x.BoundExpr:
@@ -141,7 +139,7 @@ def _instant(text: str, span: Span, scope: Scope) -> x.BoundExpr:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
-        scope.fail("wrong-parameter", f"`{text}` is no date of ISO 8601", span, "such as 2024-03-04T09:00:00Z")
+        scope.reject(f"`{text}` is no date of ISO 8601", span, "such as 2024-03-04T09:00:00Z")
     zoned = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=zone_of(scope.module.options.time_zone))
     since = zoned - datetime(1970, 1, 1, tzinfo=UTC)
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
@@ -157,7 +155,7 @@ def _length(section: str, text: str, span: Span, scope: Scope) -> x.BoundExpr:
     calendar = 12 * int(years or 0) + int(months or 0)
     units = micros if scope.module.options.microseconds else micros // 1000
     if calendar == 0 and units == 0:
-        scope.fail("wrong-parameter", f"the period `{section}` must be above 0", span)
+        scope.reject(f"the period `{section}` must be above 0", span)
     return x.Period(
         t.LONG,
         x.Const(t.INT, calendar, span=span) if calendar else None,

@@ -64,7 +64,7 @@ def _properties(value: x.BoundExpr, target: str, scope: Scope) -> Mapping[str, T
         event_type = catalog.event_types.get(target)
         if event_type is None:
             hint = f"declare its properties: create schema {target}(…)"
-            scope.fail("wrong-parameter", f"what `{target}` has is not known", value.span, hint)
+            scope.reject(f"what `{target}` has is not known", value.span, hint)
     if event_type is None:
         fact = f"`transpose` takes an event, a row or a map, found {describe_type(type_)}"
         scope.fail("type-mismatch", fact, value.span)

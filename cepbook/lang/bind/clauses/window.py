@@ -166,13 +166,11 @@ def _any_says(names: Iterable[str], fact: str) -> bool:
 
 
 def _beside(before: Sequence[str], behind: Sequence[str]) -> bool:
-    """Return whether other windows hold the same events."""
     others = [name for name in (*_together(before), *behind) if name in WINDOWS]
     return any(WINDOWS[name].leaves is not None and not WINDOWS[name].hides for name in others)
 
 
 def _in_order(before: Sequence[str], behind: Sequence[str], retain: str | None) -> bool:
-    """Return whether the windows evict in the order of arrival, so that a hidden event never comes back."""
     rows = [WINDOWS[name] for name in before if name in WINDOWS and not WINDOWS[name].grouping]
     plain = all(row.kind == "window" and row.leaves in ("in order", "never") for row in rows)
     return bool(rows) and plain and not behind and retain != "union"
@@ -203,7 +201,6 @@ def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
 
 
 def _from_python(name: str, scope: Scope) -> FunctionType | None:
-    """Return the data window from Python that is registered as `name`, or None."""
     function = scope.module.catalog.functions.get(name)
     return function if function is not None and function.kind == "window" else None
 
@@ -211,7 +208,6 @@ def _from_python(name: str, scope: Scope) -> FunctionType | None:
 def _bind_window(
     row: WindowRow, node: ast.Window, windows: BoundWindows, reclaim: tuple[int, int] | None, scope: Scope
 ) -> None:
-    """Bind one window and add it to `windows`."""
     arguments = bind_window_parameters(row, node, scope)
     supplied = _from_python(row.name, scope) if row.name not in WINDOWS else None
     if supplied is not None:
@@ -227,7 +223,7 @@ def _bind_window(
         if groups is not None and set(groups.args) != set(arguments.args):
             fact = f"`{row.name}` names other keys than its `{groups.name}`"
             hint = "merge joins the groups of all keys: repeat these, or leave it out"
-            scope.fail("wrong-parameter", fact, node.span, hint)
+            scope.reject(fact, node.span, hint)
         windows.groups = ()
         if windows.derived is None:
             windows.add(WindowSpec(row.name, (), span=node.span))

@@ -49,7 +49,7 @@ def bind_window_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> Wi
 
 def _bound(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
     if node.named:
-        scope.fail("wrong-parameter", f"`{row.name}` has no parameter `{node.named[0][0]}:`", node.span)
+        scope.reject(f"`{row.name}` has no parameter `{node.named[0][0]}:`", node.span)
     if any(parameter.repeated for parameter in row.parameters[:-1]):
         return _ranked(row, node, scope)
     arguments = WindowArguments()
@@ -74,7 +74,7 @@ def _bound(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
             both = ", ".join(
                 [*arguments.options, *(str(text.value) for text in remaining if isinstance(text, ast.Literal))]
             )
-            scope.fail("wrong-parameter", fact, remaining[0].span, f"write '{both}'")
+            scope.reject(fact, remaining[0].span, f"write '{both}'")
         _wrong_count(row, node, scope)
     return arguments
 
@@ -84,7 +84,6 @@ def _is_text(node: ast.Expr) -> bool:
 
 
 def _bare_keyword(node: ast.Expr) -> str | None:
-    """Return a keyword of flow control that was written without quotes, else None."""
     name = node.steps[0].name.upper() if isinstance(node, ast.Chain) and len(node.steps) == 1 else None
     return name if name in FLOW_CONTROL else None
 
@@ -93,7 +92,7 @@ def _wrong_count(row: WindowRow, node: ast.Window, scope: Scope) -> None:
     names = ", ".join(f"[{p.name}]" if p.optional else p.name for p in row.parameters)
     expected = f"({names})" if names else "no parameters"
     count_text = f"found {len(node.args)} parameter{'' if len(node.args) == 1 else 's'}"
-    scope.fail("wrong-parameter", f"`{row.name}` takes {expected}, {count_text}", node.span, f"such as {row.example}")
+    scope.reject(f"`{row.name}` takes {expected}, {count_text}", node.span, f"such as {row.example}")
 
 
 def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
@@ -106,7 +105,7 @@ def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
     at = next((i for i, value in enumerate(bound) if i and value is not None and _is_int(fold_expr(value))), None)
     if at is None or at == len(bound) - 1:
         missing = "a constant int size behind the keys" if at is None else "sort criteria behind the size"
-        scope.fail("wrong-parameter", f"`{row.name}` needs {missing}", node.span, f"such as {row.example}")
+        scope.reject(f"`{row.name}` needs {missing}", node.span, f"such as {row.example}")
     arguments = WindowArguments()
     _bind_parameter(row, size, node.args[at], arguments, scope)
     for arg in node.args[:at]:
@@ -114,7 +113,7 @@ def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> WindowArguments:
     for arg in node.args[at + 1 :]:
         _bind_parameter(row, criteria, arg, arguments, scope)
         if isinstance(fold_expr(arguments.criteria[-1][0]), x.Const):
-            scope.fail("wrong-parameter", "a constant orders nothing", arg.span, f"such as {row.example}")
+            scope.reject("a constant orders nothing", arg.span, f"such as {row.example}")
     return arguments
 
 
@@ -148,10 +147,9 @@ def _bind_parameter(
 def refuse_order_and_star(node: ast.Expr, what: str, scope: Scope) -> None:
     """Report a sort order or ``*`` where a plain value is needed."""
     if isinstance(node, ast.SortKey):
-        hint = f"leave {'desc' if node.descending else 'asc'} out"
-        scope.fail("wrong-parameter", f"{what} cannot have a sort order", node.span, hint)
+        scope.reject(f"{what} cannot have a sort order", node.span, f"leave {'desc' if node.descending else 'asc'} out")
     if isinstance(node, ast.Star):
-        scope.fail("wrong-parameter", f"{what} cannot be `*`", node.span, "name properties of the event")
+        scope.reject(f"{what} cannot be `*`", node.span, "name properties of the event")
 
 
 def _value(node: ast.Expr, what: str, scope: Scope) -> x.BoundExpr:
@@ -179,16 +177,15 @@ def _checked(kind: ParameterKind, bound: x.BoundExpr, what: str, scope: Scope) -
 
 def _need(met: bool, expected: str, bound: x.BoundExpr, what: str, scope: Scope, hint: str | None = None) -> None:
     if not met:
-        scope.fail("wrong-parameter", f"{what} must be {expected}, found {describe_type(bound.type)}", bound.span, hint)
+        scope.reject(f"{what} must be {expected}, found {describe_type(bound.type)}", bound.span, hint)
 
 
-# ---------------------------------------------------------------- read once
 def _constant(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
     """Return `bound` folded; report event properties, because parameters are read once."""
     for subexpr in x.walk(bound):
         if isinstance(subexpr, (x.Prop, x.EventOf)):
             hint = "it is read once, when the statement or its partition starts: write a constant or a variable"
-            scope.fail("wrong-parameter", f"{what} cannot depend on an event", subexpr.span, hint)
+            scope.reject(f"{what} cannot depend on an event", subexpr.span, hint)
     return fold_expr(bound)
 
 
@@ -196,7 +193,7 @@ def _size(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
     _need(bound.type == t.INT, "an int", bound, what, scope, _int_hint(bound))
     constant = _constant(bound, what, scope)
     if isinstance(constant, x.Const) and (not isinstance(constant.value, int) or constant.value <= 0):
-        scope.fail("wrong-parameter", f"{what} must be above 0, found {_shown(constant)}", bound.span)
+        scope.reject(f"{what} must be above 0, found {_shown(constant)}", bound.span)
     return constant
 
 
@@ -217,19 +214,18 @@ def _duration(bound: x.BoundExpr, what: str, batch: bool, scope: Scope) -> x.Bou
         period = _constant(bound, what, scope)
         amounts = _amounts(period)
         if any(amount < 0 for amount in amounts):
-            scope.fail("wrong-parameter", f"{what} must not be negative", bound.span)
+            scope.reject(f"{what} must not be negative", bound.span)
         if batch and amounts and amounts == [0] * len(amounts) and _is_constant(period):
-            scope.fail("wrong-parameter", f"{what} must be above 0", bound.span)
+            scope.reject(f"{what} must be above 0", bound.span)
         return period
     _need(t.is_numeric(bound.type), "a time period or a number of seconds", bound, what, scope, "such as 10 sec")
     constant = _constant(bound, what, scope)
     if isinstance(constant, x.Const) and (not isinstance(constant.value, (int, float)) or constant.value <= 0):
-        scope.fail("wrong-parameter", f"{what} must be above 0, found {_shown(constant)}", bound.span)
+        scope.reject(f"{what} must be above 0, found {_shown(constant)}", bound.span)
     return seconds_period(constant, scope)
 
 
 def _amounts(period: x.BoundExpr) -> list[int | float]:
-    """Return the amounts of a period that are constant."""
     parts = (period.months, period.millis) if isinstance(period, x.Period) else ()
     return [p.value for p in parts if isinstance(p, x.Const) and isinstance(p.value, int | float)]
 
@@ -247,8 +243,7 @@ def _reference(bound: x.BoundExpr, what: str, scope: Scope) -> x.BoundExpr:
 def _flow_control(node: ast.Expr, row: WindowRow, scope: Scope) -> tuple[str, ...]:
     value = node.value if isinstance(node, ast.Literal) else None
     if not isinstance(value, str):
-        scope.fail(
-            "wrong-parameter",
+        scope.reject(
             f"the flow control of `{row.name}` must be a string",
             node.span,
             f"write '{_bare_keyword(node)}'" if _bare_keyword(node) else f"such as '{FLOW_CONTROL[0]}'",
@@ -259,11 +254,10 @@ def _flow_control(node: ast.Expr, row: WindowRow, scope: Scope) -> tuple[str, ..
 def _keyword(word: str, window: str, span: Span, scope: Scope) -> str:
     if word.upper() not in FLOW_CONTROL:
         hint = did_you_mean(word.upper(), FLOW_CONTROL) or f"there are {' and '.join(FLOW_CONTROL)}"
-        scope.fail("wrong-parameter", f"`{window}` has no flow control `{word}`", span, hint)
+        scope.reject(f"`{window}` has no flow control `{word}`", span, hint)
     return word.upper()
 
 
-# ---------------------------------------------------------------- read per event
 def _timestamp(bound: x.BoundExpr, what: str, clocked: bool, scope: Scope) -> x.BoundExpr:
     """Return a timestamp as a long.
 
@@ -302,7 +296,7 @@ def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.BoundExpr, tu
     folded = fold_expr(bound)
     wrong = any(subexpr.type == ERROR for subexpr in x.walk(bound))  # which is reported, and no null
     if isinstance(folded, x.Const) and folded.value is None and not wrong:
-        scope.fail("wrong-parameter", f"{what} is always null", node.span)
+        scope.reject(f"{what} is always null", node.span)
     untyped = isinstance(bound, x.UserCall) and bound.type == t.OBJECT
     _need(bound.type == t.BOOLEAN or untyped, "boolean", bound, what, scope, "compare it with something")
     return bound, tuple(own.calls)

@@ -108,21 +108,20 @@ def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Expres
     parts = _Parts([])
     nodes = _without_star(row, step, parts, scope)
     if step.distinct and not (row.distinct or parts.star):
-        scope.fail("wrong-parameter", f"`{row.name}` takes no `distinct`", step.span)
+        scope.reject(f"`{row.name}` takes no `distinct`", step.span)
     _named(row, step, parts, scope, bind)
     if row.sorts:
         _criteria(row, nodes, step, parts, scope, bind)
         return parts
     for arg in nodes:
         if isinstance(arg, ast.SortKey):
-            scope.fail("wrong-parameter", f"`{row.name}` takes no sort order", arg.span)
+            scope.reject(f"`{row.name}` takes no sort order", arg.span)
     values = [bind(arg, scope) for arg in nodes]
     value_count = 0 if parts.star else row.arity
     named = parts.filter is not None
     required = value_count + (row.second == "index" or (row.second == "filter" and not named))
     if len(values) < required:
-        scope.fail(
-            "wrong-parameter",
+        scope.reject(
             f"`{row.name}` takes {parameter_count_text(required, required)}, found {len(values)}",
             step.span,
             f"write {row.name}(*) for whole events" if row.wildcard else None,
@@ -146,7 +145,7 @@ def _without_star(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: S
     if star:
         if not row.wildcard or step.distinct:
             word = "distinct *" if step.distinct else "*"
-            scope.fail("wrong-parameter", f"`{row.name}({word})` has no meaning", step.span)
+            scope.reject(f"`{row.name}({word})` has no meaning", step.span)
         parts.star = True
         parts.args.append(bind_whole_event(scope, stream, step.span) if scope.streams else error_expression(step.span))
     return nodes
@@ -160,9 +159,9 @@ def _named(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope, b
             inner = scope.without_aggregates("the group_by of an aggregate")
             parts.group_by = tuple(bind(value, inner) for value in values)
         elif name in NAMED_PARAMETERS:
-            scope.fail("wrong-parameter", f"`{row.name}` takes no such `{name}:`", step.span)
+            scope.reject(f"`{row.name}` takes no such `{name}:`", step.span)
         else:
-            scope.fail("wrong-parameter", f"no parameter `{name}:`", step.span, did_you_mean(name, NAMED_PARAMETERS))
+            scope.reject(f"no parameter `{name}:`", step.span, did_you_mean(name, NAMED_PARAMETERS))
 
 
 def _filter(bound: x.BoundExpr, scope: Scope) -> x.BoundExpr:
@@ -184,7 +183,7 @@ def _criteria(
     bind: ExpressionBinder,
 ) -> None:
     if not sort_nodes:
-        scope.fail("wrong-parameter", f"`{row.name}` takes {parameter_count_text(1, None)}, found 0", step.span)
+        scope.reject(f"`{row.name}` takes {parameter_count_text(1, None)}, found 0", step.span)
     criteria: list[tuple[x.BoundExpr, bool]] = []
     for node in sort_nodes:
         operand, descending = (node.operand, node.descending) if isinstance(node, ast.SortKey) else (node, False)
@@ -216,7 +215,7 @@ def _extras(row: AggregateRow, values: list[x.BoundExpr], parts: _Parts, step: a
         elif parts.filter is None and row.arity and len(values) <= 1 + (row.second in ("index", "index?", "amount?")):
             parts.filter = _filter(value, scope)
         else:
-            scope.fail("wrong-parameter", f"too many parameters for `{row.name}`", step.span)
+            scope.reject(f"too many parameters for `{row.name}`", step.span)
 
 
 _INDEXES = (t.BYTE, t.SHORT, t.INT)
@@ -226,13 +225,11 @@ def _index(row: AggregateRow, value: x.BoundExpr, scope: Scope) -> x.BoundExpr:
     """Return the index of first, last and nth, which must not read events; for nth it is a constant of at least 0."""
     value = fold_expr(value)
     if row.second == "index" and not (isinstance(value, x.Const) and isinstance(value.value, int)):
-        scope.fail("wrong-parameter", f"the index of `{row.name}` must be a constant", value.span)
+        scope.reject(f"the index of `{row.name}` must be a constant", value.span)
     if row.second == "index" and isinstance(value, x.Const) and isinstance(value.value, int) and value.value < 0:
-        scope.fail("wrong-parameter", f"the index of `{row.name}` is negative", value.span)
+        scope.reject(f"the index of `{row.name}` is negative", value.span)
     if any(isinstance(subexpr, (x.Prop, x.EventOf, x.AggregateRef)) for subexpr in x.walk(value)):
-        scope.fail(
-            "wrong-parameter", f"the index of `{row.name}` must not depend on events", value.span, "use a variable"
-        )
+        scope.reject(f"the index of `{row.name}` must not depend on events", value.span, "use a variable")
     return value
 
 
@@ -257,7 +254,7 @@ def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
         parts.filter = parts.filter if named else None
         return
     if not any(isinstance(subexpr, (x.Prop, x.EventOf)) for subexpr in x.walk(first)):
-        scope.fail("wrong-parameter", "the interval of `rate` must be a constant", first.span)
+        scope.reject("the interval of `rate` must be a constant", first.span)
     if not t.is_integral(first.type):
         type_text = describe_type(first.type)
         scope.fail("type-mismatch", f"`rate` needs a timestamp in milliseconds, found {type_text}", first.span)
@@ -269,8 +266,7 @@ def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
                 amount.span,
             )
     if scope.unwindowed:
-        scope.fail(
-            "wrong-parameter",
+        scope.reject(
             "`rate` by timestamps needs a data window",
             first.span,
             "add one, such as #keepall, or give a number of seconds",
@@ -279,12 +275,12 @@ def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
 
 def _check_interval(period: x.Period, rest: Sequence[x.BoundExpr], scope: Scope) -> None:
     if rest:
-        scope.fail("wrong-parameter", "`rate` of some seconds takes no amount", rest[0].span)
+        scope.reject("`rate` of some seconds takes no amount", rest[0].span)
     length = period.millis
     if period.months is not None or not isinstance(length, x.Const) or not isinstance(length.value, int):
-        scope.fail("wrong-parameter", "the interval of `rate` must be a constant", period.span)
+        scope.reject("the interval of `rate` must be a constant", period.span)
     if length.value <= 0:
-        scope.fail("wrong-parameter", "the interval of `rate` must be above 0", period.span)
+        scope.reject("the interval of `rate` must be above 0", period.span)
 
 
 def _check_value(row: AggregateRow, values: Sequence[x.BoundExpr], scope: Scope) -> None:
@@ -303,4 +299,4 @@ def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: S
     indexed = parts.index is not None
     if scope.unwindowed and (row.needs_window == "always" or (row.needs_window == "index" and indexed)):
         aggregate_text = f"{row.name}(*)" if parts.star else f"{row.name} with an index" if indexed else row.name
-        scope.fail("wrong-parameter", f"`{aggregate_text}` needs a data window", step.span, "add one, such as #keepall")
+        scope.reject(f"`{aggregate_text}` needs a data window", step.span, "add one, such as #keepall")

@@ -77,8 +77,7 @@ def bind_column_method(
 def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> None:
     needs = aggregate_row(call.name).needs_window == "index"
     if step.name and scope.unwindowed and needs and isinstance(call.args[0], x.EventOf):
-        scope.fail(
-            "wrong-parameter",
+        scope.reject(
             f"a property of `{call.name}(*)` needs a data window",
             step.span,
             f"write {call.name}({step.name}), or add a window, such as #keepall",
@@ -86,7 +85,6 @@ def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> No
 
 
 def _over_the_same(call: AggregateCall, row: AggregateRow) -> AggregateCall:
-    """Return the aggregate of `row` over the events of `call`."""
     args = () if row.counts else call.args
     return replace(call, name=row.name, args=args, type=row.result(args[0].type if args else None))
 
@@ -105,8 +103,7 @@ def _key_type(call: AggregateCall) -> t.Type:
 def _check_count(step: ast.NameStep, count: int, scope: Scope) -> None:
     arg_count = len(step.args or ())
     if arg_count != count or step.wildcard or step.named or step.distinct:
-        fact = f"`{step.name}` takes {parameter_count_text(count, count)}, found {arg_count}"
-        scope.fail("wrong-parameter", fact, step.span)
+        scope.reject(f"`{step.name}` takes {parameter_count_text(count, count)}, found {arg_count}", step.span)
 
 
 def _check_arguments(

@@ -76,7 +76,7 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.Bou
         return bind_function(FUNCTIONS[lower], step, scope, bind)
     if lower == "transpose":
         fact = "`transpose` stands alone in the select-clause of insert into"
-        scope.fail("wrong-parameter", fact, step.span, "insert into T select transpose(value) …")
+        scope.reject(fact, step.span, "insert into T select transpose(value) …")
     function = scope.module.catalog.functions.get(step.name)
     if function is not None:
         return bind_user_function(step, function, scope, bind)
@@ -114,12 +114,11 @@ def bind_function(
     """Bind a call of a registered function; a method gets its `receiver` as first argument."""
     args = ([] if receiver is None else [receiver]) + [bind(arg, scope) for arg in step.args or ()]
     if step.wildcard or step.distinct or step.named:
-        scope.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
+        scope.reject(f"`{step.name}` takes plain values only", step.span)
     extra = 0 if receiver is None else 1
     most = None if row.repeats else len(row.parameters)
     if len(args) < row.minimum or (most is not None and len(args) > most):
-        scope.fail(
-            "wrong-parameter",
+        scope.reject(
             f"`{step.name}` takes {parameter_count_text(row.minimum - extra, None if most is None else most - extra)},"
             f" found {len(args) - extra}",
             step.span,
@@ -167,7 +166,7 @@ def _fits(kind: str, type_: Type) -> bool:
 
 def _one_argument(step: ast.NameStep, scope: Scope) -> ast.Expr:
     if step.args is None or len(step.args) != 1 or step.wildcard or step.named:
-        scope.fail("wrong-parameter", f"`{step.name}` takes 1 parameter", step.span)
+        scope.reject(f"`{step.name}` takes 1 parameter", step.span)
     return step.args[0]
 
 
@@ -204,7 +203,7 @@ def _same_event(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.B
 def _exists(step: ast.NameStep, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
     path = _one_argument(step, scope)
     if not isinstance(path, ast.Chain):
-        scope.fail("wrong-parameter", "`exists` takes a property", step.span)
+        scope.reject("`exists` takes a property", step.span)
     bound = bind(path, scope)
     if bound.type == ERROR:
         return bound

@@ -34,9 +34,9 @@ def bind_cast(node: ast.Cast, scope: Scope, bind: ExpressionBinder) -> x.BoundEx
     for name, values in node.named:
         if name.lower() != "dateformat":
             hint = did_you_mean(name.lower(), ["dateformat"]) or "there is only dateformat"
-            scope.fail("wrong-parameter", f"`cast` has no parameter `{name}`", node.span, hint)
+            scope.reject(f"`cast` has no parameter `{name}`", node.span, hint)
         if len(values) != 1 or form is not None:
-            scope.fail("wrong-parameter", "`cast` takes one dateformat", node.span)
+            scope.reject("`cast` takes one dateformat", node.span)
         form = bind(values[0], scope)
     if operand.type == ERROR or (form is not None and form.type == ERROR):
         return x.Const(target, None, span=node.span)
@@ -68,9 +68,8 @@ def _hint(source: Type, target: Type) -> str | None:
 
 
 def _read(operand: x.BoundExpr, form: x.BoundExpr, target: Type, span: Span, scope: Scope) -> x.BoundExpr:
-    """Bind a cast of text to a date in the given format."""
     if target not in (t.LONG, *t.DATES):
-        scope.fail("wrong-parameter", f"a dateformat is for dates and long, not for {describe_type(target)}", span)
+        scope.reject(f"a dateformat is for dates and long, not for {describe_type(target)}", span)
     if operand.type not in (t.STRING, t.NULL, t.OBJECT):
         fact = f"with a dateformat a string is cast, found {describe_type(operand.type)}"
         scope.fail("type-mismatch", fact, operand.span)
@@ -88,4 +87,4 @@ def _read(operand: x.BoundExpr, form: x.BoundExpr, target: Type, span: Span, sco
     try:
         return x.Const(target, reader.read(str(operand.value), str(form.value)), span=span)
     except DateParseError as error:
-        scope.fail("wrong-parameter", str(error), operand.span)
+        scope.reject(str(error), operand.span)

@@ -167,7 +167,7 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
         return x.IndexAccess(t.OBJECT, dynamic, bind(step.args[0], scope), span=step.span) if step.args else dynamic
     if step.name.lower() == "current_timestamp":
         if step.args:
-            scope.fail("wrong-parameter", "`current_timestamp` takes no parameters", step.span)
+            scope.reject("`current_timestamp` takes no parameters", step.span)
         return x.CurrentTimestamp(t.LONG, span=step.span)
     variable = scope.module.catalog.variables.get(step.name)
     called = step.name.lower() in call.BUILT_IN_FUNCTIONS or step.name in scope.module.catalog.functions
@@ -184,7 +184,6 @@ def _map_entry(target: x.BoundExpr, key: ast.Expr, scope: Scope, bind: Binder) -
 
 
 def _property(step: ast.NameStep, scope: Scope) -> x.BoundExpr | None:
-    """Return the property of a stream by its simple name, or None. Report a name that several streams have."""
     prop: x.BoundExpr | None = None
     streams = sorted(enumerate(scope.streams), key=lambda numbered: numbered[1].behind)
     for position, stream in streams if scope.params is None else ():
@@ -264,18 +263,15 @@ def _names_in(scope: Scope, *, streams: bool) -> list[str]:
 
 
 def _plain(names: Iterable[str]) -> list[str]:
-    """Return the names without those that the engine adds to rows."""
     return [name for name in names if name[:1] not in ("$", " ")]
 
 
 def _unknown(step: ast.NameStep, scope: Scope) -> x.BoundExpr:
-    """Bind a dynamic property that the event type does not declare."""
     target = x.EventOf(_event_type_of(scope.streams[0]), 0, span=step.span)
     return x.MemberAccess(t.OBJECT, target, step.name, span=step.span)
 
 
 def _inside(name: str, scope: Scope) -> str | None:
-    """Return a hint if `name` is a property of a nested event, such as a tag of a pattern."""
     for stream in scope.streams:
         for outer, type_ in (stream.event_type.properties if stream.event_type is not None else {}).items():
             if type_.event is not None and name in (_members(type_, scope) or ()):
@@ -284,7 +280,6 @@ def _inside(name: str, scope: Scope) -> str | None:
 
 
 def _qualified(name: str, scope: Scope) -> str | None:
-    """Return a hint if `name` is a property of a stream around a subquery."""
     for stream in () if scope.outside is None else scope.outside.scope.streams:
         if stream.event_type is not None and name in stream.event_type.properties:
             prefix = stream.alias or stream.name
@@ -390,7 +385,7 @@ def _of_evaluation(
     if scope.context is not None:
         properties["contextPartitionId"] = x.ContextProp(t.INT, "id", span=span)
     if first.args:
-        scope.fail("wrong-parameter", f"`{first.name}` takes no parameters", first.span)
+        scope.reject(f"`{first.name}` takes no parameters", first.span)
     if not rest:
         type_ = t.struct_of(tuple((name, value.type) for name, value in properties.items()))
         return x.StructOf(type_, tuple(properties.items()), span=span), ()
@@ -400,7 +395,7 @@ def _of_evaluation(
         hint = did_you_mean(step.name, getters) or f"it has {', '.join(getters)}"
         scope.fail("unknown-function", f"no method `{step.name}` of the evaluation context", step.span, hint)
     if step.args:
-        scope.fail("wrong-parameter", f"`{step.name}` takes no parameters", step.span)
+        scope.reject(f"`{step.name}` takes no parameters", step.span)
     return value, rest[1:]
 
 
@@ -428,7 +423,6 @@ def apply_steps(target: x.BoundExpr, steps: Sequence[ast.NameStep], scope: Scope
 
 
 def _members(type_: Type, scope: Scope) -> Mapping[str, Type] | None:
-    """Return the known members of a type, or None if it has none."""
     if type_.event is not None:
         event_type = event_type_of(type_, scope)
         return event_type.properties if event_type is not None else None

@@ -50,7 +50,7 @@ def bind_date_method(
     if event is not None:
         target, length = _interval(target, event, scope)
     if step.wildcard or step.distinct or step.named:
-        scope.fail("wrong-parameter", f"`{row.short}` takes plain values only", step.span)
+        scope.reject(f"`{row.short}` takes plain values only", step.span)
     form = resolve_method_form(row, row.forms, step, scope)
     relation = row.name in INTERVAL_RELATIONS
     args: list[x.BoundExpr] = []
@@ -106,10 +106,9 @@ def to_clock_time(e: x.BoundExpr, scope: Scope) -> x.BoundExpr:
 
 
 def _interval(e: x.BoundExpr, type_: EventType, scope: Scope) -> tuple[x.BoundExpr, x.BoundExpr]:
-    """Return start and length of the interval that an event stands for. Raises AlreadyReported without timestamps."""
     if type_.time_property is None:
         hint = f"create schema {type_.name}(…) starttimestamp NAME"
-        scope.fail("wrong-parameter", f"`{type_.name}` has no start timestamp", e.span, hint)
+        scope.reject(f"`{type_.name}` has no start timestamp", e.span, hint)
     for name in (type_.time_property, type_.end_time_property or type_.time_property):
         of = type_.properties[name]
         if of not in (t.LONG, *t.DATETIMES):  # of types from Python
@@ -138,7 +137,6 @@ class _Reader:
         self.row, self.target, self.scope, self.bind = row, target, scope, bind
 
     def read(self, parameter: MethodParameter, node: ast.Expr) -> Sequence[x.BoundExpr]:
-        """Bind one argument. Raises AlreadyReported."""
         if parameter.kind == "period" and isinstance(node, ast.TimePeriod):
             return self._period(node)
         bound = self.bind(node, self.scope)
@@ -169,13 +167,12 @@ class _Reader:
     def _field(self, bound: x.BoundExpr) -> x.BoundExpr:
         known = "one of 'msec', 'sec', 'min', 'hour', 'day', 'week', 'month', 'year'"
         if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
-            fact = f"the field of `{self.row.short}` must be a constant text"
-            self.scope.fail("wrong-parameter", fact, bound.span, known)
+            self.scope.reject(f"the field of `{self.row.short}` must be a constant text", bound.span, known)
         field_name = FIELDS.get(bound.value.strip().lower())
         if field_name is None:
-            self.scope.fail("wrong-parameter", f"no field '{bound.value}' of dates", bound.span, known)
+            self.scope.reject(f"no field '{bound.value}' of dates", bound.span, known)
         if field_name == "week" and self.row.short in _ROUNDING:
-            self.scope.fail("wrong-parameter", f"`{self.row.short}` does not round to weeks", bound.span)
+            self.scope.reject(f"`{self.row.short}` does not round to weeks", bound.span)
         return x.Const(t.STRING, field_name, span=bound.span)
 
     def _moment(self, bound: x.BoundExpr, whole: bool) -> Sequence[x.BoundExpr]:
@@ -213,7 +210,7 @@ class _Reader:
                 threshold = x.Arith(t.LONG, "+", threshold, bound.millis, span=bound.span)
         negative = isinstance(threshold, x.Const) and isinstance(threshold.value, (int, float)) and threshold.value < 0
         if negative and self.row.short in DISTANCE_RELATIONS:
-            self.scope.fail("wrong-parameter", f"the threshold of `{self.row.short}` must not be negative", bound.span)
+            self.scope.reject(f"the threshold of `{self.row.short}` must not be negative", bound.span)
         return threshold
 
     def _period(self, node: ast.TimePeriod) -> Sequence[x.BoundExpr]:
@@ -221,7 +218,7 @@ class _Reader:
         units = tuple(unit for _, unit in node.parts)
         positions = [ORDER.index(unit) for unit in units]
         if positions != sorted(set(positions)):
-            self.scope.fail("wrong-parameter", "units of a time period go from large to small, each once", node.span)
+            self.scope.reject("units of a time period go from large to small, each once", node.span)
         amounts = [self.bind(amount, self.scope) for amount, _ in node.parts]
         for amount, unit in zip(amounts, units, strict=True):
             if amount.type == ERROR:
@@ -248,4 +245,4 @@ def check_date_pattern(bound: x.BoundExpr, what: str, iso: bool, scope: Scope) -
         span = bound.span
         if span.end - span.start == len(bound.value) + 2:  # a text without escapes: show the very letter
             span = Span(span.start + 1 + error.at, span.start + 2 + error.at)
-        scope.fail("wrong-parameter", f"{what} is no pattern of dates: {error}", span, LETTERS_EXPLAINED)
+        scope.reject(f"{what} is no pattern of dates: {error}", span, LETTERS_EXPLAINED)

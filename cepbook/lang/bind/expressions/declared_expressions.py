@@ -68,17 +68,17 @@ def expand_declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Sco
         )
     if declaration.alias:
         hint = f"write `{step.name}`, without brackets"
-        module.fail("wrong-parameter", f"the alias `{step.name}` takes no parameters", step.span, hint)
+        module.reject(f"the alias `{step.name}` takes no parameters", step.span, hint)
     return _expanded(declaration, _arguments(step, scope, bind), step, rest, scope, bind)
 
 
 def _arguments(step: ast.NameStep, scope: Scope, bind: Binder) -> tuple[x.BoundExpr, ...]:
     if step.distinct or step.named:
-        scope.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
+        scope.reject(f"`{step.name}` takes plain values only", step.span)
     args = [bind(arg, scope) for arg in step.args or ()]
     if step.wildcard:
         if len(scope.streams) != 1:
-            scope.fail("wrong-parameter", "`*` stands for the one stream of a statement", step.span)
+            scope.reject("`*` stands for the one stream of a statement", step.span)
         event_type = scope.streams[0].event_type
         args.insert(0, x.EventOf(ERROR if event_type is None else t.event_of(event_type.name), 0, span=step.span))
     return tuple(args)
@@ -92,16 +92,15 @@ def _expanded(
     scope: Scope,
     bind: Binder,
 ) -> x.BoundExpr:
-    """Bind the body with `args` for its parameters."""
     module = scope.module
     if len(args) != len(declaration.params):
         plural = "s" if len(declaration.params) != 1 else ""
         fact = f"expression `{declaration.name}` takes {len(declaration.params)} parameter{plural}, found {len(args)}"
-        module.fail("wrong-parameter", fact, step.span)
+        module.reject(fact, step.span)
     if any(arg.type == ERROR for arg in args):
         return error_expression(step.span)
     if declaration in module.expanding:
-        module.fail("wrong-parameter", f"expression `{declaration.name}` uses itself", step.span)
+        module.reject(f"expression `{declaration.name}` uses itself", step.span)
     module.expanding.append(declaration)
     try:
         params = dict(zip(declaration.params, args, strict=True))
@@ -118,7 +117,6 @@ def _expanded(
 
 
 def _rows() -> Binder:
-    """Return a function that binds a subquery as an array of all its rows."""
 
     def rows(node: ast.Expr, scope: Scope) -> x.BoundExpr:
         assert isinstance(node, ast.Subquery)

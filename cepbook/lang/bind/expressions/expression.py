@@ -41,7 +41,7 @@ def bind_expr(node: ast.Expr, scope: Scope) -> x.BoundExpr:
     rule = _RULES.get(type(node))
     try:
         if rule is None:
-            scope.fail("wrong-parameter", f"{type(node).__name__.lower()} has no meaning here", node.span)
+            scope.reject(f"{type(node).__name__.lower()} has no meaning here", node.span)
         return rule(node, scope)
     except AlreadyReported:
         return error_expression(node.span)
@@ -183,7 +183,6 @@ def _check_comparison(op: str, left: x.BoundExpr, right: x.BoundExpr, span: Span
 
 
 def _of_dates(time: x.BoundExpr, text: x.BoundExpr) -> str | None:
-    """Return how to compare a time in milliseconds with a quoted date, or None for other operands."""
     if time.type != t.LONG or not isinstance(text, x.Const) or not isinstance(text.value, str):
         return None
     match = re.fullmatch(r"\d{4}-\d\d-\d\d(T\d.*| \d\d:\d\d(:\d\d)?)?", text.value)
@@ -194,7 +193,6 @@ def _of_dates(time: x.BoundExpr, text: x.BoundExpr) -> str | None:
 
 
 def _alike_hint(left: Type, right: Type, scope: Scope) -> str | None:
-    """Return a hint for values of two types that cannot be compared."""
     if left == right or t.MAP in (left, right):
         return None
     if any(type_.event is not None or type_.of is not None or type_.fields is not None for type_ in (left, right)):
@@ -268,7 +266,7 @@ def _like(node: ast.Like, scope: Scope) -> x.BoundExpr:
         )
     for text in (pattern, escape):
         if text is escape and isinstance(text, x.Const) and text.value is None:
-            scope.fail("wrong-parameter", f"the escape character of `{word}` is null", text.span)
+            scope.reject(f"the escape character of `{word}` is null", text.span)
         if text is not None and text.type not in (*TEXT_TYPES, *UNTYPED):
             scope.fail(
                 "type-mismatch",
@@ -283,7 +281,6 @@ def _like(node: ast.Like, scope: Scope) -> x.BoundExpr:
 
 
 def _check_regexp(pattern: str, span: Span, scope: Scope) -> None:
-    """Report a wrong constant pattern now rather than at every event."""
     try:
         re.compile(to_python_pattern(pattern))
     except UnknownCharacterClass as unknown:
@@ -408,7 +405,6 @@ def _in_subquery(node: ast.InSubquery, scope: Scope) -> x.BoundExpr:
 def _asked(
     node: ast.Select, form: SubqueryForm, left: x.BoundExpr | None, op: str, span: Span, scope: Scope
 ) -> x.BoundExpr:
-    """Bind a subquery, compared by `op` with `left` if it is not None."""
     bind = scope.module.subquery
     assert bind is not None
     reference = bind(node, form, left, op, span, scope)
@@ -424,12 +420,12 @@ def _unsupported(what: str) -> Callable[[Any, Scope], x.BoundExpr]:
 
 
 def _star(node: ast.Star, scope: Scope) -> x.BoundExpr:
-    scope.fail("wrong-parameter", "`*` is not an expression", node.span)
+    scope.reject("`*` is not an expression", node.span)
 
 
 def _lambda(node: ast.Lambda, scope: Scope) -> x.BoundExpr:
     hint = "methods of arrays take one, such as where(x => x.price > 10)"
-    scope.fail("wrong-parameter", "a lambda stands here where a value is needed", node.span, hint)
+    scope.reject("a lambda stands here where a value is needed", node.span, hint)
 
 
 _RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.BoundExpr]] = {

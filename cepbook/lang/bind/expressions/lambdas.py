@@ -32,7 +32,7 @@ def bind_lambda(
         takes = parameter_count_text(REQUIRED_ROLES[parameter.shape], len(roles))
         hint = f"they are ({', '.join(roles)})"
         fact = f"the lambda of `{method}` has {takes}, found {len(node.params)}"
-        scope.fail("wrong-parameter", fact, node.span, hint)
+        scope.reject(fact, node.span, hint)
     roles = roles[: len(node.params)]
     types = {"element": element, "index": t.INT, "size": t.INT, "result": before[-1].type if before else t.NULL}
     parameters: dict[str, x.BoundExpr] = {}
@@ -49,7 +49,6 @@ def bind_lambda(
 
 
 def _check_ambiguous(name: str, node: ast.Lambda, scope: Scope) -> None:
-    """Report a parameter for plain values that would hide a property of the same name."""
     streams = scope.streams if scope.params is None else ()
     for stream in streams:
         if stream.event_type is not None and name in stream.event_type.properties:
@@ -66,4 +65,4 @@ def refuse_lambda_parameters(values: Sequence[x.BoundExpr], what: str, scope: Sc
     for subexpr in (subexpr for value in values for subexpr in x.walk(value)):
         if isinstance(subexpr, x.LambdaParameter) and subexpr.level < scope.depth:
             fact = f"{what} cannot read a parameter of the lambda that it stands in"
-            scope.fail("wrong-parameter", fact, subexpr.span, "methods such as sumOf take a lambda, too")
+            scope.reject(fact, subexpr.span, "methods such as sumOf take a lambda, too")

@@ -62,7 +62,6 @@ def method_hint(target: x.BoundExpr, step: ast.NameStep) -> str | None:
 
 
 def _kinds(type_: Type) -> tuple[ReceiverKind, ...]:
-    """Return the kinds of receivers that a value of the type can be."""
     if type_.of is not None:
         return ("events",) if type_.of.event is not None or type_.of.fields is not None else ("values",)
     if type_ in (t.LONG, *t.DATETIMES):
@@ -79,7 +78,7 @@ def _bound(
     bind: ExpressionBinder,
 ) -> x.BoundExpr:
     if step.wildcard or step.distinct or step.named:
-        scope.fail("wrong-parameter", f"`{row.short}` takes plain values only", step.span)
+        scope.reject(f"`{row.short}` takes plain values only", step.span)
     element = target.type.of or t.OBJECT
     form = resolve_method_form(row, forms, step, scope)
     args: list[x.BoundExpr] = []
@@ -100,7 +99,6 @@ def _bound(
     return x.MethodCall(type_, row.name, target, tuple(args), span=target.span.to(step.span))
 
 
-# ---------------------------------------------------------------- which form
 def resolve_method_form(
     row: MethodRow, forms: Sequence[MethodSignature], step: ast.NameStep, scope: Scope
 ) -> MethodSignature:
@@ -115,15 +113,13 @@ def resolve_method_form(
         takes = parameter_count_text(min(counts), max(counts))
         if gaps:
             takes = f"{', '.join(map(str, counts[:-1]))} or {counts[-1]} parameters"
-        fact = f"`{row.short}` takes {takes}, found {len(args)}"
-        scope.fail("wrong-parameter", fact, step.span, f"such as {_shape(row)}")
+        scope.reject(f"`{row.short}` takes {takes}, found {len(args)}", step.span, f"such as {_shape(row)}")
     form = next(form for form in forms if len(form.parameters) == len(args))
     at, node = next(
         (i, arg) for i, (p, arg) in enumerate(zip(form.parameters, args, strict=True), 1) if not _in_shape(p, arg)
     )
     expected = "a value" if isinstance(node, ast.Lambda) else "a lambda"
-    fact = f"parameter {at} of `{row.short}` must be {expected}"
-    scope.fail("wrong-parameter", fact, node.span, f"such as {_shape(row)}")
+    scope.reject(f"parameter {at} of `{row.short}` must be {expected}", node.span, f"such as {_shape(row)}")
 
 
 def _in_shape(parameter: MethodParameter, node: ast.Expr) -> bool:
@@ -131,11 +127,9 @@ def _in_shape(parameter: MethodParameter, node: ast.Expr) -> bool:
 
 
 def _shape(row: MethodRow) -> str:
-    """Return the call in the row's example."""
     return row.example[row.example.rindex(f".{row.short}(") + 1 :]
 
 
-# ---------------------------------------------------------------- parameters
 def _checked(
     bound: x.BoundExpr,
     parameter: MethodParameter,
@@ -144,7 +138,6 @@ def _checked(
     before: Sequence[x.BoundExpr],
     scope: Scope,
 ) -> x.BoundExpr:
-    """Return an argument after a check of its type."""
     what = f"the {parameter.name} of `{row.short}`"
     span = bound.body.span if isinstance(bound, x.LambdaExpr) else bound.span
     if parameter.shape == "fold":

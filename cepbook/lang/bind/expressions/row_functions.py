@@ -28,7 +28,7 @@ ROW_FUNCTIONS = frozenset((*PREV_KINDS, "prior", "istream", "grouping", "groupin
 def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     """Bind a call of one of `ROW_FUNCTIONS`; `name` is in lower case."""
     if step.distinct or step.named:
-        scope.fail("wrong-parameter", f"`{name}` takes plain values only", step.span)
+        scope.reject(f"`{name}` takes plain values only", step.span)
     if scope.rows is not None:
         return scope.rows.previous(name, step, scope, bind)
     if name in ("grouping", "grouping_id"):
@@ -36,30 +36,28 @@ def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder)
     if scope.no_row_functions is not None and not _unknown(scope):
         inside = scope.no_subqueries == DATA_WINDOW and name != "istream"
         hint = "conditions of #expr and #expr_batch have newest_event and oldest_event" if inside else None
-        scope.fail("wrong-parameter", f"`{name}` is not allowed in {scope.no_row_functions}", step.span, hint)
+        scope.reject(f"`{name}` is not allowed in {scope.no_row_functions}", step.span, hint)
     if name == "istream":
         if step.args or step.wildcard:
-            scope.fail("wrong-parameter", "`istream` takes no parameters", step.span)
+            scope.reject("`istream` takes no parameters", step.span)
         return x.InsertStream(t.BOOLEAN, span=step.span)
     return _prior(step, scope, bind) if name == "prior" else _prev(name, step, scope, bind)
 
 
 def _unknown(scope: Scope) -> bool:
-    """Return whether the from-clause was reported as a whole."""
     return scope.open_
 
 
-# ---------------------------------------------------------------- other events
 def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     _check_window(name, step, scope)
     indexed = name in ("prev", "prevtail")
     args = list(step.args or ())
     if step.wildcard or any(isinstance(node, ast.Star) and node.stream is None for node in args):
         hint = f"name the stream, as in `from … as e`, and write {name}({'1, ' if name == 'prev' else ''}e)"
-        scope.fail("wrong-parameter", f"`{name}` does not take `*`", step.span, hint)
+        scope.reject(f"`{name}` does not take `*`", step.span, hint)
     if not 1 <= len(args) <= 1 + indexed:
         expected = "an index and a property" if indexed else "a property"
-        scope.fail("wrong-parameter", f"`{name}` takes {expected}, found {len(args)}", step.span)
+        scope.reject(f"`{name}` takes {expected}, found {len(args)}", step.span)
     index: x.BoundExpr | None = None
     if len(args) == 2:
         args, index = _with_index(name, args, scope, bind)
@@ -80,14 +78,13 @@ def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
     if not windows:
         stored = any(stream.name in scope.module.catalog.stores for stream in scope.streams)
         hint = "it is not for rows of named windows and tables" if stored else "add one, such as #keepall"
-        scope.fail("wrong-parameter", f"`{name}` needs a data window", step.span, hint)
+        scope.reject(f"`{name}` needs a data window", step.span, hint)
     if len(windows) > 1:
         window_names = " and ".join(f"`{window}`" for window in windows)
-        scope.fail("wrong-parameter", f"`{name}` needs a single data window, found {window_names}", step.span)
+        scope.reject(f"`{name}` needs a single data window, found {window_names}", step.span)
     row = WINDOWS.get(windows[0])
     if row is not None and row.unordered:  # recorded: prev_window_kinds
-        scope.fail(
-            "wrong-parameter",
+        scope.reject(
             f"`{name}` does not go with the data window `{windows[0]}`, which has no order",
             step.span,
             "several events per key: #groupwin(key)#length(5)" if row.operands else None,
@@ -102,16 +99,12 @@ def _with_index(name: str, args: Sequence[ast.Expr], scope: Scope, bind: Binder)
         if isinstance(last, x.Const) and last.type != ERROR:
             first, second = second, first
     if isinstance(first, ast.Star):
-        scope.fail("wrong-parameter", f"the index of `{name}` cannot be `*`", first.span)
+        scope.reject(f"the index of `{name}` cannot be `*`", first.span)
     index = fold_expr(
         bind(first, replace(scope, no_row_functions=f"`{name}`"))
     )  # it may count: prev(count(*) - 1, price)
     if index.type != ERROR and not t.is_integral(index.type):
-        scope.fail(
-            "wrong-parameter",
-            f"the index of `{name}` must be a whole number, found {describe_type(index.type)}",
-            first.span,
-        )
+        scope.reject(f"the index of `{name}` must be a whole number, found {describe_type(index.type)}", first.span)
     return [second], index
 
 
@@ -122,7 +115,7 @@ def _of_event(name: str, node: ast.Expr, scope: Scope, bind: Binder) -> x.BoundE
     value = bind(node, _plain(name, scope))
     refuse_lambda_parameters([value], f"`{name}`", scope)
     if value.type != ERROR and not any(isinstance(subexpr, (x.Prop, x.EventOf)) for subexpr in x.walk(value)):
-        scope.fail("wrong-parameter", f"`{name}` needs a property of the event", node.span)
+        scope.reject(f"`{name}` needs a property of the event", node.span)
     return value
 
 
@@ -139,38 +132,32 @@ def _plain(name: str, scope: Scope) -> Scope:
 def _prior(step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     args = step.args or ()
     if len(args) != 2 or step.wildcard:
-        scope.fail(
-            "wrong-parameter",
-            f"`prior` takes an index and a property, found {len(args)}",
-            step.span,
-            "such as prior(1, price)",
-        )
+        scope.reject(f"`prior` takes an index and a property, found {len(args)}", step.span, "such as prior(1, price)")
     index = fold_expr(bind(args[0], _plain("prior", scope)))
     value = _of_event("prior", args[1], scope, bind)
     if ERROR in (index.type, value.type):
         return error_expression(step.span)
     constant = index.value if isinstance(index, x.Const) and t.is_integral(index.type) else None
     if not isinstance(constant, int) or constant < 0:
-        scope.fail("wrong-parameter", "the index of `prior` must be a constant whole number, 0 or above", args[0].span)
+        scope.reject("the index of `prior` must be a constant whole number, 0 or above", args[0].span)
     return x.Prior(value.type, constant, value, span=step.span)
 
 
-# ---------------------------------------------------------------- grouping sets
 def _grouping(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.BoundExpr:
     if scope.grouping_keys is None:
-        scope.fail("wrong-parameter", f"`{name}` needs a group by clause with rollup, cube or grouping sets", step.span)
+        scope.reject(f"`{name}` needs a group by clause with rollup, cube or grouping sets", step.span)
     args = step.args or ()
     if step.wildcard or not args or (name == "grouping" and len(args) > 1):
         expected = "a group by key" if name == "grouping" else "group by keys"
-        scope.fail("wrong-parameter", f"`{name}` takes {expected}", step.span)
+        scope.reject(f"`{name}` takes {expected}", step.span)
     keys: list[int] = []
     for arg in args:
         key = bind(arg, _plain(name, scope))
         if key.type == ERROR:
             return key
         if key not in scope.grouping_keys:
-            scope.fail("wrong-parameter", f"the parameter of `{name}` is no group by key", arg.span)
+            scope.reject(f"the parameter of `{name}` is no group by key", arg.span)
         keys.append(scope.grouping_keys.index(key))
     if len(set(keys)) < len(keys):
-        scope.fail("wrong-parameter", f"the same key twice in `{name}`", step.span)
+        scope.reject(f"the same key twice in `{name}`", step.span)
     return x.Grouping(t.INT, tuple(keys), span=step.span)

@@ -61,7 +61,6 @@ def bind_table_access(
 
 
 def _property(read: x.TableRead, step: ast.NameStep, scope: Scope) -> Type:
-    """Return the type of a property of the event in a column."""
     known = scope.module.catalog.event_types.get(read.type.event or "")
     if known is None or step.name not in known.properties:
         near = None if known is None else nearest_or_known_names(step.name, known.properties)

@@ -21,7 +21,7 @@ def bind_period(parts: Sequence[tuple[x.BoundExpr, str]], span: Span, scope: Sco
     """Return the period of (amount, unit) pairs; constant amounts become constants."""
     positions = [ORDER.index(unit) for _, unit in parts]
     if positions != sorted(set(positions)):
-        scope.fail("wrong-parameter", "units of a time period go from large to small, each once", span)
+        scope.reject("units of a time period go from large to small, each once", span)
     for amount, unit in parts:
         if amount.type != ERROR and not t.is_numeric(amount.type):
             scope.fail("type-mismatch", f"the number of {unit}s is {describe_type(amount.type)}", amount.span)

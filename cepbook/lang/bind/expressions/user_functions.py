@@ -30,11 +30,11 @@ def bind_user_function(step: ast.NameStep, function: FunctionType, scope: Scope,
     """Bind a call of the Python function that is registered under the name of `step`. Raises AlreadyReported."""
     scope.module.need("function", step.name)
     if function.kind == "window":
-        scope.fail("wrong-parameter", f"`{step.name}` is a data window", step.span, f"write #{step.name}(…)")
+        scope.reject(f"`{step.name}` is a data window", step.span, f"write #{step.name}(…)")
     if function.kind != "function":
         return _aggregate(step, function, scope, bind)
     if step.named or step.distinct:
-        scope.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
+        scope.reject(f"`{step.name}` takes plain values only", step.span)
     args = [_value(arg, scope, bind) for arg in step.args or ()]
     if step.wildcard and scope.streams:
         args.insert(0, bind_whole_event(scope, None, step.span))
@@ -58,15 +58,13 @@ def _checked(
     most = len(parameters)
     least = most - function.optional
     if not least <= len(args) <= most:
-        fact = f"`{step.name}` takes {parameter_count_text(least, most)}, found {len(args)}"
-        scope.fail("wrong-parameter", fact, step.span)
+        scope.reject(f"`{step.name}` takes {parameter_count_text(least, most)}, found {len(args)}", step.span)
     checked: list[x.BoundExpr] = []
     for number, (arg, parameter) in enumerate(zip(args, parameters, strict=False), 1):
         expected = (parameter.of or t.OBJECT) if arrays else parameter
         if not assignable(arg.type, expected):
             kinds = f"must be {describe_type(expected)}, found {describe_type(arg.type)}"
-            fact = f"parameter {number} of `{step.name}` {kinds}"
-            scope.fail("type-mismatch", fact, arg.span)
+            scope.fail("type-mismatch", f"parameter {number} of `{step.name}` {kinds}", arg.span)
         checked.append(coerce(arg, expected))
     return tuple(checked)
 
@@ -87,7 +85,6 @@ def bind_user_window(
     return WindowSpec(row.name, (*args, code), span=node.span)
 
 
-# ---------------------------------------------------------------- aggregates
 def _aggregate(step: ast.NameStep, function: FunctionType, scope: Scope, bind: ExpressionBinder) -> x.BoundExpr:
     """Bind an aggregate; its filter leaves out events with a null that the function does not accept."""
     count = len(function.parameters or ())

@@ -75,7 +75,6 @@ def _bind(name: str, node: ast.ContextSpec, module: ModuleScope) -> tuple[Contex
     raise TypeError(f"no rule for {type(node).__name__}")
 
 
-# ---------------------------------------------------------------- conditions
 @dataclass(slots=True)
 class _Life:
     """The state of binding one partition: its context so far, and the names of the events that began it."""
@@ -92,7 +91,6 @@ class _Life:
         return replace(context_scope(self.module, streams), context=context, correlated=correlated)
 
     def add(self, names: Mapping[str, Type], span: Span) -> None:
-        """Add built-in properties of the partition."""
         for name in names:
             if name in self.context.properties:
                 at = self.module.word(name, span)
@@ -214,7 +212,6 @@ def _distinct(
     return tuple(substitute_expr(key, mapping) for key in keys)
 
 
-# ---------------------------------------------------------------- segmented contexts
 def _keyed(name: str, node: ast.KeyedContext, module: ModuleScope) -> tuple[ContextType, c.KeyedSpec]:
     streams = bind_partition_keys(node.items, module)
     properties = dict(CONTEXT_PROPERTIES)

@@ -27,7 +27,6 @@ from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
 
-# ---------------------------------------------------------------- create table
 def bind_create_table(
     node: ast.CreateTable, name: str, heading: StatementHeading, module: ModuleScope
 ) -> plan.CreateTableStatement | None:
@@ -82,14 +81,8 @@ def _declared(column: ast.ColumnDef, module: ModuleScope) -> plan.AggregateCall:
     if bound.type == ERROR:
         raise AlreadyReported(column.name)
     if not isinstance(bound, x.AggregateRef) or len(calls) != 1:
-        module.fail("wrong-parameter", "a column of a table is of a type or an aggregate", column.span)
+        module.reject("a column of a table is of a type or an aggregate", column.span)
     return calls[0]
-
-
-# ---------------------------------------------------------------- into table
-
-
-# ---------------------------------------------------------------- access
 
 
 _SKETCH = AGGREGATES["countminsketchadd"]
@@ -114,13 +107,11 @@ def bind_sketch(column: ast.ColumnDef, module: ModuleScope) -> AggregateCall:
     assert isinstance(column.aggregate, ast.Chain)
     (step,) = column.aggregate.steps
     if step.args or step.wildcard or step.distinct:
-        fact, hint = "`countMinSketch` takes options", "such as countMinSketch({topk: 10})"
-        module.fail("wrong-parameter", fact, step.span, hint)
+        module.reject("`countMinSketch` takes options", step.span, "such as countMinSketch({topk: 10})")
     options: list[tuple[str, float | int]] = []
     for name, values in step.named:
         if name not in _OPTIONS:
-            fact = f"`countMinSketch` has no option `{name}`"
-            module.fail("wrong-parameter", fact, step.span, did_you_mean(name, _OPTIONS))
+            module.reject(f"`countMinSketch` has no option `{name}`", step.span, did_you_mean(name, _OPTIONS))
         parameter, is_part = _OPTIONS[name]
         bound = fold_expr(bind_expr(values[0], Scope(module, no_aggregates="an option")))
         value = bound.value if isinstance(bound, x.Const) else None
@@ -128,7 +119,7 @@ def bind_sketch(column: ast.ColumnDef, module: ModuleScope) -> AggregateCall:
         if not fits or value is True or (name == "topk" and isinstance(value, int) and value < 1):
             expected = "a number between 0 and 1" if is_part else "a whole number above 0"
             expected = "a whole number" if name == "seed" else expected
-            module.fail("wrong-parameter", f"`{name}` must be {expected}", values[0].span)
+            module.reject(f"`{name}` must be {expected}", values[0].span)
         assert isinstance(value, int | float)
         options.append((parameter, value))
     strings = (x.Const(t.STRING, None, span=step.span),)

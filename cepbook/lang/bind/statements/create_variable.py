@@ -18,7 +18,6 @@ from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type
 
 
-# ---------------------------------------------------------------- create variable
 def bind_create_variable(
     node: ast.CreateVariable, name: str, heading: StatementHeading, module: ModuleScope
 ) -> plan.CreateVariableStatement | None:
@@ -45,7 +44,6 @@ def bind_create_variable(
 
 
 def _variable(node: ast.CreateVariable, type_: Type, initial: x.BoundExpr | None) -> VariableType:
-    """Return the variable. A constant whose value is known only at run time is read like a variable."""
     known = initial is None or isinstance(initial, x.Const)
     value = initial.value if isinstance(initial, x.Const) else None
     constant = value if node.constant else None
@@ -58,9 +56,3 @@ def _initial(node: ast.Expr, name: str, type_: Type, scope: Scope) -> x.BoundExp
         return fit_value(bound, name, type_, scope)
     except AlreadyReported:
         return x.Const(ERROR, None, span=node.span)
-
-
-# ---------------------------------------------------------------- on set
-
-
-# ---------------------------------------------------------------- assignments

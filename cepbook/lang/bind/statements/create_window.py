@@ -96,7 +96,6 @@ def _union(node: ast.CreateWindow, windows: tuple[nodes.WindowSpec, ...]) -> boo
 
 
 def _windows(node: ast.CreateWindow, scope: Scope) -> tuple[nodes.WindowSpec, ...] | None:
-    """Return the data windows, one of which must keep rows, or None if they were reported."""
     grouped = has_groupwin(node.windows)
     reclaim = window_reclaim(node.annotations, scope.module) if grouped else None
     stream = ast.FilterStream(node.name, span=node.span)
@@ -165,6 +164,3 @@ def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[nodes.OutputC
         value = replace(value, type=t.OBJECT) if value.type == t.NULL else value
         columns[column] = nodes.OutputColumn(column, value, span=item.span)
     return tuple(columns.values())
-
-
-# ---------------------------------------------------------------- create index

@@ -46,7 +46,6 @@ def bind_into_table(
 def _into(
     node: ast.Select, columns: Sequence[plan.OutputColumn], aggregation: plan.Aggregation | None, module: ModuleScope
 ) -> plan.IntoTable | None:
-    """Return which aggregate is stored in which column, or None if it was reported."""
     name = node.into_table or ""
     keys = () if aggregation is None else aggregation.keys
     calls = () if aggregation is None else aggregation.calls
@@ -98,7 +97,6 @@ def _into(
 
 
 def _signature(call: object) -> object:
-    """Return the facts that two calls must share to be stored in the same column."""
     assert isinstance(call, plan.AggregateCall)
     types = tuple(arg.type for arg in call.args)
     if aggregate_row(call.name).counts and not call.distinct:
@@ -120,7 +118,6 @@ def _text(store: StoreType, column: str, module: ModuleScope) -> str:
 
 
 def _written(call: plan.AggregateCall) -> str:
-    """Return the name of the aggregate in EPL."""
     if aggregate_row(call.name).column:
         return aggregate_row(call.name).column
     filtered = (row.name for row in AGGREGATES.values() if row.plain == call.name and row.second == "filter")
@@ -143,7 +140,6 @@ def with_declared_criteria(node: ast.Select, table: str | None, module: ModuleSc
 
 
 def _sorts(name: str) -> bool:
-    """Return whether `name` is an aggregate whose arguments are sort criteria."""
     return name in AGGREGATES and AGGREGATES[name].sorts
 
 

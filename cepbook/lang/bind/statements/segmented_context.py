@@ -28,7 +28,6 @@ def context_scope(module: ModuleScope, streams: tuple[ScopeStream, ...]) -> Scop
 
 
 def _listed(node: ast.FilterStream, module: ModuleScope) -> tuple[Scope, x.BoundExpr | None]:
-    """Return the scope of expressions over a listed event type, and its filter."""
     event_type = module.event_type(node.type_name, node.span)
     if node.type_name in module.catalog.stores:
         fact, hint = f"`{node.type_name}` is a named window or table, a context divides events", "name its event type"
@@ -48,7 +47,6 @@ def bind_category_stream(node: ast.CategoryContext, module: ModuleScope) -> tupl
 
 
 def _check_unrelated(items: Sequence[ast.KeyedItem], module: ModuleScope) -> None:
-    """Report an event type that is listed twice, or next to a supertype."""
     seen: list[str] = []
     for item in items:
         name = item.stream.type_name
@@ -64,7 +62,6 @@ def _check_unrelated(items: Sequence[ast.KeyedItem], module: ModuleScope) -> Non
         seen.append(name)
 
 
-# ---------------------------------------------------------------- keys
 def bind_partition_keys(items: Sequence[ast.KeyedItem], module: ModuleScope) -> tuple[KeyedStream, ...]:
     """Return the streams of ``partition by``: each event type once, all with keys of the same number and types."""
     streams = [_keyed_stream(item, module) for item in items]
@@ -103,7 +100,6 @@ def _check_keys(span: Span, stream: KeyedStream, model: KeyedStream, module: Mod
             module.report("type-mismatch", fact, key.span, hint)
 
 
-# ---------------------------------------------------------------- hashes
 def bind_hash(node: ast.HashContext, module: ModuleScope) -> c.HashSpec:
     """Bind ``coalesce by …``."""
     streams = tuple(_hashed_stream(item, module) for item in node.items)
@@ -135,14 +131,14 @@ def _hash_call(node: ast.Expr, scope: Scope) -> tuple[str, tuple[x.BoundExpr, ..
     step = node.steps[0] if isinstance(node, ast.Chain) and len(node.steps) == 1 else None
     if step is None or (step.args is None and not step.wildcard) or step.index is not None:
         fact, hint = "a hash context needs a hash function", "such as consistent_hash_crc32(id) or hash_code(id)"
-        scope.fail("wrong-parameter", fact, node.span, hint)
+        scope.reject(fact, node.span, hint)
     name, functions = step.name, scope.module.catalog.functions
     if step.distinct or step.named:
-        scope.fail("wrong-parameter", f"`{name}` takes plain values only", step.span)
+        scope.reject(f"`{name}` takes plain values only", step.span)
     args = tuple(bind_expr(arg, scope) for arg in step.args or ())
     if name.lower() in HASH_FUNCTIONS:
         if not args or step.wildcard:
-            scope.fail("wrong-parameter", f"`{name}` needs properties", step.span, f"such as {name}(id)")
+            scope.reject(f"`{name}` needs properties", step.span, f"such as {name}(id)")
         return name.lower(), args
     if name not in functions:
         known = did_you_mean(name, [*HASH_FUNCTIONS, *functions])

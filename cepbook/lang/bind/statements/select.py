@@ -113,7 +113,6 @@ def _name_columns(node: ast.Select, module: ModuleScope, since: int) -> None:
 
 
 def _parcels(node: ast.Delivery, output: EventType, module: ModuleScope) -> tuple[x.BoundExpr, ...]:
-    """Bind the for-clause, whose expressions read the columns of the delivered rows."""
     kind = node.kind.lower()
     if kind not in ("grouped_delivery", "discrete_delivery"):
         hint = did_you_mean(kind, ("grouped_delivery", "discrete_delivery"))
@@ -138,7 +137,6 @@ def _where(node: ast.Select, scope: Scope) -> x.BoundExpr | None:
     return condition
 
 
-# ---------------------------------------------------------------- order and limits
 def _order_by(
     node: ast.Select, scope: Scope, columns: Sequence[nodes.OutputColumn]
 ) -> tuple[tuple[x.BoundExpr, bool], ...]:
@@ -158,7 +156,6 @@ def _order_by(
 
 
 def _aggregates(values: Iterable[x.BoundExpr]) -> set[int]:
-    """Return the numbers of the aggregate calls that the values read."""
     return {subexpr.index for value in values for subexpr in x.walk(value) if isinstance(subexpr, x.AggregateRef)}
 
 
@@ -169,7 +166,6 @@ def _limit(node: ast.Select, module: ModuleScope) -> tuple[x.BoundExpr | None, x
 
 
 def _row_count(node: ast.Expr | None, what: str, module: ModuleScope) -> x.BoundExpr | None:
-    """Return a number of rows, maybe negative, or a variable that is read at every delivery."""
     if node is None:
         return None
     bound = bind_expr(node, Scope(module, no_aggregates=f"the {what}"))
@@ -193,7 +189,6 @@ def _selector(node: ast.Select, module: ModuleScope) -> nodes.Selector:
     return module.options.default_selector
 
 
-# ---------------------------------------------------------------- plan nodes
 def _selected(rows: nodes.FromNode, where: x.BoundExpr | None) -> nodes.SelectionNode:
     return nodes.Selection(rows, where, span=where.span) if where is not None else rows
 

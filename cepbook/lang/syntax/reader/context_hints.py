@@ -26,7 +26,6 @@ def context_hint(stop: ParseFailure) -> str | None:
 
 
 def _outside(stop: ParseFailure) -> list[str]:
-    """Return the words and signs before the failure that stand in no brackets, or in brackets that are still open."""
     depth, words = 0, []
     for token in stop.tokens[: stop.at]:
         depth -= token.kind in BRACKETS.values()
@@ -60,7 +59,6 @@ def _before_kind(stop: ParseFailure, own: list[str], *, nested: bool) -> str | N
 
 
 def _of_condition(stop: ParseFailure, kind: str, own: list[str]) -> str | None:
-    """Return a hint for the conditions that begin and end partitions."""
     word, before = stop.text(), stop.text(-1)
     if word == "by" and before in ("start", "end"):
         return f"leave by out: {before} EVENT"

@@ -62,7 +62,6 @@ class ContextReader(SelectReader):
             span=span_of(node),
         )
 
-    # ------------------------------------------------------------ conditions
     def condition_now(self, node: ParseNode) -> ast.ContextCondition:
         return ast.ContextCondition("now", span=span_of(node))
 

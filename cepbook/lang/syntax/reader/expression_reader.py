@@ -77,7 +77,6 @@ class ExpressionReader:
     def exprs(self, nodes: Iterable[Any]) -> tuple[ast.Expr, ...]:
         return tuple(self.expr(node) for node in nodes if node is not None)
 
-    # ------------------------------------------------------------ names and literals
     def name(self, node: ParseNode) -> str:
         return unescape_name(node.children[0])
 
@@ -117,7 +116,6 @@ class ExpressionReader:
     def positive(self, node: ParseNode) -> ast.Literal:
         return self.number(node)
 
-    # ------------------------------------------------------------ operators
     def logical_or(self, node: ParseNode) -> ast.Expr:
         return ast.Logical("or", self.exprs(node.children), span=span_of(node))
 
@@ -222,7 +220,6 @@ class ExpressionReader:
             span=span_of(node),
         )
 
-    # ------------------------------------------------------------ atoms
     def parenthesised(self, node: ParseNode) -> ast.Expr:
         children: list[Any] = node.children
         if len(children) == 1:
@@ -285,7 +282,6 @@ class ExpressionReader:
                 text += "[]" if child.children[0] is None else f"[{self.read(child.children[0])}]"
         return text
 
-    # ------------------------------------------------------------ chains
     def chain(self, node: ParseNode) -> ast.Expr:
         steps: list[ast.NameStep] = []
         for child in node.children:
@@ -425,7 +421,6 @@ class ExpressionReader:
             parts.append((amount, unit))
         return ast.TimePeriod(tuple(parts), span=span_of(node))
 
-    # ------------------------------------------------------------ parameters and crontabs
     def params(self, node: ParseNode | None) -> tuple[tuple[ast.Expr, ...], NamedArguments]:
         """Return positional and named parameters; empty tuples for a missing list."""
         if node is None:

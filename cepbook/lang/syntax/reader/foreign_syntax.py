@@ -62,7 +62,6 @@ def _in_pattern(stop: ParseFailure) -> str | None:
 
 
 def _of_source(stop: ParseFailure) -> str | None:
-    """Return a hint for the from-clause."""
     if stop.text() == "(" and stop.text(-1) == "using":
         return "write on a.x = b.x"
     if stop.text() == "(" and stop.text(-1) == "from":
@@ -75,7 +74,6 @@ def _of_source(stop: ParseFailure) -> str | None:
 
 
 def _paced(stop: ParseFailure) -> str | None:
-    """Return a hint for the output clause."""
     words = [token.text.lower() for token in stop.tokens[: stop.at]]
     if "output" not in words or stop.open_brackets():
         return None

@@ -135,7 +135,6 @@ def _words(source: str, start: int, end: int) -> Iterator[SourceToken]:
 
 
 def _closing(source: str, start: int) -> int:
-    """Return the offset after the bracket that closes the one at `start`, or the end of the text."""
     depth = 0
     for match in re.finditer(r"//[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[\[\]]", source[start:], re.S):
         if match.group() == "[":
@@ -160,7 +159,6 @@ def _statement_end(source: str, start: int) -> int:
 
 
 def _unreadable(source: str, position: int, text: str) -> tuple[Diagnostic, int]:
-    """Return the diagnostic of the character at `position`, and the offset at which to continue."""
     line_end = source.find("\n", position)
     line_end = len(source) if line_end < 0 else line_end
     if text in "'\"":

@@ -63,7 +63,6 @@ def parse_epl(text: str) -> ast.Module:
 
 
 def _parse_piece(piece: StatementTokens) -> Any:
-    """Return the statement (or module declaration) of `piece`, or the diagnostic of its first error."""
     try:
         tree: Tree[Token] = _parser().parse(piece)
         return STATEMENT_READER.read(tree)

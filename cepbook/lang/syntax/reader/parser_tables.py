@@ -101,7 +101,6 @@ def _plain(parser: Lark) -> Any:
 
 
 def _from_plain(document: Any, lexer: LexerChoice) -> Lark:
-    """Restore a parser from the data of `_plain`."""
     data, memo = document["data"], {int(number): entry for number, entry in document["memo"].items()}
     data["options"]["lexer"] = data["parser"]["lexer_conf"]["lexer_type"] = lexer
     table = data["parser"]["parser"]

@@ -26,7 +26,6 @@ def is_rule(child: Any, kind: str) -> bool:
 class PatternReader(ExpressionReader):
     """Reads annotations, streams, windows, patterns and match_recognize."""
 
-    # ------------------------------------------------------------ annotations
     def annotation(self, node: ParseNode) -> ast.Annotation:
         name, *body = without_placeholders(node.children)
         text = ".".join(unescape_name(token) for token in name.children)
@@ -49,7 +48,6 @@ class PatternReader(ExpressionReader):
     def signed(self, node: ParseNode) -> ast.Literal:
         return self.negative(node)
 
-    # ------------------------------------------------------------ streams
     def filter_stream(self, node: ParseNode) -> ast.FilterStream:
         type_name, filters, *contained = node.children
         return ast.FilterStream(
@@ -141,7 +139,6 @@ class PatternReader(ExpressionReader):
 
     subsource = source
 
-    # ------------------------------------------------------------ patterns
     def followed_by(self, node: ParseNode) -> ast.PatternNode:
         first, *nexts = node.children
         operands: list[ast.PatternNode] = [self.read(first)]
@@ -217,7 +214,6 @@ class PatternReader(ExpressionReader):
         args, named = self.params(params)
         return ast.PatternObserver(unescape_name(namespace), name, args, named, span=span_of(node))
 
-    # ------------------------------------------------------------ match_recognize
     def match_recognize(self, node: ParseNode) -> ast.MatchRecognize:
         partition, measures, all_matches, skip, pattern, interval, define = node.children
         terminated = interval is not None and interval.children[1] is not None

@@ -27,7 +27,6 @@ class SelectReader(PatternReader):
     def optional_expr(self, node: Any) -> ast.Expr | None:
         return None if node is None else self.expr(node)
 
-    # ------------------------------------------------------------ select list
     def select_items(self, node: ParseNode) -> tuple[ast.SelectItem, ...]:
         return tuple(self.read(child) for child in node.children)
 
@@ -74,7 +73,6 @@ class SelectReader(PatternReader):
     def event_precedence(self, node: ParseNode) -> ast.Expr:
         return self.expr(node.children[0])
 
-    # ------------------------------------------------------------ select
     def select(self, node: ParseNode) -> ast.Select:
         into, selector, distinct, items, from_, where, group, having, output, order, limit, delivery = node.children
         sources, joins, recognize = self.from_clause(from_)
@@ -128,7 +126,6 @@ class SelectReader(PatternReader):
             span=span_of(node),
         )
 
-    # ------------------------------------------------------------ clauses
     def group_by(self, node: ParseNode) -> ast.GroupBy:
         return ast.GroupBy(tuple(self.read(child) for child in without_placeholders(node.children)), span=span_of(node))
 
@@ -173,7 +170,6 @@ class SelectReader(PatternReader):
     def name_expr(self, node: ParseNode) -> ast.Expr:
         return ast.Chain((ast.NameStep(self.read(node.children[0]), span=span_of(node)),), span=span_of(node))
 
-    # ------------------------------------------------------------ output
     def output(self, node: ParseNode) -> ast.Output:
         after, which, rate, ending = None, None, None, None
         for child in without_placeholders(node.children):

@@ -67,7 +67,6 @@ class StatementReader(ContextReader):
     def module_name(self, node: Any) -> str:
         return ".".join(unquote(token) if token.type == "STRING" else unescape_name(token) for token in node.children)
 
-    # ------------------------------------------------------------ on-trigger
     def on_trigger(self, node: ParseNode) -> ast.OnTrigger:
         trigger, action = node.children
         return ast.OnTrigger(self.read(trigger), self.read(action), span=span_of(node))
@@ -157,7 +156,6 @@ class StatementReader(ContextReader):
         alias = self.optional(from_.children[-1]) if from_.children else None
         return self.read(into), self.read(items), tuple(contained), alias, self.optional_expr(where)
 
-    # ------------------------------------------------------------ merge
     def on_merge(self, node: ParseNode) -> ast.OnMerge:
         target, alias, where, *branches = node.children
         return ast.OnMerge(
@@ -199,7 +197,6 @@ class StatementReader(ContextReader):
     def merge_delete(self, node: ParseNode) -> ast.MergeAction:
         return ast.MergeAction("delete", where=self.optional_expr(node.children[0]), span=span_of(node))
 
-    # ------------------------------------------------------------ update, delete, insert
     def update_istream(self, node: ParseNode) -> ast.UpdateIStream:
         _, target, alias, assignments, where = node.children
         return ast.UpdateIStream(
@@ -222,7 +219,6 @@ class StatementReader(ContextReader):
         values = tuple(self.exprs(row.children) for row in rows)
         return ast.FafInsert(target.target, target.columns, values)
 
-    # ------------------------------------------------------------ create
     def create_schema(self, node: ParseNode) -> ast.CreateSchema:
         representation, name, body, *words = node.children
         columns: tuple[ast.ColumnDef, ...] = ()
@@ -373,7 +369,6 @@ class StatementReader(ContextReader):
         name, body = node.children
         return ast.CreateDataflow(self.read(name), str(body))
 
-    # ------------------------------------------------------------ expressions
     def create_expression(self, node: ParseNode) -> ast.CreateExpression:
         return ast.CreateExpression(self.read(node.children[0]))
 

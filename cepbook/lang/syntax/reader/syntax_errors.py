@@ -91,7 +91,6 @@ def expected_text(accepted: frozenset[str], spelled: dict[str, str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
 
 
-# ---------------------------------------------------------------- remedies
 def foreign_operator(stop: ParseFailure) -> str | None:
     if stop.ended:
         return None
