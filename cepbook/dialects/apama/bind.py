@@ -30,8 +30,7 @@ from cepbook.errors import BindError, Span, did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.group_by import QueryShape, resolve_query_kind
 from cepbook.lang.bind.coercion import coerce
-from cepbook.lang.bind.diagnostics import AlreadyReported, DiagnosticCollector
-from cepbook.lang.bind.scope import ModuleScope, Options
+from cepbook.lang.bind.scope import AlreadyReported, DiagnosticCollector, ModuleScope, Options
 from cepbook.lang.bind.scope import Scope as EplScope
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes

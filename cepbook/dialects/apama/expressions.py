@@ -15,7 +15,7 @@ from cepbook.dialects.apama import tree as a
 from cepbook.errors import Span, did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import coerce
-from cepbook.lang.bind.diagnostics import DiagnosticCollector
+from cepbook.lang.bind.scope import DiagnosticCollector
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import Catalog, EventType
 from cepbook.lang.plan.nodes import AggregateCall

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cepbook.dialects.apama import tree as a
 from cepbook.dialects.apama.expressions import APAMA_AGGREGATES
-from cepbook.lang.bind.diagnostics import DiagnosticCollector
+from cepbook.lang.bind.scope import DiagnosticCollector
 
 
 def check_query(node: a.ApamaQuery, problems: DiagnosticCollector) -> None:

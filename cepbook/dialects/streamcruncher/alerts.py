@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from cepbook.errors import nearest_or_known_names
 from cepbook.lang import types as t
-from cepbook.lang.bind.scope import ModuleScope
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ModuleScope, describe_type
 from cepbook.lang.plan.catalog import StoreType
 from cepbook.lang.plan.cycles import Correlation, PresencePattern
 from cepbook.lang.syntax import ast

@@ -10,8 +10,7 @@ from typing import Literal
 from cepbook.errors import did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.expression import bind_condition
-from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.cycles import STATUS, CycleAggregate, CycleStage, CycleWindow

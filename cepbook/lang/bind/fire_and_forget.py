@@ -10,10 +10,9 @@ from cepbook.lang.bind.clauses.annotations import StatementHeading
 from cepbook.lang.bind.clauses.insert_into import bind_insert, check_distinct_columns
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.clauses.target_store import ABSENT_ROW, TargetStore, bind_changes, bind_target
-from cepbook.lang.bind.context_checks import resolve_context
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
 from cepbook.lang.bind.module_binder import StatementRule, bind
-from cepbook.lang.bind.scope import ModuleScope, Options, Scope
+from cepbook.lang.bind.scope import ModuleScope, Options, Scope, resolve_context
 from cepbook.lang.bind.statements.select import bind_select
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import Catalog, EventType

@@ -21,11 +21,10 @@ from cepbook.lang.bind.expressions.declared_expressions import declare_expressio
 from cepbook.lang.bind.scope import ModuleScope, Options
 from cepbook.lang.bind.statements.create_context import bind_context
 from cepbook.lang.bind.statements.create_expression import bind_create_expression
-from cepbook.lang.bind.statements.create_index import bind_create_index
 from cepbook.lang.bind.statements.create_schema import bind_schema
 from cepbook.lang.bind.statements.create_table import bind_create_table
 from cepbook.lang.bind.statements.create_variable import bind_create_variable
-from cepbook.lang.bind.statements.create_window import bind_create_window
+from cepbook.lang.bind.statements.create_window import bind_create_index, bind_create_window
 from cepbook.lang.bind.statements.into_table import bind_into_table
 from cepbook.lang.bind.statements.on_merge import bind_merge
 from cepbook.lang.bind.statements.on_select import bind_on_select

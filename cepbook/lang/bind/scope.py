@@ -8,21 +8,19 @@ derive a scope for a clause with `dataclasses.replace`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, Protocol
 
-from cepbook.errors import NO_SPAN, Span
-from cepbook.errors import did_you_mean as did_you_mean  # for all of bind
-from cepbook.errors import nearest_or_known_names as nearest_or_known_names
+from cepbook.errors import NO_SPAN, Diagnostic, Span, did_you_mean, nearest_or_known_names
 from cepbook.lang import types as t
-from cepbook.lang.bind.diagnostics import DiagnosticCollector
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import Catalog, ContextType, DeclaredExpression, EventType
 from cepbook.lang.plan.nodes import AggregateCall, Selector, SubqueryForm, SubqueryPlan
 from cepbook.lang.registry.aggregates import AggregateRow
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.syntax import ast
+from cepbook.lang.syntax.ast.syntax_node import walk
 from cepbook.lang.types import Type
 
 NO_FROM_CLAUSE = "a statement without a from-clause"  # what such a statement is called
@@ -46,6 +44,35 @@ class Options:
 
 
 DATA_WINDOW = "a data window"  # where subqueries, prev, prior and, but for some conditions, aggregates do not stand
+
+
+class AlreadyReported(Exception):
+    """Leaves the binding of one expression or clause whose problem is already reported."""
+
+
+@dataclass(slots=True)
+class DiagnosticCollector:
+    """The diagnostics of a module, each once."""
+
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        problem = Diagnostic(code, message, span, hint)
+        if problem not in self.found:
+            self.found.append(problem)
+
+    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        """Report a problem and leave the current expression."""
+        self.add(code, message, span, hint)
+        raise AlreadyReported(message)
+
+    def suggest(self, since: int, code: str, hint: str) -> None:
+        """Give `hint` to the diagnostics with `code` that were added since position `since` and have no hint."""
+        later = self.found[since:]
+        self.found[since:] = [replace(d, hint=hint) if d.hint is None and d.code == code else d for d in later]
+
+    def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
+        self.add("not-supported-yet", f"not supported yet: {what}", span, hint)
 
 
 @dataclass(slots=True)
@@ -262,3 +289,95 @@ def parameter_count_text(least: int, most: int | None) -> str:
     if least == most:
         return f"{least} parameter{'' if least == 1 else 's'}"
     return f"{least} to {most} parameters"
+
+
+_JAVA_PREFIXES = ("java.lang.", "java.math.", "java.util.", "java.time.")
+
+
+def builtin_type(name: str) -> Type | None:
+    """Return a built-in type by its EPL or Java name, in any case, or None."""
+    lower = name.lower()
+    type_ = t.BY_NAME.get(lower)
+    if type_ is not None:
+        return type_
+    for prefix in _JAVA_PREFIXES:
+        if lower.startswith(prefix):
+            return t.BY_NAME.get(lower.removeprefix(prefix))
+    return None
+
+
+def resolve_type(name: str, module: ModuleScope, span: Span, *, events: bool = True, of: str = "") -> Type:
+    """Return the type called `name` (``int``, ``int[]``, an event type), or ERROR after a report.
+
+    `of` is the name of the declared object: the hint tells if name and type are interchanged.
+    """
+    if name.endswith("[]"):
+        element = resolve_type(name[:-2], module, span, events=events, of=of)
+        return ERROR if element == ERROR else t.array_of(element)
+    if events and name in module.catalog.event_types:
+        module.need("event type", name)
+        return t.event_of(name)
+    type_ = builtin_type(name)
+    if type_ is not None:
+        return type_
+    if name == "null":  # a column that is always null
+        return t.NULL
+    if name in module.dropped:
+        return ERROR
+    known: Collection[str] = [*t.BY_NAME, *(module.catalog.event_types if events else ())]
+    hint = nearest_or_known_names(name, known)
+    if of and builtin_type(of) is not None:
+        hint = "name and type stand the other way round"
+    module.report("unknown-type", f"no type `{name}`", module.word(name, span), hint)
+    return ERROR
+
+
+def describe_type(type_: Type) -> str:
+    """Return a type as diagnostics name it."""
+    if type_ == t.NULL:
+        return "null"
+    if type_.name == "event":
+        return f"an event of type {type_.event}"
+    return str(type_)
+
+
+def resolve_context(name: str | None, span: Span, module: ModuleScope) -> tuple[ContextType | None, bool]:
+    """Return the context of ``context NAME …``, and whether it is unknown (then it was reported)."""
+    if name is None:
+        return None, False
+    context = module.catalog.contexts.get(name)
+    if context is not None:
+        module.need("context", name)
+    elif name not in module.dropped:
+        nested = (c.name for c in module.catalog.contexts.values() if name in (level.name for level in c.levels))
+        whole = next((f"`{name}` is a level of `{one}`: write context {one}" for one in nested), None)
+        hint = whole or nearest_or_known_names(name, module.catalog.contexts) or f"declare it: create context {name} …"
+        at = module.word(name, span)
+        module.report("unknown-context", f"no context `{name}`", at, hint)
+    return context, context is None
+
+
+def check_context_lists_stream(
+    context: ContextType | None, node: ast.SyntaxNode, span: Span, module: ModuleScope
+) -> None:
+    """Report a keyed, hash or category context that lists no event type that the statement reads."""
+    if context is not None:
+        names = [stream.type_name for stream in walk(node) if isinstance(stream, ast.FilterStream)]
+        stores = module.catalog.stores
+        if any(name in stores and stores[name].context == context.name for name in names):
+            return
+        if names and all(name in module.catalog.event_types for name in names):
+            check_context_lists_types(context, names, span, module)
+
+
+def check_context_lists_types(context: ContextType, names: Sequence[str], span: Span, module: ModuleScope) -> None:
+    """Report a keyed, hash or category context, or such a level of a context, that lists none of `names`."""
+    listed = context.event_types
+    known = any(module.catalog.is_a(name, of) for name in names for of in listed)
+    if context.kind in ("keyed", "hash", "category") and not known:
+        stream_text, only = (", ".join(f"`{name}`" for name in dict.fromkeys(some)) for some in (names, listed))
+        fact = f"context `{context.name}` does not partition {stream_text}, only {only}"
+        hint = f"list {'it' if len(set(names)) == 1 else 'one of them'} in `create context`, or leave the context out"
+        module.report("wrong-context", fact, span, hint)
+    for level in context.levels:
+        check_context_lists_types(level, names, span, module)

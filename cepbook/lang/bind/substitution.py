@@ -17,7 +17,7 @@ from typing import Any
 from cepbook.errors import BindError, Diagnostic, Span, did_you_mean
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import assignable
-from cepbook.lang.bind.type_names import builtin_type
+from cepbook.lang.bind.scope import builtin_type
 from cepbook.lang.syntax import ast
 from cepbook.lang.syntax.ast.syntax_node import map_nodes, walk
 

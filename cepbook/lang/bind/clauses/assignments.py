@@ -13,11 +13,9 @@ from cepbook.errors import nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.insert_into import is_event_assignable
 from cepbook.lang.bind.coercion import assignable, cast_hint, coerce
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.chain import check_variable_context
 from cepbook.lang.bind.expressions.expression import bind_expr
-from cepbook.lang.bind.scope import ERROR, Scope, ScopeStream
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, ScopeStream, describe_type
 from cepbook.lang.java.numbers import to_float32
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes

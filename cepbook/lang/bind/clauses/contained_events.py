@@ -14,10 +14,8 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.insert_into import row_type
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.coercion import assignable
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
-from cepbook.lang.bind.scope import ERROR, Scope, ScopeStream
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, ScopeStream, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import EventType

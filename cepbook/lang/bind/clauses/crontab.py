@@ -14,10 +14,8 @@ from zoneinfo import ZoneInfo
 
 from cepbook.errors import Span
 from cepbook.lang import types as t
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_expr
-from cepbook.lang.bind.scope import ERROR, Scope
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import CRON_FIELDS, CronField, CronKind, CrontabSpec

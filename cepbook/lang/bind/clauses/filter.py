@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.expression import bind_condition
-from cepbook.lang.bind.scope import Scope
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import Scope, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast

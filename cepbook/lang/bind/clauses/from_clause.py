@@ -12,8 +12,14 @@ from cepbook.lang.bind.clauses.filter import bind_filter, conjunction
 from cepbook.lang.bind.clauses.join import bind_join
 from cepbook.lang.bind.clauses.pattern import bind_pattern
 from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window, has_groupwin
-from cepbook.lang.bind.context_checks import check_context_lists_stream, resolve_context
-from cepbook.lang.bind.scope import NO_FROM_CLAUSE, ModuleScope, Scope, ScopeStream
+from cepbook.lang.bind.scope import (
+    NO_FROM_CLAUSE,
+    ModuleScope,
+    Scope,
+    ScopeStream,
+    check_context_lists_stream,
+    resolve_context,
+)
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType, StoreType

@@ -12,8 +12,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import assignable, cast_hint, coerce
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.expressions.variant import insert_variant
-from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.nodes import Insert, OutputColumn, Selector

@@ -8,10 +8,8 @@ from typing import Any
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.assignments import bind_assignments
 from cepbook.lang.bind.clauses.crontab import bind_crontab
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
-from cepbook.lang.bind.scope import ERROR, Scope
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.rewrite.fold_constants import fold_expr

@@ -23,10 +23,10 @@ from cepbook.lang.bind.scope import (
     PATTERN_MATCH_TYPE,
     Scope,
     ScopeStream,
+    describe_type,
     error_expression,
     parameter_count_text,
 )
-from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import pattern as p

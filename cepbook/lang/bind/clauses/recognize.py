@@ -13,11 +13,9 @@ from dataclasses import dataclass, field, replace
 from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import coerce
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
 from cepbook.lang.bind.expressions.time_period import bind_duration
-from cepbook.lang.bind.scope import ERROR, Scope, ScopeStream, error_expression
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, ScopeStream, describe_type, error_expression
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan import row_pattern as r

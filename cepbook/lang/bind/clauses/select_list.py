@@ -9,11 +9,9 @@ from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.join import whole_event_columns
 from cepbook.lang.bind.clauses.transpose import bind_transpose, is_transpose_call
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.expressions.variant import visible_columns
-from cepbook.lang.bind.scope import ERROR, PATTERN_MATCH_TYPE, Scope
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, PATTERN_MATCH_TYPE, AlreadyReported, Scope, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.syntax import ast

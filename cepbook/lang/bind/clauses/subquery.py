@@ -17,10 +17,8 @@ from cepbook.lang.bind.clauses.group_by import QueryShape, bind_group_by, resolv
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.clauses.window import bind_windows, has_derived_window
 from cepbook.lang.bind.coercion import comparable, comparable_operands, orderable
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_condition
-from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, OuterScope, Scope, ScopeStream
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, AlreadyReported, OuterScope, Scope, ScopeStream, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.syntax import ast

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang.bind.clauses.assignments import bind_change
-from cepbook.lang.bind.diagnostics import AlreadyReported
-from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream
+from cepbook.lang.bind.scope import AlreadyReported, ModuleScope, Scope, ScopeStream
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import EventType, StoreType

@@ -9,10 +9,8 @@ from typing import NoReturn
 
 from cepbook.errors import Span
 from cepbook.lang import types as t
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.time_period import bind_duration
-from cepbook.lang.bind.scope import ERROR, Scope
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
 from cepbook.lang.java.dates.fields import MICROSECONDS
 from cepbook.lang.java.dates.time_zone import zone_of
 from cepbook.lang.plan import expressions as x

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cepbook.lang import types as t
-from cepbook.lang.bind.scope import ERROR, Scope
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, Scope, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.syntax import ast

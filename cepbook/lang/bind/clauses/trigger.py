@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from cepbook.lang.bind.clauses.contained_events import bind_contained_stream
 from cepbook.lang.bind.clauses.filter import bind_filter, conjunction
 from cepbook.lang.bind.clauses.pattern import bind_pattern
-from cepbook.lang.bind.context_checks import check_context_lists_stream, resolve_context
-from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream
+from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream, check_context_lists_stream, resolve_context
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType

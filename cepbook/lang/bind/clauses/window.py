@@ -9,9 +9,8 @@ from functools import partial
 from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang.bind.clauses.derived_window import BoundDerivedWindow, bind_derived, group_key_columns
 from cepbook.lang.bind.clauses.window_parameters import bind_window_parameters
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.user_functions import bind_user_window
-from cepbook.lang.bind.scope import DATA_WINDOW, Scope
+from cepbook.lang.bind.scope import DATA_WINDOW, AlreadyReported, Scope
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import EventType, FunctionType
 from cepbook.lang.plan.nodes import OutputColumn, SourceNode, StreamNode, Windowed, WindowSpec

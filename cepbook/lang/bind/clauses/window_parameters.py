@@ -14,11 +14,9 @@ from dataclasses import dataclass, field, replace
 from cepbook.errors import Span, did_you_mean
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import TEXT_TYPES, UNTYPED, coerce
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_expr
 from cepbook.lang.bind.expressions.time_period import seconds_period
-from cepbook.lang.bind.scope import ERROR, Scope
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall
 from cepbook.lang.registry.windows import FLOW_CONTROL, ParameterKind, WindowParameter, WindowRow

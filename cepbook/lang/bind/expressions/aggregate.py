@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from cepbook.errors import did_you_mean
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import TEXT_TYPES, UNTYPED, cast_hint, coerce
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.lambdas import refuse_lambda_parameters
 from cepbook.lang.bind.expressions.time_period import seconds_period
 from cepbook.lang.bind.scope import (
     DATA_WINDOW,
     ERROR,
+    AlreadyReported,
     ExpressionBinder,
     Scope,
     bind_whole_event,
+    describe_type,
     error_expression,
     parameter_count_text,
 )
-from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall
 from cepbook.lang.registry.aggregates import AggregateRow, aggregate_row

@@ -10,8 +10,14 @@ from dataclasses import replace
 
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import comparable
-from cepbook.lang.bind.scope import ERROR, ExpressionBinder, Scope, error_expression, parameter_count_text
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import (
+    ERROR,
+    ExpressionBinder,
+    Scope,
+    describe_type,
+    error_expression,
+    parameter_count_text,
+)
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import AggregateCall
 from cepbook.lang.registry.aggregates import AGGREGATES, AggregateRow, aggregate_row

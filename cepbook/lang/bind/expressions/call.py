@@ -11,8 +11,15 @@ from cepbook.lang.bind.expressions.aggregate import bind_aggregate
 from cepbook.lang.bind.expressions.row_functions import ROW_FUNCTIONS, bind_row_function
 from cepbook.lang.bind.expressions.user_functions import bind_user_function
 from cepbook.lang.bind.expressions.variant import hidden_property, variant_of
-from cepbook.lang.bind.scope import ERROR, ExpressionBinder, ModuleScope, Scope, error_expression, parameter_count_text
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import (
+    ERROR,
+    ExpressionBinder,
+    ModuleScope,
+    Scope,
+    describe_type,
+    error_expression,
+    parameter_count_text,
+)
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import VARIANT_TYPE_NAME
 from cepbook.lang.registry.aggregates import AGGREGATES

@@ -5,10 +5,8 @@ from __future__ import annotations
 from cepbook.errors import Span, did_you_mean
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import UNTYPED
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.date_methods import check_date_pattern
-from cepbook.lang.bind.scope import ERROR, ExpressionBinder, Scope
-from cepbook.lang.bind.type_names import describe_type, resolve_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, ExpressionBinder, Scope, describe_type, resolve_type
 from cepbook.lang.java.dates.date_parser import ISO_FORMAT, DateFormat, DateParseError
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.rewrite.fold_constants import fold_expr_node

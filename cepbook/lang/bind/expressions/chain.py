@@ -21,9 +21,10 @@ from cepbook.lang.bind.scope import (
     PATTERN_MATCH_TYPE,
     Scope,
     ScopeStream,
+    builtin_type,
+    describe_type,
     error_expression,
 )
-from cepbook.lang.bind.type_names import builtin_type, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import ContextType, VariableType
 from cepbook.lang.registry.functions import FUNCTIONS

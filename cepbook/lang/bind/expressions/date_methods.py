@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from cepbook.errors import Span
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.method_call import resolve_method_form
-from cepbook.lang.bind.scope import ERROR, ExpressionBinder, Scope, error_expression
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, ExpressionBinder, Scope, describe_type, error_expression
 from cepbook.lang.java.dates.chronology import (
     Chronology,
     EpochChronology,

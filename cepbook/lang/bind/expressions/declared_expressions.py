@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from cepbook.errors import Span
 from cepbook.lang import types as t
-from cepbook.lang.bind.diagnostics import DiagnosticCollector
-from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, error_expression
+from cepbook.lang.bind.scope import ERROR, DiagnosticCollector, ModuleScope, Scope, error_expression
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import DeclaredExpression
 from cepbook.lang.registry.methods import is_enumeration_method

@@ -20,13 +20,11 @@ from cepbook.lang.bind.coercion import (
     comparable_operands,
     orderable,
 )
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions import chain
 from cepbook.lang.bind.expressions.cast import bind_cast, bind_type_name
 from cepbook.lang.bind.expressions.new_array import bind_new_array
 from cepbook.lang.bind.expressions.time_period import bind_period
-from cepbook.lang.bind.scope import ERROR, Scope, error_expression
-from cepbook.lang.bind.type_names import builtin_type, describe_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, Scope, builtin_type, describe_type, error_expression
 from cepbook.lang.java.character_classes import UnknownCharacterClass, to_python_pattern
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import SubqueryForm

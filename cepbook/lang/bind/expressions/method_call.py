@@ -12,8 +12,14 @@ from cepbook.errors import did_you_mean
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import TEXT_TYPES, UNTYPED, assignable, coerce, comparable
 from cepbook.lang.bind.expressions.lambdas import bind_lambda
-from cepbook.lang.bind.scope import ERROR, ExpressionBinder, Scope, error_expression, parameter_count_text
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import (
+    ERROR,
+    ExpressionBinder,
+    Scope,
+    describe_type,
+    error_expression,
+    parameter_count_text,
+)
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.registry.methods import MethodRow, method_names_of, methods_named
 from cepbook.lang.registry.methods.method_row import (

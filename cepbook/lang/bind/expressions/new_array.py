@@ -9,9 +9,15 @@ from collections.abc import Sequence
 
 from cepbook.lang import types as t
 from cepbook.lang.bind.coercion import assignable, coerce
-from cepbook.lang.bind.diagnostics import AlreadyReported
-from cepbook.lang.bind.scope import ERROR, ExpressionBinder, Scope, error_expression
-from cepbook.lang.bind.type_names import describe_type, resolve_type
+from cepbook.lang.bind.scope import (
+    ERROR,
+    AlreadyReported,
+    ExpressionBinder,
+    Scope,
+    describe_type,
+    error_expression,
+    resolve_type,
+)
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type

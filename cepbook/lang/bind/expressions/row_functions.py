@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.lambdas import refuse_lambda_parameters
-from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, Scope, error_expression
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import DATA_WINDOW, ERROR, Scope, describe_type, error_expression
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.registry.windows import WINDOWS
 from cepbook.lang.rewrite.fold_constants import fold_expr

@@ -8,8 +8,7 @@ from dataclasses import replace
 from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.aggregate_methods import bind_column_method
-from cepbook.lang.bind.scope import ERROR, Scope
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, Scope, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import StoreType

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from cepbook.errors import Span
 from cepbook.lang import types as t
-from cepbook.lang.bind.scope import ERROR, Scope, error_expression
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, Scope, describe_type, error_expression
 from cepbook.lang.java.dates.fields import MICROSECONDS, MONTHS, ORDER
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.rewrite.fold_constants import fold_expr

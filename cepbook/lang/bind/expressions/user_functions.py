@@ -13,10 +13,10 @@ from cepbook.lang.bind.scope import (
     ExpressionBinder,
     Scope,
     bind_whole_event,
+    describe_type,
     error_expression,
     parameter_count_text,
 )
-from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.catalog import FunctionType
 from cepbook.lang.plan.nodes import AggregateCall, WindowSpec

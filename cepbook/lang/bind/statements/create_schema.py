@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from cepbook.errors import Span, nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.expressions.variant import bind_variant
-from cepbook.lang.bind.scope import ERROR, ModuleScope
-from cepbook.lang.bind.type_names import resolve_type
+from cepbook.lang.bind.scope import ERROR, ModuleScope, resolve_type
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax import ast
 from cepbook.lang.types import Type

@@ -11,10 +11,8 @@ from dataclasses import replace
 from cepbook.errors import did_you_mean
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.annotations import StatementHeading
-from cepbook.lang.bind.context_checks import resolve_context
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_expr
-from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, ModuleScope, Scope, ScopeStream, resolve_context
 from cepbook.lang.bind.statements.create_schema import bind_schema_columns
 from cepbook.lang.bind.statements.create_window import check_name_is_free
 from cepbook.lang.plan import expressions as x

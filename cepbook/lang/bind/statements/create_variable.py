@@ -5,11 +5,8 @@ from __future__ import annotations
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.annotations import StatementHeading
 from cepbook.lang.bind.clauses.assignments import fit_value
-from cepbook.lang.bind.context_checks import resolve_context
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_expr
-from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope
-from cepbook.lang.bind.type_names import resolve_type
+from cepbook.lang.bind.scope import ERROR, AlreadyReported, ModuleScope, Scope, resolve_context, resolve_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import VariableType

@@ -9,9 +9,8 @@ from cepbook.errors import nearest_or_known_names
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.annotations import StatementHeading
 from cepbook.lang.bind.clauses.target_store import check_same_context
-from cepbook.lang.bind.scope import ERROR, ModuleScope
+from cepbook.lang.bind.scope import ERROR, ModuleScope, describe_type
 from cepbook.lang.bind.statements.select import bind_select
-from cepbook.lang.bind.type_names import describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as plan
 from cepbook.lang.plan.catalog import StoreType

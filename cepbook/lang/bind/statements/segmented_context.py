@@ -7,10 +7,17 @@ from collections.abc import Sequence
 from cepbook.errors import Span, did_you_mean
 from cepbook.lang import types as t
 from cepbook.lang.bind.clauses.filter import conjunction
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
-from cepbook.lang.bind.scope import CONTEXT_DECLARATION, ERROR, ModuleScope, Scope, ScopeStream, bind_whole_event
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import (
+    CONTEXT_DECLARATION,
+    ERROR,
+    AlreadyReported,
+    ModuleScope,
+    Scope,
+    ScopeStream,
+    bind_whole_event,
+    describe_type,
+)
 from cepbook.lang.plan import context as c
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import KeyedStream

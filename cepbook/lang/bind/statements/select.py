@@ -19,8 +19,7 @@ from cepbook.lang.bind.clauses.output_rate import bind_output_rate
 from cepbook.lang.bind.clauses.recognize import bind_match_recognize
 from cepbook.lang.bind.clauses.select_list import bind_select_list
 from cepbook.lang.bind.expressions.expression import bind_condition, bind_expr
-from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream
-from cepbook.lang.bind.type_names import describe_type
+from cepbook.lang.bind.scope import ERROR, ModuleScope, Scope, ScopeStream, describe_type
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from cepbook.lang.bind.clauses.annotations import StatementHeading
 from cepbook.lang.bind.clauses.assignments import bind_change
-from cepbook.lang.bind.diagnostics import AlreadyReported
 from cepbook.lang.bind.expressions.expression import bind_condition
-from cepbook.lang.bind.scope import ModuleScope, Scope, ScopeStream
+from cepbook.lang.bind.scope import AlreadyReported, ModuleScope, Scope, ScopeStream
 from cepbook.lang.plan import nodes
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax import ast
