@@ -61,7 +61,7 @@ class _Query:
 
 
 def bind_running_query(
-    node: ast.RunningQuery, name: str, heading: StatementHeading, module: ModuleScope, settings: Mapping[str, Any]
+    node: ast.RunningQuery, heading: StatementHeading, module: ModuleScope, settings: Mapping[str, Any]
 ) -> CycleStatement | None:
     """Return the statement, or None if it was reported. Raises UsageError for an invalid setting."""
     query = _Query(module, settings)
@@ -85,7 +85,7 @@ def bind_running_query(
         return None  # whose columns are meant is not known
     _refuse_nested(node.select, module)
     select = _Reads(query, node.select, None).rewritten()
-    select_plan = bind_select(select, name, heading, module)
+    select_plan = bind_select(select, heading, module)
     for item in query.internal:
         module.requires.pop(("event type", item), None)
     every = _every(settings, module)
@@ -93,10 +93,7 @@ def bind_running_query(
         return None
     _check_kind(select_plan, module)
     return CycleStatement(
-        name=name,
-        named=heading.name is not None,
-        epl=module.text(node.span),
-        annotations=heading.annotations,
+        **heading.fields(node.span, module),
         partitions=tuple(query.partitions),
         correlation=correlation,
         select=select_plan,
@@ -104,7 +101,6 @@ def bind_running_query(
         every=every,
         fills=_choice(settings, "sliding", ("one", "fill"), "one") == "fill",
         seed=_whole(settings, "seed", 0),
-        span=node.span,
     )
 
 

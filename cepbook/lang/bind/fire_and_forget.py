@@ -65,15 +65,15 @@ def _of_source(source: ast.StreamSource, catalog: Catalog) -> list[Diagnostic]:
     return []
 
 
-def _select(node: ast.Select, name: str, heading: StatementHeading, module: ModuleScope) -> nodes.StatementPlan | None:
+def _select(node: ast.Select, heading: StatementHeading, module: ModuleScope) -> nodes.StatementPlan | None:
     if node.sources or node.insert_into is None:
         if node.insert_into is not None:
             _target(node.insert_into.target, None, node, module)
         if not _check_contexts(node, module):
             return None
-        return bind_select(node, name, heading, module)
+        return bind_select(node, heading, module)
     columns, _ = bind_select_list(node.items, Scope(module, no_aggregates="an insert without a from-clause"))
-    return _insert_rows(node.insert_into, (columns,), node, name, heading, module)
+    return _insert_rows(node.insert_into, (columns,), node, heading, module)
 
 
 def _check_contexts(node: ast.Select, module: ModuleScope) -> bool:
@@ -88,9 +88,7 @@ def _check_contexts(node: ast.Select, module: ModuleScope) -> bool:
     return True
 
 
-def _values(
-    node: ast.FafInsert, name: str, heading: StatementHeading, module: ModuleScope
-) -> nodes.StatementPlan | None:
+def _values(node: ast.FafInsert, heading: StatementHeading, module: ModuleScope) -> nodes.StatementPlan | None:
     """Bind ``values``: of the listed columns, or of the first columns without a list."""
     if _target(node.target, None, node, module) is None:
         return None
@@ -107,14 +105,13 @@ def _values(
             return None
         row_values = [bind_expr(value, scope) for value in values]
         rows.append(tuple(nodes.OutputColumn(n, e, span=e.span) for n, e in zip(names, row_values, strict=False)))
-    return _insert_rows(replace(into, columns=()), rows, node, name, heading, module)
+    return _insert_rows(replace(into, columns=()), rows, node, heading, module)
 
 
 def _insert_rows(
     into: ast.InsertInto,
     rows: Sequence[tuple[nodes.OutputColumn, ...]],
     node: ast.Statement,
-    name: str,
     heading: StatementHeading,
     module: ModuleScope,
 ) -> nodes.StatementPlan | None:
@@ -122,14 +119,12 @@ def _insert_rows(
     if target is None:
         return None
     fitted = tuple(bind_insert(into, (row, False), None, module)[1][0] for row in rows)
-    text = module.text(node.span)
-    return nodes.InsertRows(
-        name, False, text, heading.annotations, target.store, fitted, target.event_type, span=node.span
-    )
+    common = replace(heading, named=False).fields(node.span, module)
+    return nodes.InsertRows(target=target.store, rows=fitted, output_type=target.event_type, **common)
 
 
 def _change(
-    node: ast.FafUpdate | ast.FafDelete, name: str, heading: StatementHeading, module: ModuleScope
+    node: ast.FafUpdate | ast.FafDelete, heading: StatementHeading, module: ModuleScope
 ) -> nodes.StatementPlan | None:
     """Bind ``update`` and ``delete`` as an on-trigger that no event triggers."""
     target = _target(node.target, node.alias, node, module)
@@ -143,18 +138,14 @@ def _change(
         changes = bind_changes(node.assignments, target, scope)
         action = nodes.MergeActionPlan("update", None, changes=changes, span=node.span)
     return nodes.MergeStatement(
-        name=name,
-        named=False,
-        epl=module.text(node.span),
-        annotations=heading.annotations,
+        **replace(heading, named=False).fields(node.span, module),
         kind="update" if isinstance(node, ast.FafUpdate) else "delete",
         source=nodes.SourceNode(nodes.NO_EVENTS, None, None, span=node.span),
         target=target.store,
         predicate=predicate,
         branches=(nodes.MergeBranchPlan(True, None, (action,), span=node.span),),
         context=node.context,
-        output_type=EventType(f"<{name}>", target.event_type.properties),
-        span=node.span,
+        output_type=EventType(f"<{heading.name}>", target.event_type.properties),
     )
 
 

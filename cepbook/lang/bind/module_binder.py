@@ -38,7 +38,7 @@ from cepbook.lang.syntax import ast
 
 __all__ = ["Options", "bind"]
 
-StatementRule = Callable[[Any, str, StatementHeading, ModuleScope], nodes.StatementPlan | None]
+StatementRule = Callable[[Any, StatementHeading, ModuleScope], nodes.StatementPlan | None]
 
 
 def bind(
@@ -61,9 +61,10 @@ def bind(
     statements: list[nodes.StatementPlan] = []
     for node in module.statements:
         heading = headings[id(node)]
-        name = heading.name if heading.name is not None else _fresh_name(state, node)
-        state.statement = name
-        bound = _bind_statement(node, name, heading, state, _STATEMENTS if rules is None else rules)
+        if not heading.named:
+            heading = replace(heading, name=_fresh_name(state, node))
+        state.statement = heading.name
+        bound = _bind_statement(node, heading, state, _STATEMENTS if rules is None else rules)
         if bound is not None:
             statements.append(_with_subqueries(bound, state))
         state.subqueries.clear()
@@ -75,7 +76,7 @@ def bind(
 def _reserve(module: ast.Module, headings: dict[int, StatementHeading], state: ModuleScope) -> None:
     for node in module.statements:
         name = headings[id(node)].name
-        if name is None:
+        if not name:
             continue
         if name in state.taken:
             at = next((a.span for a in node.annotations if a.name.lower() == "name"), node.span)
@@ -95,7 +96,6 @@ def _fresh_name(state: ModuleScope, node: ast.Statement) -> str:
 
 def _bind_statement(
     node: ast.Statement,
-    name: str,
     heading: StatementHeading,
     state: ModuleScope,
     rules: Mapping[type[ast.Statement], StatementRule],
@@ -103,7 +103,7 @@ def _bind_statement(
     declare_expressions(node.expressions, state)
     rule = rules.get(type(node))
     if rule is not None:
-        return rule(node, name, heading, state)
+        return rule(node, heading, state)
     if isinstance(node, (ast.FafUpdate, ast.FafDelete, ast.FafInsert)):
         fact, hint = "this is asked once, of what is held now", "ask it as a query, or write an on-trigger"
         state.report("wrong-query", fact, node.span, hint)
@@ -141,47 +141,37 @@ def _inserted(action: ast.OnAction) -> list[str]:
     return []
 
 
-def _select(node: ast.Select, name: str, heading: StatementHeading, state: ModuleScope) -> nodes.StatementPlan | None:
+def _select(node: ast.Select, heading: StatementHeading, state: ModuleScope) -> nodes.StatementPlan | None:
     check_table_contexts(node, state)
     if node.into_table is not None:
-        return bind_into_table(node, name, heading, state)
+        return bind_into_table(node, heading, state)
     if node.insert_into is not None:
         check_target_context(node.insert_into.target, node.context, node.span, state)
-    return bind_select(node, name, heading, state)
+    return bind_select(node, heading, state)
 
 
-def _schema(
-    node: ast.CreateSchema, name: str, heading: StatementHeading, state: ModuleScope
-) -> nodes.StatementPlan | None:
+def _schema(node: ast.CreateSchema, heading: StatementHeading, state: ModuleScope) -> nodes.StatementPlan | None:
     _refuse_prefix(node, "create schema", state)
     event_type = bind_schema(node, state)
-    text = state.text(node.span)
-    return nodes.CreateSchemaStatement(
-        name, heading.name is not None, text, heading.annotations, event_type, span=node.span
-    )
+    return nodes.CreateSchemaStatement(event_type=event_type, **heading.fields(node.span, state))
 
 
-def _context(
-    node: ast.CreateContext, name: str, heading: StatementHeading, state: ModuleScope
-) -> nodes.StatementPlan | None:
+def _context(node: ast.CreateContext, heading: StatementHeading, state: ModuleScope) -> nodes.StatementPlan | None:
     _refuse_prefix(node, "create context", state)
     bound = bind_context(node, state)
     if bound is None:
         return None
-    text = state.text(node.span)
     context, spec = bound
-    is_named, annotations, priority = heading.name is not None, heading.annotations, heading.priority
+    common = {"context": context, "priority": heading.priority, **heading.fields(node.span, state)}
     if isinstance(spec, nodes.KeyedStreams):
-        return nodes.CreateContextStatement(name, is_named, text, annotations, context, spec, priority, span=node.span)
-    return nodes.CreateContextTreeStatement(name, is_named, text, annotations, context, spec, priority, span=node.span)
+        return nodes.CreateContextStatement(spec=spec, **common)
+    return nodes.CreateContextTreeStatement(spec=spec, **common)
 
 
-def _on_trigger(
-    node: ast.OnTrigger, name: str, heading: StatementHeading, state: ModuleScope
-) -> nodes.StatementPlan | None:
+def _on_trigger(node: ast.OnTrigger, heading: StatementHeading, state: ModuleScope) -> nodes.StatementPlan | None:
     rule = _TRIGGERED.get(type(node.action))
     if rule is not None:
-        return rule(node, name, heading, state)
+        return rule(node, heading, state)
     _refuse(node, "on-triggers", None, state)
     return None
 
@@ -206,9 +196,7 @@ _STATEMENTS: dict[type[ast.Statement], StatementRule] = {
 }
 
 # What on-triggers do
-_TRIGGERED: dict[
-    type[ast.OnAction], Callable[[Any, str, StatementHeading, ModuleScope], nodes.StatementPlan | None]
-] = {
+_TRIGGERED: dict[type[ast.OnAction], StatementRule] = {
     ast.OnSet: bind_on_set,
     ast.OnSplit: bind_split,
     ast.OnSelect: bind_on_select,

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from cepbook.errors import nearest_name
+from cepbook.errors import Span, nearest_name
 from cepbook.lang import types as t
 from cepbook.lang.bind.scope import ModuleScope
 from cepbook.lang.plan import expressions as x
@@ -27,12 +28,18 @@ KNOWN_ANNOTATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class StatementHeading:
-    """The annotations of a statement. `name` is None if the binder is to choose a name."""
+    """The name and the annotations of a statement. A name is `named` if it is written, else the binder chooses it."""
 
-    name: str | None
+    name: str
+    named: bool
     priority: int
     drop: bool
     annotations: tuple[tuple[str, object], ...]
+
+    def fields(self, span: Span, module: ModuleScope) -> dict[str, Any]:
+        """Return the fields that all statement plans have."""
+        common = {"name": self.name, "named": self.named, "annotations": self.annotations}
+        return {**common, "epl": module.text(span), "span": span}
 
 
 def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> StatementHeading:
@@ -58,7 +65,7 @@ def bind_annotations(nodes: Sequence[ast.Annotation], module: ModuleScope) -> St
         elif word == "drop":
             drop = True
         annotations.append((word, value))
-    return StatementHeading(name, priority, drop, tuple(annotations))
+    return StatementHeading(name or "", name is not None, priority, drop, tuple(annotations))
 
 
 def _name(node: ast.Annotation, module: ModuleScope) -> str | None:

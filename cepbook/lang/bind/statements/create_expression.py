@@ -10,7 +10,7 @@ from cepbook.lang.syntax import ast
 
 
 def bind_create_expression(
-    node: ast.CreateExpression, name: str, heading: StatementHeading, module: ModuleScope
+    node: ast.CreateExpression, heading: StatementHeading, module: ModuleScope
 ) -> plan.CreateExpressionStatement | None:
     """Enter a declared expression into the module's catalog; return None if it was reported."""
     if node.context is not None:
@@ -25,5 +25,4 @@ def bind_create_expression(
         module.report("duplicate-name", f"expression `{declaration.name}` exists already", at)
     module.catalog.expressions[declaration.name] = declaration
     module.provides["expression", declaration.name] = None
-    text, is_named = module.text(node.span), heading.name is not None
-    return plan.CreateExpressionStatement(name, is_named, text, heading.annotations, declaration, span=node.span)
+    return plan.CreateExpressionStatement(expression=declaration, **heading.fields(node.span, module))

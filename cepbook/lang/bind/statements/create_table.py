@@ -26,7 +26,7 @@ from cepbook.lang.types import Type
 
 
 def bind_create_table(
-    node: ast.CreateTable, name: str, heading: StatementHeading, module: ModuleScope
+    node: ast.CreateTable, heading: StatementHeading, module: ModuleScope
 ) -> plan.CreateTableStatement | None:
     """Return the statement with its table entered into the module's catalog, or None if it was reported."""
     resolve_context(node.context, node.span, module)
@@ -57,10 +57,12 @@ def bind_create_table(
     module.catalog.event_types[node.name] = event_type
     module.catalog.stores[node.name] = store
     module.provides["event type", node.name] = None
-    text = module.text(node.span)
-    is_named = heading.name is not None
     return plan.CreateTableStatement(
-        name, is_named, text, heading.annotations, store, event_type, node.context, heading.priority, span=node.span
+        store=store,
+        output_type=event_type,
+        context=node.context,
+        priority=heading.priority,
+        **heading.fields(node.span, module),
     )
 
 

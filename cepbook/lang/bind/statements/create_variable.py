@@ -16,7 +16,7 @@ from cepbook.lang.types import Type
 
 
 def bind_create_variable(
-    node: ast.CreateVariable, name: str, heading: StatementHeading, module: ModuleScope
+    node: ast.CreateVariable, heading: StatementHeading, module: ModuleScope
 ) -> plan.CreateVariableStatement | None:
     """Return the statement with its variable entered into the module's catalog, or None if it was reported."""
     context, unknown_context = resolve_context(node.context, node.span, module)
@@ -34,10 +34,8 @@ def bind_create_variable(
     variable = _variable(node, type_, initial)
     module.catalog.variables[node.name] = variable
     module.provides["variable", node.name] = None
-    text = module.text(node.span)
-    is_named = heading.name is not None
-    parts = (heading.annotations, variable, initial, node.context)
-    return plan.CreateVariableStatement(name, is_named, text, *parts, span=node.span)
+    common = heading.fields(node.span, module)
+    return plan.CreateVariableStatement(variable=variable, initial=initial, context=node.context, **common)
 
 
 def _variable(node: ast.CreateVariable, type_: Type, initial: x.BoundExpr | None) -> VariableType:

@@ -30,7 +30,7 @@ from cepbook.lang.types import Type
 
 
 def bind_create_window(
-    node: ast.CreateWindow, name: str, heading: StatementHeading, module: ModuleScope
+    node: ast.CreateWindow, heading: StatementHeading, module: ModuleScope
 ) -> nodes.CreateWindowStatement | None:
     """Return the statement with its named window entered into the module's catalog, or None if it was reported."""
     for declaration in node.expressions:
@@ -65,10 +65,7 @@ def bind_create_window(
     source_node = nodes.SourceNode(node.name, None, None, span=node.span)
     rows = nodes.Windowed(source_node, windows, _union(node, windows), span=windows[0].span.to(windows[-1].span))
     return nodes.CreateWindowStatement(
-        name=name,
-        named=heading.name is not None,
-        epl=module.text(node.span),
-        annotations=heading.annotations,
+        **heading.fields(node.span, module),
         root=nodes.Projection(rows, (), True, span=node.span),
         selector="irstream",
         kind="unaggregated",
@@ -78,7 +75,6 @@ def bind_create_window(
         priority=heading.priority,
         store=store,
         fill=fill,
-        span=node.span,
     )
 
 
@@ -175,7 +171,7 @@ def _columns(node: ast.CreateWindow, module: ModuleScope) -> tuple[nodes.OutputC
 
 
 def bind_create_index(
-    node: ast.CreateIndex, name: str, heading: StatementHeading, module: ModuleScope
+    node: ast.CreateIndex, heading: StatementHeading, module: ModuleScope
 ) -> nodes.CreateIndexStatement | None:
     """``create [unique] index I on W (a hash, b btree)``; None when the report says why not."""
     target = bind_target(node.target, None, node.span, node, module, anywhere=True)
@@ -190,8 +186,7 @@ def bind_create_index(
         return None
     module.catalog.indexes[index.full_name] = index
     module.provides["index", index.full_name] = None
-    text = module.text(node.span)
-    return nodes.CreateIndexStatement(name, heading.name is not None, text, heading.annotations, index, span=node.span)
+    return nodes.CreateIndexStatement(index=index, **heading.fields(node.span, module))
 
 
 def _index_column(key: ast.Expr, kind: str, target: TargetStore, module: ModuleScope) -> tuple[str, str] | None:

@@ -18,14 +18,12 @@ from cepbook.lang.registry.aggregates import AGGREGATES, aggregate_row
 from cepbook.lang.syntax import ast
 
 
-def bind_into_table(
-    node: ast.Select, name: str, heading: StatementHeading, module: ModuleScope
-) -> plan.SelectStatement | None:
+def bind_into_table(node: ast.Select, heading: StatementHeading, module: ModuleScope) -> plan.SelectStatement | None:
     """Bind ``into table T select …``: a select whose aggregates are stored in the table. Return None if it was
     reported.
     """
     bound = bind_select(
-        with_declared_criteria(replace(node, into_table=None), node.into_table, module), name, heading, module
+        with_declared_criteria(replace(node, into_table=None), node.into_table, module), heading, module
     )
     if bound is None:
         return None

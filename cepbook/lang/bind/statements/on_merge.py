@@ -19,9 +19,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax import ast
 
 
-def bind_merge(
-    node: ast.OnTrigger, name: str, heading: StatementHeading, module: ModuleScope
-) -> plan.MergeStatement | None:
+def bind_merge(node: ast.OnTrigger, heading: StatementHeading, module: ModuleScope) -> plan.MergeStatement | None:
     """Return the statement, or None if it was reported."""
     action = node.action
     assert isinstance(action, (ast.OnMerge, ast.OnDelete, ast.OnUpdate))
@@ -48,20 +46,16 @@ def bind_merge(
     if len(module.problems.found) > before:
         return None
     return plan.MergeStatement(
-        name=name,
-        named=heading.name is not None,
-        epl=module.text(node.span),
-        annotations=heading.annotations,
+        **heading.fields(node.span, module),
         kind=kind,  # type: ignore[arg-type]
         source=trigger.source,
         target=target.store,
         predicate=predicate,
         branches=branches,
         context=node.context,
-        output_type=EventType(f"<{name}>", target.event_type.properties),
+        output_type=EventType(f"<{heading.name}>", target.event_type.properties),
         priority=heading.priority,
         drop=heading.drop,
-        span=node.span,
     )
 
 

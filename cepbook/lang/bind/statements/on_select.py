@@ -20,7 +20,7 @@ from cepbook.lang.syntax import ast
 
 
 def bind_on_select(
-    node: ast.OnTrigger, name: str, heading: StatementHeading, module: ModuleScope
+    node: ast.OnTrigger, heading: StatementHeading, module: ModuleScope
 ) -> nodes.OnSelectStatement | None:
     """Return the statement, or None if it was reported."""
     action = node.action
@@ -47,7 +47,7 @@ def bind_on_select(
     )
     if select.insert_into is not None:
         check_target_context(select.insert_into.target, node.context, node.span, module)
-    bound = bind_select(select, name, heading, module)
+    bound = bind_select(select, heading, module)
     if bound is None:
         return None
     _refuse_rows_before(bound, module)

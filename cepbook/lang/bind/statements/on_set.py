@@ -11,9 +11,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax import ast
 
 
-def bind_on_set(
-    node: ast.OnTrigger, name: str, heading: StatementHeading, module: ModuleScope
-) -> plan.OnSetStatement | None:
+def bind_on_set(node: ast.OnTrigger, heading: StatementHeading, module: ModuleScope) -> plan.OnSetStatement | None:
     """Bind ``on <stream> set …``, or return None if it was reported."""
     assert isinstance(node.action, ast.OnSet)
     trigger = bind_trigger(node, "on … set", module)
@@ -24,16 +22,12 @@ def bind_on_set(
         return None
     columns = {a.variable: module.catalog.variables[a.variable].type for a in assignments}
     return plan.OnSetStatement(
-        name=name,
-        named=heading.name is not None,
-        epl=module.text(node.span),
-        annotations=heading.annotations,
+        **heading.fields(node.span, module),
         source=trigger.source,
         where=None,
         assignments=assignments,
         selector=module.options.default_selector,
         context=node.context,
-        output_type=EventType(f"<{name}>", columns),
+        output_type=EventType(f"<{heading.name}>", columns),
         priority=heading.priority,
-        span=node.span,
     )

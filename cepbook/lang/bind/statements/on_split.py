@@ -19,9 +19,7 @@ from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.syntax import ast
 
 
-def bind_split(
-    node: ast.OnTrigger, name: str, heading: StatementHeading, module: ModuleScope
-) -> nodes.SplitStatement | None:
+def bind_split(node: ast.OnTrigger, heading: StatementHeading, module: ModuleScope) -> nodes.SplitStatement | None:
     """Return the statement, or None if it was reported."""
     assert isinstance(node.action, ast.OnSplit)
     trigger = bind_trigger(node, "on … insert into", module)
@@ -31,18 +29,14 @@ def bind_split(
     if isinstance(trigger, Scope):
         return None
     return nodes.SplitStatement(
-        name=name,
-        named=heading.name is not None,
-        epl=module.text(node.span),
-        annotations=heading.annotations,
+        **heading.fields(node.span, module),
         source=trigger.source,
         branches=branches,
         output_all=node.action.output_all,
         context=node.context,
-        output_type=EventType(f"<{name}>", trigger.event_type.properties),
+        output_type=EventType(f"<{heading.name}>", trigger.event_type.properties),
         priority=heading.priority,
         drop=heading.drop,
-        span=node.span,
     )
 
 

@@ -27,9 +27,7 @@ from cepbook.lang.rewrite.fold_constants import fold_expr
 from cepbook.lang.syntax import ast
 
 
-def bind_select(
-    node: ast.Select, name: str, heading: StatementHeading, module: ModuleScope
-) -> nodes.SelectStatement | None:
+def bind_select(node: ast.Select, heading: StatementHeading, module: ModuleScope) -> nodes.SelectStatement | None:
     """Return the statement, or None if it was reported."""
     check_from_clause(node, module)
     reported = len(module.problems.found)
@@ -59,7 +57,7 @@ def bind_select(
     if node.insert_into is not None:
         insert, (columns, wildcard), output = bind_insert(node.insert_into, (columns, wildcard), event_type, module)
     else:
-        output = EventType(f"<{name}>", row_type(columns, event_type if wildcard else None))
+        output = EventType(f"<{heading.name}>", row_type(columns, event_type if wildcard else None))
     if stream is None:
         return None
     rows = _aggregated(_selected(stream, where), query_shape, reclaim, scope)
@@ -76,10 +74,7 @@ def bind_select(
         span=node.span,
     )
     return nodes.SelectStatement(
-        name=name,
-        named=heading.name is not None,
-        epl=module.text(node.span),
-        annotations=heading.annotations,
+        **heading.fields(node.span, module),
         root=root,
         selector=selector,
         kind=query_shape.kind,
@@ -90,7 +85,6 @@ def bind_select(
         drop=heading.drop,
         output=rate,
         parcels=None if node.delivery is None else _parcels(node.delivery, output, module),
-        span=node.span,
     )
 
 

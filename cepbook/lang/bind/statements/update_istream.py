@@ -15,7 +15,7 @@ from cepbook.lang.syntax import ast
 
 
 def bind_update_istream(
-    node: ast.UpdateIStream, name: str, heading: StatementHeading, module: ModuleScope
+    node: ast.UpdateIStream, heading: StatementHeading, module: ModuleScope
 ) -> nodes.UpdateStatement | None:
     """Return the statement, or None if it was reported."""
     if node.context is not None:
@@ -38,15 +38,11 @@ def bind_update_istream(
     if event_type is None or len(changes) < len(node.assignments):
         return None
     return nodes.UpdateStatement(
-        name=name,
-        named=heading.name is not None,
-        epl=module.text(node.span),
-        annotations=heading.annotations,
+        **heading.fields(node.span, module),
         source=nodes.SourceNode(event_type.name, None, node.alias, span=node.span),
         changes=tuple(changes),
         predicate=predicate,
-        output_type=EventType(f"<{name}>", event_type.properties),
+        output_type=EventType(f"<{heading.name}>", event_type.properties),
         priority=heading.priority,
         drop=heading.drop,
-        span=node.span,
     )
