@@ -56,7 +56,7 @@ def show_tree(node: object, indent: str = "") -> str:
             below += [f"{indent}  {field_.name}:", *(_shown(child, indent + "    ") for child in parts)]
         elif parts and field_.name != "span" and value is not False:
             plain.append(f"{field_.name}={', '.join(map(str, parts))}")
-    return "\n".join([f"{indent}{type(node).__name__} {' '.join(plain)}".rstrip(), *below])
+    return "\n".join([f"{indent}{type(node).__name__.removeprefix('Apama')} {' '.join(plain)}".rstrip(), *below])
 
 
 def _shown(child: object, indent: str) -> str:

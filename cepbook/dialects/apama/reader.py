@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +12,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from cepbook.dialects.apama import tree as a
 from cepbook.dialects.apama.hints import APAMA_KEYWORDS, diagnose
-from cepbook.errors import Diagnostic, ParseError, Span
+from cepbook.errors import NO_SPAN, Diagnostic, ParseError, Span
 from cepbook.lang.syntax.reader.parser_tables import load_parser
 
 ORIGIN = "apama"
@@ -69,191 +69,159 @@ def _diagnostic(error: UnexpectedInput, text: str) -> Diagnostic:
     return diagnose(text, Span(end, end), "", accepts)
 
 
+def _with_span(method: Callable[..., Any], rule: str, children: Sequence[Any], meta: Any) -> Any:
+    return method(NO_SPAN if meta.empty else Span(meta.start_pos, meta.end_pos), children)
+
+
+@v_args(wrapper=_with_span)
 class _Reader(Transformer[Token, Any]):
     """Builds the tree; one method per rule of the grammar. Children of optional rules may be None."""
 
-    # ---- expressions
-    @v_args(meta=True)
-    def float(self, meta: Any, children: Sequence[Token]) -> a.Expr:
-        return a.ApamaLiteral(float(children[0]), span=_span(meta))
+    def float(self, span: Span, children: Sequence[Token]) -> a.Expr:
+        return a.ApamaLiteral(float(children[0]), span=span)
 
-    @v_args(meta=True)
-    def integer(self, meta: Any, children: Sequence[Token]) -> a.Expr:
+    def integer(self, span: Span, children: Sequence[Token]) -> a.Expr:
         (token,) = children
         value = int(token, 0) if token[:2] in ("0x", "0X") else int(token)
         if value > _LARGEST:
             raise _Refused(token, "an integer has 64 bits, this one needs more", "write a float, such as 1e20")
-        return a.ApamaLiteral(value, span=_span(meta))
+        return a.ApamaLiteral(value, span=span)
 
-    @v_args(meta=True)
-    def string(self, meta: Any, children: Sequence[Token]) -> a.Expr:
+    def string(self, span: Span, children: Sequence[Token]) -> a.Expr:
         text = re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), children[0][1:-1])
-        return a.ApamaLiteral(text, span=_span(meta))
+        return a.ApamaLiteral(text, span=span)
 
-    @v_args(meta=True)
-    def true(self, meta: Any, children: Sequence[Token]) -> a.Expr:
-        return a.ApamaLiteral(True, span=_span(meta))
+    def true(self, span: Span, children: Sequence[Token]) -> a.Expr:
+        return a.ApamaLiteral(True, span=span)
 
-    @v_args(meta=True)
-    def false(self, meta: Any, children: Sequence[Token]) -> a.Expr:
-        return a.ApamaLiteral(False, span=_span(meta))
+    def false(self, span: Span, children: Sequence[Token]) -> a.Expr:
+        return a.ApamaLiteral(False, span=span)
 
-    @v_args(meta=True)
-    def name(self, meta: Any, children: Sequence[Token]) -> a.Expr:
-        return a.ApamaName(_own(children[0]), span=_span(meta))
+    def name(self, span: Span, children: Sequence[Token]) -> a.Expr:
+        return a.ApamaName(_own(children[0]), span=span)
 
-    @v_args(meta=True)
-    def member(self, meta: Any, children: Sequence[Any]) -> a.Expr:
-        return a.ApamaMember(children[0], str(children[1]), span=_span(meta))
+    def member(self, span: Span, children: Sequence[Any]) -> a.Expr:
+        return a.ApamaMember(children[0], str(children[1]), span=span)
 
-    @v_args(meta=True)
-    def method(self, meta: Any, children: Sequence[Any]) -> a.Expr:
+    def method(self, span: Span, children: Sequence[Any]) -> a.Expr:
         target, name, *args = children
-        return a.ApamaMember(target, str(name), _given(args), span=_span(meta))
+        return a.ApamaMember(target, str(name), _given(args), span=span)
 
-    @v_args(meta=True)
-    def call(self, meta: Any, children: Sequence[Any]) -> a.Expr:
-        return a.ApamaCall(str(children[0]), _given(children[1:]), span=_span(meta))
+    def call(self, span: Span, children: Sequence[Any]) -> a.Expr:
+        return a.ApamaCall(str(children[0]), _given(children[1:]), span=span)
 
-    @v_args(meta=True)
-    def unary(self, meta: Any, children: Sequence[Any]) -> a.Expr:
-        return a.ApamaUnary(str(children[0]), children[1], span=_span(meta))
+    def unary(self, span: Span, children: Sequence[Any]) -> a.Expr:
+        return a.ApamaUnary(str(children[0]), children[1], span=span)
 
-    @v_args(meta=True)
-    def binary(self, meta: Any, children: Sequence[Any]) -> a.Expr:
-        return a.ApamaBinary(str(children[1]), children[0], children[2], span=_span(meta))
+    def binary(self, span: Span, children: Sequence[Any]) -> a.Expr:
+        return a.ApamaBinary(str(children[1]), children[0], children[2], span=span)
 
     compare = binary
 
-    def relop(self, children: Sequence[Token]) -> str:
+    def relop(self, span: Span, children: Sequence[Token]) -> str:
         return str(children[0])
 
-    def equal(self, children: Sequence[Token]) -> str:
+    def equal(self, span: Span, children: Sequence[Token]) -> str:
         return "="
 
-    # ---- templates
-    @v_args(meta=True)
-    def template(self, meta: Any, children: Sequence[Any]) -> a.EventTemplate:
-        return a.EventTemplate(_own(children[0]), _given(children[1:]), span=_span(meta))
+    def template(self, span: Span, children: Sequence[Any]) -> a.EventTemplate:
+        return a.EventTemplate(_own(children[0]), _given(children[1:]), span=span)
 
-    @v_args(meta=True)
-    def named(self, meta: Any, children: Sequence[Any]) -> a.TemplateConstraint:
-        return a.TemplateConstraint(str(children[0]), children[1], children[2], span=_span(meta))
+    def named(self, span: Span, children: Sequence[Any]) -> a.TemplateConstraint:
+        return a.TemplateConstraint(str(children[0]), children[1], children[2], span=span)
 
-    @v_args(meta=True)
-    def named_range(self, meta: Any, children: Sequence[Any]) -> a.TemplateConstraint:
-        return a.TemplateConstraint(str(children[0]), "in", *children[1], span=_span(meta))
+    def named_range(self, span: Span, children: Sequence[Any]) -> a.TemplateConstraint:
+        return a.TemplateConstraint(str(children[0]), "in", *children[1], span=span)
 
-    @v_args(meta=True)
-    def compared(self, meta: Any, children: Sequence[Any]) -> a.TemplateConstraint:
-        return a.TemplateConstraint(None, children[0], children[1], span=_span(meta))
+    def compared(self, span: Span, children: Sequence[Any]) -> a.TemplateConstraint:
+        return a.TemplateConstraint(None, children[0], children[1], span=span)
 
-    @v_args(meta=True)
-    def ranged(self, meta: Any, children: Sequence[Any]) -> a.TemplateConstraint:
-        return a.TemplateConstraint(None, "in", *children[0], span=_span(meta))
+    def ranged(self, span: Span, children: Sequence[Any]) -> a.TemplateConstraint:
+        return a.TemplateConstraint(None, "in", *children[0], span=span)
 
-    @v_args(meta=True)
-    def positional(self, meta: Any, children: Sequence[Any]) -> a.TemplateConstraint:
-        return a.TemplateConstraint(None, "=", children[0], span=_span(meta))
+    def positional(self, span: Span, children: Sequence[Any]) -> a.TemplateConstraint:
+        return a.TemplateConstraint(None, "=", children[0], span=span)
 
-    @v_args(meta=True)
-    def any(self, meta: Any, children: Sequence[Any]) -> a.TemplateConstraint:
-        return a.TemplateConstraint(None, "=", None, span=_span(meta))
+    def any(self, span: Span, children: Sequence[Any]) -> a.TemplateConstraint:
+        return a.TemplateConstraint(None, "=", None, span=span)
 
-    def range(self, children: Sequence[Any]) -> tuple[a.Expr, a.Expr]:
+    def range(self, span: Span, children: Sequence[Any]) -> tuple[a.Expr, a.Expr]:
         return children[0], children[1]
 
-    @v_args(meta=True)
-    def stream_name(self, meta: Any, children: Sequence[Token]) -> a.StreamReference:
-        return a.StreamReference(_own(children[0]), span=_span(meta))
+    def stream_name(self, span: Span, children: Sequence[Token]) -> a.StreamReference:
+        return a.StreamReference(_own(children[0]), span=span)
 
-    # ---- windows
-    @v_args(meta=True)
-    def everything(self, meta: Any, children: Sequence[Any]) -> a.ApamaWindow:
-        return a.ApamaWindow(True, children[0] or (), span=_span(meta))
+    def everything(self, span: Span, children: Sequence[Any]) -> a.ApamaWindow:
+        return a.ApamaWindow(True, children[0] or (), span=span)
 
-    @v_args(meta=True)
-    def by_time(self, meta: Any, children: Sequence[Any]) -> a.ApamaWindow:
+    def by_time(self, span: Span, children: Sequence[Any]) -> a.ApamaWindow:
         partition, within, retain, unique = children
-        return a.ApamaWindow(False, partition or (), within, retain, unique, span=_span(meta))
+        return a.ApamaWindow(False, partition or (), within, retain, unique, span=span)
 
-    @v_args(meta=True)
-    def by_size(self, meta: Any, children: Sequence[Any]) -> a.ApamaWindow:
+    def by_size(self, span: Span, children: Sequence[Any]) -> a.ApamaWindow:
         partition, retain, unique = children
-        return a.ApamaWindow(False, partition or (), None, retain, unique, span=_span(meta))
+        return a.ApamaWindow(False, partition or (), None, retain, unique, span=span)
 
-    def partition(self, children: Sequence[Any]) -> tuple[a.Expr, ...]:
+    def partition(self, span: Span, children: Sequence[Any]) -> tuple[a.Expr, ...]:
         return _given(children)
 
-    def within(self, children: Sequence[Any]) -> tuple[a.Expr, a.Expr | None]:
+    def within(self, span: Span, children: Sequence[Any]) -> tuple[a.Expr, a.Expr | None]:
         return children[0], children[1]
 
     retain = within
 
-    def unique(self, children: Sequence[Any]) -> a.Expr:
+    def unique(self, span: Span, children: Sequence[Any]) -> a.Expr:
         return children[0]  # type: ignore[no-any-return]
 
-    # ---- queries
-    @v_args(meta=True)
-    def query(self, meta: Any, children: Sequence[Any]) -> a.ApamaQuery:
+    def query(self, span: Span, children: Sequence[Any]) -> a.ApamaQuery:
         item, source, window, second, where, group_by, having, rstream, select, alias = children
         first = a.QueryInput(_own(item), source, window, span=_of(item))
         inputs, keys = ((first,), None) if second is None else ((first, second[0]), second[1])
         removed = None if rstream is None else _of(rstream)
-        return a.ApamaQuery(inputs, keys, where, group_by or (), having, removed, select, alias, span=_span(meta))
+        return a.ApamaQuery(inputs, keys, where, group_by or (), having, removed, select, alias, span=span)
 
-    def cross(self, children: Sequence[Any]) -> tuple[a.QueryInput, None]:
+    def cross(self, span: Span, children: Sequence[Any]) -> tuple[a.QueryInput, None]:
         item, source, window = children
         return a.QueryInput(_own(item), source, window, span=_of(item)), None
 
-    def equi(self, children: Sequence[Any]) -> tuple[a.QueryInput, tuple[a.Expr, a.Expr]]:
+    def equi(self, span: Span, children: Sequence[Any]) -> tuple[a.QueryInput, tuple[a.Expr, a.Expr]]:
         item, source, window, left, right = children
         return a.QueryInput(_own(item), source, window, span=_of(item)), (left, right)
 
-    def where(self, children: Sequence[Any]) -> a.Expr:
+    def where(self, span: Span, children: Sequence[Any]) -> a.Expr:
         return children[0]  # type: ignore[no-any-return]
 
     having = where
 
-    def group_by(self, children: Sequence[Any]) -> tuple[a.Expr, ...]:
+    def group_by(self, span: Span, children: Sequence[Any]) -> tuple[a.Expr, ...]:
         return _given(children)
 
-    def name_of(self, children: Sequence[Token]) -> str:
+    def name_of(self, span: Span, children: Sequence[Token]) -> str:
         return str(children[0])
 
-    # ---- declarations
-    @v_args(meta=True)
-    def using(self, meta: Any, children: Sequence[Token]) -> a.UsingDeclaration:
-        return a.UsingDeclaration(".".join(children), span=_span(meta))
+    def using(self, span: Span, children: Sequence[Token]) -> a.UsingDeclaration:
+        return a.UsingDeclaration(".".join(children), span=span)
 
-    @v_args(meta=True)
-    def type(self, meta: Any, children: Sequence[Any]) -> a.TypeReference:
-        return a.TypeReference(str(children[0]), _given(children[1:]), span=_span(meta))
+    def type(self, span: Span, children: Sequence[Any]) -> a.TypeReference:
+        return a.TypeReference(str(children[0]), _given(children[1:]), span=span)
 
-    def field(self, children: Sequence[Any]) -> tuple[a.TypeReference, str]:
+    def field(self, span: Span, children: Sequence[Any]) -> tuple[a.TypeReference, str]:
         return children[0], str(children[1])
 
-    @v_args(meta=True)
-    def event_decl(self, meta: Any, children: Sequence[Any]) -> a.EventDeclaration:
+    def event_decl(self, span: Span, children: Sequence[Any]) -> a.EventDeclaration:
         name, *fields = children
-        return a.EventDeclaration(_own(name), tuple(fields), span=_span(meta))
+        return a.EventDeclaration(_own(name), tuple(fields), span=span)
 
-    @v_args(meta=True)
-    def stream_decl(self, meta: Any, children: Sequence[Any]) -> a.StreamDeclaration:
+    def stream_decl(self, span: Span, children: Sequence[Any]) -> a.StreamDeclaration:
         type_, name, value = children
-        return a.StreamDeclaration(type_, _own(name), value, span=_span(meta))
+        return a.StreamDeclaration(type_, _own(name), value, span=span)
 
-    @v_args(meta=True)
-    def start(self, meta: Any, children: Sequence[Any]) -> a.ApamaProgram:
+    def start(self, span: Span, children: Sequence[Any]) -> a.ApamaProgram:
         *declarations, result = children
-        return a.ApamaProgram(tuple(declarations), result, span=_span(meta))
+        return a.ApamaProgram(tuple(declarations), result, span=span)
 
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-
-
-def _span(meta: Any) -> Span:
-    return Span(meta.start_pos, meta.end_pos)
 
 
 def _of(token: Token) -> Span:
