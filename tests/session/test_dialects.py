@@ -197,7 +197,7 @@ def test_replays_say_why_events_go_one_by_one() -> None:
 # ---------------------------------------------------------------- explaining
 def test_stages() -> None:
     cep = bench(BATCHED)
-    assert cep.explain("q0", "ast").startswith("ApamaProgram\n")
+    assert cep.explain("q0", "ast").startswith("Program\n")
     assert "window gated_time(1 sec 500 msec, 1 sec)" in cep.explain("q0", "plan")
     assert "gated_time" in cep.explain("q0", "steps")
     assert "def moved(S, change, now):" in cep.explain("q0", "python")
