@@ -103,9 +103,7 @@ class Runtime(EventEngine):
         return tuple((v.name, v.type, self.registry.variables[v.name].given, v.constant) for v in shared)
 
     def get_variable(self, name: str) -> Any:
-        """Return the present value of a variable; an array is copied. Errors: UsageError with the nearest known
-        name.
-        """
+        """Return the value of a variable; arrays are copied. Errors: UsageError with the nearest known name."""
         variable = find_variable(name, self.registry.variables)
         return variable.value if variable.type.of is None else deep_copied(variable.value)
 
@@ -170,7 +168,6 @@ class Runtime(EventEngine):
         return self._deployer.redeploy(deployment_id, epl)
 
     def _statements_changed(self) -> None:
-        """Decide again whether rows are held: that depends on the running statements."""
         holds = any(statement.merges for statement in self.registry.statements.values())
         if holds != self.services.deliveries.holds:
             self.services.deliveries.holds = holds
@@ -232,9 +229,7 @@ class Runtime(EventEngine):
         return run_query(self, epl, selector).rows
 
     def partitions(self, context: str) -> list[dict[str, Any]]:
-        """Return the live partitions of a context by id: built-in properties, and in `statements` the names of its
-        statements.
-        """
+        """Return the live partitions by id: built-in properties, and in `statements` the statements' names."""
         running = self.context(context)
         names = [s.name for s in running.statements if s is not None]
         return [{**deep_copied(properties), "statements": list(names)} for properties in running.describe()]

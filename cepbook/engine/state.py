@@ -37,9 +37,7 @@ class State:
 
 
 class StateMarker(Enum):
-    """A marker in state where no value can stand: `EMPTY` for a first value that has not arrived yet, `NOWHERE` for the
-    place of an item that no key finds.
-    """
+    """`EMPTY` stands for a first value that has not arrived yet, `NOWHERE` for an item that no key finds."""
 
     EMPTY = "empty"
     NOWHERE = "nowhere"

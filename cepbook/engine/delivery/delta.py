@@ -104,9 +104,7 @@ class Sink(Protocol):
     """A receiver of records: the fast path of deliveries."""
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row], /) -> None:
-        """Announce the columns of the rows (None: rows are dicts); `fresh` makes a dict of a row. Called before
-        anything else.
-        """
+        """First call: the columns of the rows (None: rows are dicts) and `fresh`, which makes a dict of a row."""
 
     def one(self, record: Record, /) -> None:
         """Take a delivery of one insert row."""

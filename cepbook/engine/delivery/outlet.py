@@ -229,9 +229,7 @@ class DeliveryOutlet(DeliveryHolder):
             sink.extend(plain)
 
     def deliver_columns(self, plain: InsertColumns, numbers: Sequence[int], causes: DeliveryCauses | None) -> None:
-        """Pass the deliveries of a replayed batch in which each is one insert row; `numbers` are those of their
-        causes.
-        """
+        """Pass a batch of deliveries of one insert row each to the sinks; `numbers` are those of their causes."""
         for sink in self._tracing_sinks:
             if causes is not None:
                 sink.traced_columns(plain, numbers, causes)
@@ -332,8 +330,6 @@ def call_listener(listener: Listener, layout: RowLayout, time: int, insert: Rows
 
 
 def _of_side(ports: DeliveryPorts, side: Selector) -> DeliveryPorts:
-    """Return ports that pass the rows of one side only, as insert rows."""
-
     def out(record: Record) -> None:
         if side == "istream":
             ports.out(record)

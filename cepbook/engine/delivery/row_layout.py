@@ -56,9 +56,7 @@ class RowLayout:
         return inserted, removed
 
     def chosen(self, flat: list[Any], side: Selector) -> list[Any]:
-        """Return the deliveries restricted to one side, as insert rows, with their causes. A delivery without any rows
-        stays.
-        """
+        """Return the deliveries restricted to one side, as insert rows, with their causes. Empty ones stay."""
         if side == "irstream":
             return flat
         records: list[Any] = []

@@ -18,33 +18,18 @@ from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.cycle_member import CycleMember
 from cepbook.engine.statements.statement import DeliveringPlan, RunningStatement
 from cepbook.errors import BindError, Diagnostic
-from cepbook.lang.plan.nodes import (
-    CreateContextStatement,
-    CreateContextTreeStatement,
-    CreateIndexStatement,
-    CreateTableStatement,
-    CreateVariableStatement,
-    CreateWindowStatement,
-    CycleStatement,
-    MergeStatement,
-    OnSelectStatement,
-    OnSetStatement,
-    SelectStatement,
-    SplitStatement,
-    StatementPlan,
-    UpdateStatement,
-)
+from cepbook.lang.plan import nodes as p
 
-_KINDS: Mapping[type[StatementPlan], str] = {
-    SelectStatement: "select",
-    OnSelectStatement: "on select",
-    CreateWindowStatement: "create window",
-    OnSetStatement: "on set",
-    UpdateStatement: "update istream",
-    SplitStatement: "split",
-    CreateVariableStatement: "create variable",
-    CreateTableStatement: "create table",
-    CycleStatement: "running query",
+_KINDS: Mapping[type[p.StatementPlan], str] = {
+    p.SelectStatement: "select",
+    p.OnSelectStatement: "on select",
+    p.CreateWindowStatement: "create window",
+    p.OnSetStatement: "on set",
+    p.UpdateStatement: "update istream",
+    p.SplitStatement: "split",
+    p.CreateVariableStatement: "create variable",
+    p.CreateTableStatement: "create table",
+    p.CycleStatement: "running query",
 }
 
 
@@ -71,13 +56,13 @@ def build_module(
     stores: dict[str, Store] = {}
     for plan in compiled.plan.statements:
         match plan:
-            case CreateContextStatement(context=context):
+            case p.CreateContextStatement(context=context):
                 ways, order = compiled.ways[context.name], next_order(plan.priority)
                 contexts[context.name] = FlatKeyedContext(plan, ways, order, host, notices)
-            case CreateContextTreeStatement(context=context):
+            case p.CreateContextTreeStatement(context=context):
                 form, order = compiled.trees[context.name], next_order(plan.priority)
                 contexts[context.name] = TreeContext(plan, form, order, host, notices)
-            case CreateIndexStatement(index=index):
+            case p.CreateIndexStatement(index=index):
                 check_unique_index(host.stores.get(index.store), plan, compiled)
         if isinstance(plan, DeliveringPlan):
             order, program = next_order(plan.priority), compiled.programs[plan.name]
@@ -91,15 +76,13 @@ def build_module(
 
 
 def _kind(plan: DeliveringPlan) -> str:
-    """Return the kind of a statement, for lists."""
-    return f"on {plan.kind}" if isinstance(plan, MergeStatement) else _KINDS[type(plan)]
+    return f"on {plan.kind}" if isinstance(plan, p.MergeStatement) else _KINDS[type(plan)]
 
 
 def _owned(statement: RunningStatement, plan: DeliveringPlan, host: EngineServices) -> Store | None:
-    """Create the store of a `create window` or `create table`."""
-    if isinstance(plan, CreateWindowStatement):
+    if isinstance(plan, p.CreateWindowStatement):
         return statement.owns(host.changes)
-    if not isinstance(plan, CreateTableStatement):
+    if not isinstance(plan, p.CreateTableStatement):
         return None
     table = Table(plan.store, plan.output_type.properties, host.changes, statement.program.namespace)
     table.owner, statement.owned = statement, table
@@ -109,27 +92,26 @@ def _owned(statement: RunningStatement, plan: DeliveringPlan, host: EngineServic
 def _connect(
     statement: RunningStatement, plan: DeliveringPlan, stores: Mapping[str, Store], compiled: CompiledModule
 ) -> None:
-    """Connect the statement to the stores that it reads and changes, and to the variable that it creates."""
     match plan:
-        case OnSelectStatement(target=target):
+        case p.OnSelectStatement(target=target):
             statement.connect_target(stores, target, plan.sources[1].store, 1)
-        case MergeStatement(target=target):
+        case p.MergeStatement(target=target):
             statement.connect_target(stores, target, plan.source.store)
-        case SelectStatement():
+        case p.SelectStatement():
             read = {number: source.store for number, source in enumerate(plan.sources) if source.store is not None}
             statement.stores = {number: stores[store.name] for number, store in read.items()}
-        case OnSetStatement(source=source) | SplitStatement(source=source) if source.store is not None:
+        case p.OnSetStatement(source=source) | p.SplitStatement(source=source) if source.store is not None:
             statement.stores = {0: stores[source.store.name]}
-        case CreateVariableStatement(variable=variable):
+        case p.CreateVariableStatement(variable=variable):
             compiled.variables[variable.name].deliver_through(statement.outlet)
-        case CycleStatement():
+        case p.CycleStatement():
             assert isinstance(statement.lots, CycleMember)
             stores = statement.lots.find(stores)
     if plan.subqueries:
         statement.inner.find(stores, statement)
 
 
-def check_unique_index(store: Store | None, plan: CreateIndexStatement, compiled: CompiledModule) -> None:
+def check_unique_index(store: Store | None, plan: p.CreateIndexStatement, compiled: CompiledModule) -> None:
     """Errors: BindError if existing rows share a key of a unique index."""
     clash = store.clash(plan.index) if plan.index.unique and store is not None else None
     if clash is not None:
@@ -137,7 +119,7 @@ def check_unique_index(store: Store | None, plan: CreateIndexStatement, compiled
         raise BindError((Diagnostic("not-unique", fact, plan.span),), compiled.plan.source)
 
 
-def try_to_start(host: EngineServices, plan: SelectStatement, compiled: CompiledModule, live: Iterable[Any]) -> None:
+def try_to_start(host: EngineServices, plan: p.SelectStatement, compiled: CompiledModule, live: Iterable[Any]) -> None:
     """Create trial states. Errors: BindError if the values of variables do not allow the statement to start."""
     statement = RunningStatement(host, plan, compiled.programs[plan.name], (0, 0), "", compiled.plan.source)
     try:

@@ -30,23 +30,9 @@ from cepbook.engine.statements.variables import ContextVariable, RuntimeVariable
 from cepbook.engine.time.clock import Clock
 from cepbook.errors import BindError, Diagnostic, Refusal, exception_text, rejecting_deep_nesting
 from cepbook.lang.bind import Options
+from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.definitions import add_definitions
-from cepbook.lang.plan.nodes import (
-    CreateContextStatement,
-    CreateContextTreeStatement,
-    CreateTableStatement,
-    CreateVariableStatement,
-    CycleStatement,
-    InsertRows,
-    MergeStatement,
-    ModulePlan,
-    OnSetStatement,
-    SelectStatement,
-    SplitStatement,
-    StatementPlan,
-    UpdateStatement,
-)
 from cepbook.lang.rewrite import rewrite
 
 
@@ -58,7 +44,7 @@ class CompiledModule:
     the row functions of `insert into … values` queries.
     """
 
-    plan: ModulePlan
+    plan: p.ModulePlan
     programs: Mapping[str, StatementProgram]
     ways: Mapping[str, Locators]
     trees: Mapping[str, CompiledLevels]
@@ -78,23 +64,22 @@ def binder_options(config: Config) -> Options:
 
 
 @rejecting_deep_nesting()
-def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]) -> ModulePlan:
+def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]) -> p.ModulePlan:
     """Parse, bind and rewrite `epl`, which may be in another dialect. Errors: ParseError, BindError."""
     return rewrite(translate(epl, catalog, names, binder_options(config)))
 
 
-def _rules(statement: StatementPlan, scope_in: ScopeFactory) -> ScopeFactory:
-    """Return the scope factory for the expressions of `statement`."""
-    if isinstance(statement, CycleStatement):
+def _rules(statement: p.StatementPlan, scope_in: ScopeFactory) -> ScopeFactory:
+    if isinstance(statement, p.CycleStatement):
         return partial(sql_scope, scope_in)
-    if isinstance(statement, SelectStatement) and statement.lots:
+    if isinstance(statement, p.SelectStatement) and statement.lots:
         return partial(activation_scope, scope_in)
     return scope_in
 
 
 @rejecting_deep_nesting()
 def compile_plan(
-    plan: ModulePlan,
+    plan: p.ModulePlan,
     catalog: Catalog,
     clock: Clock,
     config: Config,
@@ -129,7 +114,7 @@ class _Compiling:
     The other fields are those of `CompiledModule`.
     """
 
-    plan: ModulePlan
+    plan: p.ModulePlan
     catalog: Catalog
     variables: dict[str, RuntimeVariable]
     scope_in: ScopeFactory
@@ -139,7 +124,7 @@ class _Compiling:
     trees: dict[str, CompiledLevels] = field(default_factory=dict)
     inserted: dict[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)
 
-    def add(self, statement: StatementPlan) -> None:
+    def add(self, statement: p.StatementPlan) -> None:
         """Compile one more statement. Errors: Refusal if the engine cannot run it; BindError as above."""
         rules = _rules(statement, self.scope_in)
         inner = compile_subqueries(statement, rules)
@@ -151,37 +136,36 @@ class _Compiling:
                 program.subqueries = inner
 
     def _program(
-        self, statement: StatementPlan, scope_in: ScopeFactory, inner: tuple[StatementProgram, ...]
+        self, statement: p.StatementPlan, scope_in: ScopeFactory, inner: tuple[StatementProgram, ...]
     ) -> StatementProgram | None:
-        """Compile an executable statement; for a definition (schema, context, …) register it and return None."""
         match statement:
-            case SelectStatement():
+            case p.SelectStatement():
                 return self._select(statement, scope_in, inner)
-            case OnSetStatement():
+            case p.OnSetStatement():
                 return compile_trigger(compile_on_set, statement, scope_in)
-            case SplitStatement():
+            case p.SplitStatement():
                 return compile_trigger(compile_split, statement, scope_in)
-            case MergeStatement():
+            case p.MergeStatement():
                 return compile_trigger(compile_merge, statement, scope_in)
-            case UpdateStatement():
+            case p.UpdateStatement():
                 return compile_update(statement, scope_in)
-            case CycleStatement():
+            case p.CycleStatement():
                 return compile_cycles(statement, scope_in, inner)
-            case CreateTableStatement():
+            case p.CreateTableStatement():
                 return compile_create_table(statement, scope_in)
-            case CreateVariableStatement(variable=variable):
+            case p.CreateVariableStatement(variable=variable):
                 cell = self.variables[variable.name] = self._variable(statement)
                 return compile_create_variable(statement, scope_in, cell)
-            case CreateContextStatement(context=context, spec=spec):
+            case p.CreateContextStatement(context=context, spec=spec):
                 self.ways[context.name] = compile_locators(spec, scope_in)
-            case CreateContextTreeStatement(context=context, spec=tree):
+            case p.CreateContextTreeStatement(context=context, spec=tree):
                 self.trees[context.name] = compile_levels(context.name, tree, scope_in)
-            case InsertRows():
+            case p.InsertRows():
                 self.inserted[statement.name] = compile_insert_rows(statement, scope_in)
         return None
 
     def _select(
-        self, statement: SelectStatement, scope_in: ScopeFactory, inner: tuple[StatementProgram, ...]
+        self, statement: p.SelectStatement, scope_in: ScopeFactory, inner: tuple[StatementProgram, ...]
     ) -> StatementProgram:
         program = compile_select(
             statement,
@@ -196,16 +180,14 @@ class _Compiling:
             program.correlation = correlation_keys(statement.source.filter, self.scope_in)
         return program
 
-    def _variable(self, statement: CreateVariableStatement) -> RuntimeVariable:
-        """Return the variable with its initial value; a variable of a context has one value per partition."""
+    def _variable(self, statement: p.CreateVariableStatement) -> RuntimeVariable:
         name, type_ = statement.variable.name, statement.variable.type
         if statement.context is not None:
             return ContextVariable(name, type_, None)
         return RuntimeVariable(name, type_, _initial(statement, self.scope_in, self.plan))
 
 
-def _properties(statement: SelectStatement, catalog: Catalog) -> tuple[str, ...]:
-    """Return the properties of the events that the statement reads."""
+def _properties(statement: p.SelectStatement, catalog: Catalog) -> tuple[str, ...]:
     source = statement.source
     if source.nothing:
         return ()
@@ -213,7 +195,7 @@ def _properties(statement: SelectStatement, catalog: Catalog) -> tuple[str, ...]
     return tuple(event_type.properties)
 
 
-def _initial(statement: CreateVariableStatement, scope_in: ScopeFactory, plan: ModulePlan) -> Any:
+def _initial(statement: p.CreateVariableStatement, scope_in: ScopeFactory, plan: p.ModulePlan) -> Any:
     if statement.initial is None:
         return None
     try:
@@ -248,8 +230,7 @@ def expression_scope(
 
 
 @contextmanager
-def _refusals(statement: StatementPlan, plan: ModulePlan) -> Iterator[None]:
-    """Report a refusal of the engine as a diagnostic of the statement."""
+def _refusals(statement: p.StatementPlan, plan: p.ModulePlan) -> Iterator[None]:
     try:
         yield
     except Refusal as refusal:

@@ -123,7 +123,6 @@ class Deployer:
         return build_module(self._services, compiled, id_, self._next_order, self._notices)
 
     def _begin(self, built: BuiltModule) -> None:
-        """Start a built module. If this is interrupted, `_remove` leaves nothing of it."""
         self._registry.catalog, self._registry.variables = built.compiled.catalog, built.compiled.variables
         self._registry.contexts.update(built.contexts)
         self._registry.stores.update(built.stores)
@@ -167,7 +166,6 @@ class Deployer:
         return True
 
     def _remove(self, deployment: Deployment, rest: Deployment | None = None) -> None:
-        """Stop everything of a deployment that is running; if it is a part, `rest` remains deployed."""
         for statement in reversed(deployment.statements):
             self._registry.statements.get(statement.name, statement).stop()
             self._registry.statements.pop(statement.name, None)
@@ -185,14 +183,12 @@ class Deployer:
 
     # -------------------------------------------------------------- both
     def _in_full(self, steps: Sequence[Callable[[], object]]) -> None:
-        """Run all steps, repeating one that was interrupted; then raise the interruption."""
         with self._turn:
             interruption = run_all_steps(steps)
         if interruption is not None:
             raise interruption
 
     def _settle(self) -> None:
-        """Apply the declared indexes, and notify the runtime that statements changed."""
         apply_declared_indexes(self._registry.stores, self._registry.catalog.indexes)
         self._changed()
 

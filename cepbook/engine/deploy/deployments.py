@@ -84,9 +84,7 @@ def statement_names_text(deployments: Sequence[Deployment]) -> str:
 
 @contextmanager
 def explain_redeploy_error(deployment: Deployment, depends: bool) -> Iterator[None]:
-    """Within the block, which recompiles a deployment, name its statements in an error if it only `depends` on the
-    change.
-    """
+    """Within the block, name the statements of a deployment in an error if it only `depends` on the change."""
     try:
         yield
     except BindError as error:

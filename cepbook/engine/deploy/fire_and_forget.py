@@ -119,7 +119,6 @@ class FireAndForgetQuery:
         return prepared.plan, prepared.compiled
 
     def _prepare(self, literals: Mapping[Span, ast.Expr]) -> _Ready:
-        """Compile the query for values of these types; errors that depend on the types are raised here."""
         plain = self._bound(literals)
         cells: dict[str, RuntimeVariable] = {}
         replacements: dict[Span, ast.Expr] = {}
@@ -168,7 +167,6 @@ class _Ready:
 
 
 def _columns(plan: ModulePlan) -> list[tuple[str, Type]]:
-    """Return the columns of the answer in order."""
     (query,) = plan.statements
     assert isinstance(query, SelectStatement | InsertRows | MergeStatement)
     return list(query.output_type.properties.items())
@@ -207,7 +205,6 @@ _READ: WeakKeyDictionary[Store, int] = WeakKeyDictionary()  # stores, and how ma
 
 @contextmanager
 def _reading(stores: Iterable[Store]) -> Iterator[None]:
-    """Within the block, functions called by a query cannot change the stores that it reads."""
     read_stores = list(stores)
     for store in read_stores:
         _READ[store] = _READ.get(store, 0) + 1
@@ -263,7 +260,6 @@ def _put(runtime: Any, target: str, rows: list[Row], selector: Selector | None) 
 
 
 def _meant(runtime: Any, store: Store, selector: Selector | None) -> list[tuple[int | None, Any]]:
-    """Return the states of a store with their partition ids, restricted to those that `selector` chooses."""
     states: list[tuple[int | None, Any]] = store.owner.states()
     if selector is None or store.type.context is None:
         return states
@@ -272,7 +268,6 @@ def _meant(runtime: Any, store: Store, selector: Selector | None) -> list[tuple[
 
 
 def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selector: Selector | None) -> QueryResult:
-    """Run an update or a delete and return the changed rows (none for a table)."""
     statement = RunningStatement(
         runtime.services, query, compiled.programs[query.name], (0, 0), "", compiled.plan.source, "query"
     )
@@ -318,7 +313,6 @@ def _select(runtime: Any, select: SelectStatement, compiled: CompiledModule, sel
 def _states(
     runtime: Any, statement: RunningStatement, select: SelectStatement, selector: Selector | None
 ) -> Iterable[list[Any]]:
-    """Yield the rows of the one state, or with a context clause of one state per partition."""
     program, now = statement.program, runtime.clock.now
     stores = {n: runtime.stores[source.store.name] for n, source in enumerate(select.sources) if source.store}
     StoreLookups(program.namespace, program.wants, select.name, stores)
@@ -334,7 +328,7 @@ def _states(
         partitions = [p for p in context.partitions.values() if ids is None or p.id in ids]
     for partition in partitions:
         items = {number: _held(runtime, store, partition, selector, picking) for number, store in stores.items()}
-        program.namespace["stored"] = partial(_of_input, items)
+        program.namespace["stored"] = lambda state, number=0, items=items: items[number]
         state = statement.new_state(partition)
         steps = program.steps
         if steps.kind != "unaggregated" or steps.inputs or steps.windows or steps.recognize is not None:
@@ -358,7 +352,3 @@ def _held(
     items = store.stored(state for _, state in states)
     # ordinals are those of a partition
     return [(number, *item[1:]) for number, item in enumerate(items)] if len(states) > 1 else items
-
-
-def _of_input(items: Mapping[int, list[Any]], state: Any, number: int = 0) -> list[Any]:
-    return items[number]

@@ -44,7 +44,6 @@ def find_variable(name: str, variables: Variables) -> RuntimeVariable:
 
 
 def _other(name: str, catalog: Catalog) -> str | None:
-    """Return what the name stands for if not for a statement, or None."""
     if name in catalog.event_types:
         return "an event type"
     if name in catalog.contexts:
@@ -81,7 +80,6 @@ def check_function_name(name: str) -> None:
 
 @lru_cache(maxsize=1024)
 def _is_callable(name: str) -> bool:
-    """Return True if `name(1)` parses as a call."""
     try:
         (statement,) = parse_epl(f"select {name}(1) from A").statements
     except ParseError:

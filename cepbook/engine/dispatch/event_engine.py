@@ -140,9 +140,7 @@ class EventEngine:
         return build_sender(self._routes, type_name, self.clock, self.turn, self._caught, time)
 
     def sender_to(self, type_name: str, statements: Container[str]) -> Callable[[dict[str, Any]], None]:
-        """Return a sender to some statements, with all statements of their contexts; valid until statements come
-        or go.
-        """
+        """Return a sender to some statements, with all of their contexts; valid until statements come or go."""
         return build_handler_sender(self.routes.only(type_name, statements), self.turn, self._caught)
 
     def enqueue_rows(self, type_name: str, rows: list[Row], partition: Any = None) -> None:
@@ -248,7 +246,6 @@ class EventEngine:
         self._failures.raise_pending()
 
     def _caught(self, failure: Exception) -> None:
-        """Attribute a failure on an event to its statement, or raise it at the end of the turn."""
         if isinstance(failure, EventError | UsageError):
             raise failure
         if not attribute_failure(failure, self.registry.statements.values()):

@@ -23,7 +23,6 @@ from cepbook.engine.relations.store import Store
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.update import handler_after_updates
 from cepbook.engine.subscriptions.filter_index import (
-    ContextSlots,
     EventHandler,
     StatementOrder,
     Subscription,
@@ -221,19 +220,14 @@ def _with_type(registry: Registry, type_name: str, dispatch: EventHandler) -> Ev
 
 
 def _updates(registry: Registry, type_name: str, among: Container[str] | None) -> list[RunningStatement]:
-    """Return the `update istream` statements of a type."""
     updates = [statement for statement in registry.readers(type_name) if statement.steps.emit.changes]
     return [statement for statement in updates if among is None or statement.name in among]
 
 
 def _ignoring_slots(subscription: Subscription) -> Subscription:
     """Return a subscription without context, in a form that takes the slots of contexts as well."""
-    checked, matched = _ignore_slots(subscription.checked), _ignore_slots(subscription.matched)
-    return replace(subscription, checked=checked, matched=matched)
 
+    def ignoring(handler: EventHandler) -> EventHandler:
+        return lambda event, _slots: handler(event)
 
-def _ignore_slots(handler: EventHandler) -> EventHandler:
-    def on_event(event: Any, _slots: ContextSlots) -> object:
-        return handler(event)
-
-    return on_event
+    return replace(subscription, checked=ignoring(subscription.checked), matched=ignoring(subscription.matched))

@@ -18,9 +18,7 @@ def build_sender(
     caught: Callable[[Exception], None],
     time: str | None,
 ) -> Callable[[dict[str, Any]], None]:
-    """Return a function that sends events of a type by `routes`, which may change; `time` names the property with their
-    time.
-    """
+    """Return a sender by `routes`, which may change; `time` names the property with the event's time."""
     queue = rounds.queue
 
     def send(event: dict[str, Any]) -> None:

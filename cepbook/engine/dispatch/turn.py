@@ -158,9 +158,7 @@ class Turn:
             raise
 
     def drain(self, *, raising: bool = True) -> None:
-        """Process everything that waits after the present event: held rows, derived events, failures without a
-        listener.
-        """
+        """Process everything that waits: held rows, derived events, failures without a listener."""
         try:
             if self._held or self.changes.moved or self._waiting:
                 self._settle()
@@ -219,7 +217,6 @@ class Turn:
         raise interruption
 
     def _settle(self) -> None:
-        """Flush: deliver held rows and report changes of stores."""
         self._release()
         steps = 0
         while self.changes or self._waiting:
@@ -234,7 +231,6 @@ class Turn:
             self._release()
 
     def _release(self) -> None:
-        """Let statements deliver held rows, in the order in which they got their first ones."""
         holders, self._held = self._held, []
         for holder in holders:
             try:
@@ -251,9 +247,7 @@ def _back(timers: OwnerTimers, entries: list[DueEntry]) -> None:
 
 
 def run_all_steps(steps: Iterable[Callable[[], object]]) -> BaseException | None:
-    """Run all `steps`, repeating one that is interrupted, and return the interruption. A second one is raised at
-    once.
-    """
+    """Run all `steps`, repeating an interrupted one; return the interruption. A second one is raised at once."""
     interruption: BaseException | None = None
     for step in steps:
         try:

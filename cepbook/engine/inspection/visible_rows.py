@@ -151,9 +151,7 @@ def _tuples(statement: RunningStatement, views: Sequence[tuple[Any, Sequence[Any
 
 
 def _places(total: int, most: int, shown: range | None) -> range:
-    """Return the positions of the rows `shown` among the last `most` of `total`, counted from the end (the last is
-    1).
-    """
+    """Return the positions of the rows `shown` of the last `most` of `total`, counted from the end (last: 1)."""
     first = min(total, most)
     return range(first, 0, -1) if shown is None else range(first, 0, -1)[shown.start : shown.stop]
 
@@ -179,7 +177,6 @@ def _tails(
 
 
 def _one_each(statement: RunningStatement) -> bool:
-    """Return True if the iterator has exactly one row per context partition."""
     steps = statement.steps
     if statement.context is None or steps.row is None or steps.kind != "fully_aggregated":
         return False
@@ -190,7 +187,6 @@ def _one_each(statement: RunningStatement) -> bool:
 
 
 def _row_by_row(statement: RunningStatement) -> bool:
-    """Return True if the iterator has one row for each event of one window, in its order."""
     steps = statement.steps
     if steps.row is None or steps.inputs or not steps.windows or steps.kind != "unaggregated":
         return False

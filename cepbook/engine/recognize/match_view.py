@@ -213,7 +213,6 @@ class MatchView(DownstreamView):
         return self._posted(matches, now)
 
     def _posted(self, matches: list[MatchRows], now: int) -> ViewDelta | None:
-        """Return the delta with the events of reported matches."""
         self._look()
         if not matches:
             return None
@@ -229,7 +228,6 @@ class MatchView(DownstreamView):
         return (entered, []) if entered else None
 
     def _look(self) -> None:
-        """Set `due` to the next held match; skip entries that were reported or discarded meanwhile."""
         dues, partitions = self.dues, self.partitions
         while dues:
             due, begin, key = dues[0]
@@ -240,7 +238,6 @@ class MatchView(DownstreamView):
         self.due = dues[0][0] if dues else NEVER
 
     def _enter(self, item: Item, now: int, matches: list[MatchRows]) -> None:
-        """Process a row and append the matches to report now to `matches`."""
         form, row = self.form, item[-1]
         try:
             if form.admits is not None and not form.admits(row, self.state, now):
@@ -280,9 +277,7 @@ class MatchView(DownstreamView):
     def _step(
         self, open_: list[OpenMatch], log: list[Any], before: list[Any], ordinal: int, row: Any, now: int
     ) -> tuple[list[CompleteRowMatch], list[OpenMatch]]:
-        """Return the matches that a row completes (earliest beginning and first choice first), and the open matches
-        after it.
-        """
+        """Return the matches that a row completes (earliest beginning, first choice first) and the open ones."""
         form, state = self.form, self.state
         ways, every, bounded, alike, variables = form.ways, form.all_matches, form.bounded, form.alike, form.variables
         known: dict[int, bool] = {}  # of conditions that read no other rows
@@ -353,7 +348,6 @@ class MatchView(DownstreamView):
         return complete, going
 
     def _skip(self, partition: RowPartition, complete: list[CompleteRowMatch], matches: list[MatchRows]) -> None:
-        """Report complete matches and discard what the skip clause skips."""
         skip = self.form.skip
         if skip == "past last row":
             partition.open = []
@@ -365,7 +359,6 @@ class MatchView(DownstreamView):
         matches += [rows for _, _, rows in complete]
 
     def _leave(self, ordinal: int, now: int, matches: list[MatchRows]) -> None:
-        """Remove a row that left the window, with all matches that contain it."""
         if ordinal not in self.places:
             return
         key = self.places.pop(ordinal)
@@ -390,7 +383,6 @@ class MatchView(DownstreamView):
     def _hold(
         self, partition: RowPartition, key: Any, complete: list[CompleteRowMatch], ordinal: int, now: int
     ) -> None:
-        """Hold complete matches until their interval ends; a longer one replaces the one before it."""
         form = self.form
         assert form.due is not None
         for begin, since, rows in complete:
@@ -408,7 +400,6 @@ class MatchView(DownstreamView):
             held_match.rows = [*held_match.rows, rows] if form.all_matches else [rows]
 
     def _release(self, partition: RowPartition, now: int, matches: list[MatchRows]) -> None:
-        """Report held matches that are due, or that no row can extend."""
         if not partition.held:
             return
         going = {each[0] for each in partition.open} if self.form.or_terminated else None
@@ -426,7 +417,6 @@ class MatchView(DownstreamView):
         return self.form.earliest and bool(partition.open) and partition.open[0][0] < begin
 
     def _tell(self, partition: RowPartition, begin: int, matches: list[MatchRows]) -> None:
-        """Report the held match with this beginning; longer ones are reported at once from now on."""
         held_match = partition.held.pop(begin)
         matches += held_match.rows
         if self.form.earliest:
@@ -474,9 +464,7 @@ class MatchView(DownstreamView):
         return {"total": self.size, "rows": self.partials(most)}
 
     def partials(self, most: int) -> list[dict[str, Any]]:
-        """Return plain data about the first `most` open matches: the variables they wait for, the times, the rows so
-        far.
-        """
+        """Return plain data about the first `most` open matches: awaited variables, times, rows so far."""
         form, rows_of_matches = self.form, list[dict[str, Any]]()
         for partition in self.partitions.values():
             for match in partition.open:
@@ -537,9 +525,7 @@ def recognize_view(first: WindowView, form: RecognizeProgram, state: Any, pack: 
 
 
 def _closed(rows: MatchRows, variable: int, log: list[Any], start: int, stop: int) -> MatchRows:
-    """Return `rows` with the section of the log from `start` up to but excluding `stop` appended to the run of
-    `variable`.
-    """
+    """Return `rows` with the log from `start` up to but excluding `stop` appended to the run of `variable`."""
     run, first, count = rows[variable], log[start], stop - start
     earlier: RowRun | None = run
     if run is not None:
@@ -550,6 +536,5 @@ def _closed(rows: MatchRows, variable: int, log: list[Any], start: int, stop: in
 
 
 def _read(rows: MatchRows, ahead: Sequence[int]) -> tuple[Any, ...]:
-    """Return a key of the rows that later conditions read."""
     cells = (rows[number] for number in ahead)
     return tuple((id(cell[0]), id(cell[1]), cell[2], cell[3]) if type(cell) is tuple else id(cell) for cell in cells)

@@ -100,7 +100,6 @@ class RecognizeCodegen:
 
     # -------------------------------------------------------------- facts
     def _ways(self, namespace: Mapping[str, Any]) -> tuple[tuple[GuardedTransition, ...], ...]:
-        """Return the transitions from each position, and last those that begin a match."""
         variables, follow = self.automaton.variables, self.automaton.follow
         reads = tuple(self._reads(v.condition) for v in self.node.variables)
         ahead = self._ahead(reads)
@@ -115,13 +114,11 @@ class RecognizeCodegen:
         return tuple(tuple(ways[position] for position in targets if position != END_OF_MATCH) for targets in following)
 
     def _reads(self, e: x.BoundExpr | None) -> tuple[int, ...]:
-        """Return the variables whose rows a condition reads."""
         nodes = [] if e is None else x.walk(e)
         read = {node.name for node in nodes if isinstance(node, x.Prop) and node.stream == MATCHED_ROWS}
         return tuple(sorted(self._numbers[name.removesuffix("[]")] for name in read))
 
     def _ahead(self, reads: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-        """Return for each position the variables that later conditions read."""
         variables, follow = self.automaton.variables, self.automaton.follow
         before: list[list[int]] = [[] for _ in variables]
         for position, following in enumerate(follow):
@@ -142,7 +139,6 @@ class RecognizeCodegen:
     def _function(
         self, name: str, parameters: str, exprs: Sequence[x.BoundExpr], write: Callable[[CodeScope], None]
     ) -> None:
-        """Write a function of the tested row; its properties are locals."""
         with self.source.block(f"def {name}({parameters}):", exprs[0].span):
             write(self._tested(exprs))
 
@@ -157,7 +153,6 @@ class RecognizeCodegen:
 
     @property
     def _matched(self) -> dict[tuple[int, str], str]:
-        """The code of the rows of each variable."""
         rows: dict[tuple[int, str], str] = {}
         for number, variable in enumerate(self.node.variables):
             rows[MATCHED_ROWS, variable.name] = f"{self._rows}(m[{number}])" if variable.many else f"m[{number}]"
@@ -172,7 +167,6 @@ class RecognizeCodegen:
         self.source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
 
     def _measures(self) -> None:
-        """Write `measures(m, S, now)`, which returns the event of a match."""
         source = self.source
         scope = self._base.at(props=self._matched, events={})
         with source.block("def measures(m, S, now):"):
@@ -181,7 +175,6 @@ class RecognizeCodegen:
             source.line(f"return {{{', '.join(columns)}}}", self.node.span)
 
     def _due(self, period: x.BoundExpr) -> None:
-        """Write `interval(since, S, now)`, which returns the time one period after `since`."""
         durations = (period.months, period.millis) if isinstance(period, x.Period) else (None, period)
         scope = self._base.at(props={}, events={})
         with self.source.block("def interval(since, S, now):"):
@@ -200,7 +193,6 @@ class RecognizeCodegen:
         raise Refusal("no-row", f"{type(e).__name__.lower()} has no meaning in match_recognize")
 
     def _prior(self, e: x.Prior) -> str:
-        """Return the code of a value of an earlier row; row number 0 is the tested one."""
         row = "e" if e.index == 0 else f"h[-{e.index}]"
         names = lower.property_names(e.value, at=CURRENT_ROW)
         props = {(CURRENT_ROW, name): f"{row}.get({self.source.const(name, 'n')})" for name in names}
@@ -208,7 +200,6 @@ class RecognizeCodegen:
         return value if e.index == 0 else f"({value} if len(h) >= {e.index} else None)"
 
     def _one(self, e: x.MatchedRow) -> str:
-        """Return the code of one row of a variable, or of the number of rows."""
         assert isinstance(e.rows, x.Prop)
         run = f"m[{self._numbers[e.rows.name.removesuffix('[]')]}]"
         if e.index is None:
@@ -219,7 +210,6 @@ class RecognizeCodegen:
         return f"{self.source.bind('_row_at', run_row_at)}({run}, {e.index})"
 
     def _folded(self, e: x.MeasureAggregate) -> str:
-        """Return the code of an aggregate over the rows of a variable."""
         row = f"r{self._depth}"
         exprs = [e.value, *([] if e.filter is None else [e.filter])]
         names = lower.property_names(*exprs, at=CURRENT_ROW)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -67,13 +67,12 @@ def row_aggregate(name: str, type_: Type, distinct: bool) -> RowAggregate:
     of_values = aggregate
 
     def present(values: list[Any]) -> Any:
-        return of_values(_different(values) if distinct else [value for value in values if value is not None])
+        present_values = [value for value in values if value is not None]
+        if distinct:  # of equal values the first one counts
+            present_values = list({hashable(value): value for value in reversed(present_values)}.values())[::-1]
+        return of_values(present_values)
 
     return present
-
-
-def _different(values: Sequence[Any]) -> list[Any]:
-    return list({hashable(value): value for value in reversed(values) if value is not None}.values())[::-1]
 
 
 def _sum(type_: Type) -> RowAggregate:

@@ -170,9 +170,7 @@ class CompositeIndex(HashIndex):
         self.enter(new)
 
     def within(self, key: Any, low: Any, high: Any) -> Iterable[Item]:
-        """Return the items of `key` by arrival; of many, those between `low` and `high` (None: no bound) if they are
-        few.
-        """
+        """Return the items of `key` by arrival; of many, those between `low` and `high` (None: no bound) if few."""
         same = self.table.get(key)
         if same is None:
             return ()

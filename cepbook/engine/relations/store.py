@@ -223,7 +223,6 @@ class Store:
         )
 
     def _some(self, state: Any, want: IndexRequest) -> Callable[[Any], Iterable[Item]] | None:
-        """Return a function that gives candidates for a key, by the index that covers most of its columns."""
         indexes = [
             (name[1:], self.by_key) for name, requested in self.wanted.items() if requested.kind == "hash" and name[1]
         ]
@@ -246,9 +245,7 @@ class Store:
 
     # -------------------------------------------------------------- unique indexes
     def admit(self, state: Any, change: tuple[Sequence[Item], Sequence[Item]], now: int) -> Any:
-        """Return `change`; items whose unique key is taken by a remaining row do not enter, and ValueError is
-        raised.
-        """
+        """Return `change` without rows whose unique key a remaining row has; these raise ValueError."""
         if not self.uniques:
             return change
         entered, left = change
@@ -269,9 +266,7 @@ class Store:
         raise ValueError(why)
 
     def _clash(self, state: Any, row: Row, gone: Container[int], more: Sequence[Item]) -> str | None:
-        """Return the error text if a row violates a unique index, given the current rows minus `gone` plus `more`; else
-        None.
-        """
+        """Error text if `row` violates a unique index, given the current rows minus `gone` plus `more`; else None."""
         for index in self.uniques:
             key = ColumnKey(tuple(name for name, _ in index.columns))
             value = key((row,))
@@ -360,7 +355,6 @@ _DECLARED = "create index"
 
 
 def _declared(index: IndexType) -> tuple[IndexName, str]:
-    """Return the name and kind of a declared index: sorted for one B-tree column, else hash."""
     columns = tuple(name for name, _ in index.columns)
     ordered = len(columns) == 1 and index.columns[0][1] == "btree" and not index.unique
     kind = "sorted" if ordered else "hash"

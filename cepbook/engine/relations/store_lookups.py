@@ -127,7 +127,6 @@ class StoreLookups:
 
 
 def _once(look: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return `look` with a cache, for a query during which nothing changes."""
     results: dict[int, Any] = {}
 
     def once(state: Any) -> Any:

@@ -79,15 +79,11 @@ class Table(Store):
 
     # -------------------------------------------------------------- followers
     def follow(self, name: str, known: object) -> None:
-        """Note that `name` has read all rows. `known` is an object of its state, so that a restored state is recognized
-        as another.
-        """
+        """Note that `name` has read all rows; `known` is an object of its state, which differs in a restored state."""
         self.followers[name] = known, {}
 
     def since(self, name: str, known: object) -> dict[Any, None] | None:
-        """Return the keys that changed since the follower's last call; None: it must read all rows and call
-        `follow`.
-        """
+        """Return the keys changed since the follower's last call; None: it must read all rows and call `follow`."""
         follower = self.followers.get(name)
         if follower is None or follower[0] is not known:
             return None
@@ -194,9 +190,7 @@ class Table(Store):
         return change
 
     def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
-        """Remove, change and insert rows; a changed row keeps its cells. Errors as `inserted`, before anything
-        changes.
-        """
+        """Remove, change and insert rows; changed rows keep their cells. Errors as `inserted`, before any change."""
         items = state[1].items
         if len(new) == 1 and len(old) == 1 and new[0][1] is old[0]:
             row, key = new[0][0], self.key(new[0][0])
@@ -227,7 +221,6 @@ class Table(Store):
             self._exchange(state, self.key(changed_row), origin, changed_row)
 
     def _exchange(self, state: Any, key: Any, origin: Item, row: Row) -> None:
-        """Replace the row of `origin`, which keeps its cells."""
         self.touch(key)
         origin[1][-1] = row
         item = state[1].items[key] = (origin[0], origin[1], row)

@@ -45,14 +45,8 @@ from cepbook.engine.replay.statement_pass import (
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch
 from cepbook.lang.plan import expressions as x
+from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan.catalog import Catalog
-from cepbook.lang.plan.nodes import (
-    CreateTableStatement,
-    CreateWindowStatement,
-    StatementPlan,
-    StreamStatement,
-    WindowSpec,
-)
 from cepbook.lang.plan.pattern import starts_undecided
 from cepbook.lang.plan.references import event_types_read, stores_read, stores_written
 
@@ -82,7 +76,7 @@ class BatchReplayer:
     """The batch entry for events of `types`. It stays valid when statements come and go between two calls of `run`."""
 
     def __init__(
-        self, runtime: EventEngine, types: Sequence[str], plans: Callable[[], Iterable[StatementPlan]]
+        self, runtime: EventEngine, types: Sequence[str], plans: Callable[[], Iterable[p.StatementPlan]]
     ) -> None:
         self._runtime = runtime
         self._deployed_plans = plans
@@ -140,7 +134,6 @@ class BatchReplayer:
             raise failures[0]
 
     def _run(self, plan: _Plan, slices: Sequence[ColumnBatch], stops: Sequence[int] | None) -> list[Exception]:
-        """Process the events and return the failures that no listener was notified of."""
         runtime = self._runtime
         if not plan.reasons:
             last = stops[-1] if stops else max(batch.times[-1] for batch in slices if batch.times)
@@ -209,9 +202,7 @@ class BatchReplayer:
         return plan_of_version
 
     def _called_between(self, statements: Iterable[RunningStatement]) -> str | None:
-        """Return the reason if user code is called between events: it may look at the whole component, or call the
-        engine.
-        """
+        """Reason for user code between events, which may read the whole component or call the engine; or None."""
         for statement in statements:
             if statement.listened:
                 return f"`{statement.name}` has a listener that is called one delivery at a time"
@@ -220,7 +211,6 @@ class BatchReplayer:
         return None
 
     def _obstacle(self) -> str | None:
-        """Return the reason why all statements get events one by one, or None."""
         if self._called:
             return _CALLED
         if not self._runtime.config.prioritized:
@@ -229,9 +219,7 @@ class BatchReplayer:
         return next((f"`{name}` keeps timers of other statements from being run" for name in dropping), None)
 
     def _of_component(self, statements: list[RunningStatement]) -> list[ReplayNode] | str:
-        """Return the nodes of a component (empty if it has nothing to do with the events), or the reason for an event
-        loop.
-        """
+        """Return the nodes of a component, none if it ignores the events, or the reason for an event loop."""
         nodes = replay_nodes(statements, self.types)
         if isinstance(nodes, str):
             return f"`{nodes}` feeds itself"
@@ -251,8 +239,7 @@ class BatchReplayer:
         store_obstacle = self._store_obstacle(statements, list(reached.values()))
         return store_obstacle or self._context_obstacle(contexts, targets) or (nodes if reached or opens else [])
 
-    def _types_of(self, plans: Iterable[StatementPlan]) -> list[str]:
-        """Return the replayed types that statements, or their contexts, read."""
+    def _types_of(self, plans: Iterable[p.StatementPlan]) -> list[str]:
         runtime = self._runtime
         read: set[str] = set()
         for plan in plans:
@@ -295,7 +282,9 @@ class BatchReplayer:
         for window in (window for item in plans for window in item.windows):
             if window.row.timed and not all(x.is_positive_period(e) for e in window.args if isinstance(e, x.Period)):
                 return f"`{statement.name}` has a period that is not a positive constant"
-            if statement.context is not None and _may_not_begin(window):
+            if statement.context is not None and any(
+                isinstance(n, x.VariableRead | x.ContextProp) for e in window.args for n in x.walk(e)
+            ):
                 return f"`{statement.name}` has a window whose parameters are read when a partition begins"
         if any(_may_be_due_at_once(stage) for item in plans for stage in item.stages):
             return f"`{statement.name}` has a window whose end may move to before now"
@@ -314,22 +303,21 @@ class BatchReplayer:
         return None
 
     def _read_by(self, statement: RunningStatement) -> list[str]:
-        """Return the replayed and derived types that a statement reads."""
         derived = {t for s in self._runtime.statements.values() for t in s.steps.emit.targets}
         return [name for name in sorted({*self.types, *derived}) if statement.reads(name)]
 
     def _store_obstacle(self, statements: list[RunningStatement], active: list[RunningStatement]) -> str | None:
-        """Return the reason why stores forbid a statement pass: shared rows must not change while one statement reads
-        them.
-        """
+        """Reason why stores forbid a statement pass: rows must not change while another statement reads them."""
         catalog = self._runtime.catalog
         if not catalog.stores:
             return None
         changing: dict[str, RunningStatement] = {}
         for statement in active:
-            if isinstance(statement.plan, CreateWindowStatement):
+            if isinstance(statement.plan, p.CreateWindowStatement):
                 return f"`{statement.name}` holds rows that leave as time passes, with others that look at them"
-            for name in stores_written(statement.plan, catalog) if isinstance(statement.plan, StreamStatement) else ():
+            for name in (
+                stores_written(statement.plan, catalog) if isinstance(statement.plan, p.StreamStatement) else ()
+            ):
                 windows = catalog.stores[name].kind == "window"
                 if windows or statement.steps.emit.targets or changing.setdefault(name, statement) is not statement:
                     return f"`{statement.name}` changes the rows of `{name}`, which others look at"
@@ -337,7 +325,7 @@ class BatchReplayer:
             own = stores_read(statement.plan)
             if own and statement in active and (statement.context is not None or _divided(own, catalog)):
                 return f"`{statement.name}` looks into a named window or table in each partition of a context"
-            for name in () if isinstance(statement.plan, CreateTableStatement) else own & changing.keys():
+            for name in () if isinstance(statement.plan, p.CreateTableStatement) else own & changing.keys():
                 if changing[name] is not statement:
                     return f"`{statement.name}` looks at the rows of `{name}`, which `{changing[name].name}` changes"
         return None
@@ -378,7 +366,6 @@ def _parts(statement: RunningStatement) -> list[PhysicalPlan]:
 
 
 def _divided(names: Iterable[str], catalog: Catalog) -> bool:
-    """Return True if one of the stores has rows per context partition."""
     return any(catalog.stores[name].context is not None for name in names if name in catalog.stores)
 
 
@@ -387,11 +374,6 @@ def _timed(statement: RunningStatement) -> bool:
     steps = statement.steps
     of_itself = steps.timed or steps.reads_pattern or any(each.ticks for each in steps.subqueries)
     return of_itself or (statement.context is not None and statement.context.assigner is None)
-
-
-def _may_not_begin(window: WindowSpec) -> bool:
-    """Return True if a window may fail to start (for example with a size of null), which is a failure of one event."""
-    return any(isinstance(node, x.VariableRead | x.ContextProp) for e in window.args for node in x.walk(e))
 
 
 def _may_be_due_at_once(stage: WindowOperator) -> bool:

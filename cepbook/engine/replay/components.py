@@ -51,7 +51,6 @@ def connected_components(plans: Sequence[p.StatementPlan], catalog: Catalog) -> 
 
 
 def _runs(statement: _Running) -> bool:
-    """Return True if events or the clock affect a statement. A table is affected only in a context."""
     return statement.context is not None or not isinstance(statement, p.CreateTableStatement)
 
 

@@ -56,9 +56,7 @@ class EventLoop:
         return self.place, int(self.event is not None), 0, ()
 
     def seen(self, batch: ColumnBatch) -> int:
-        """Return the number of events of a batch before the present position, including those that nobody needs to
-        see.
-        """
+        """Return the number of events of a batch before the present position."""
         if self.event is not None:
             return bisect_left(batch.places, self.place)
         return (bisect_right if self._again else bisect_left)(batch.times, self._runtime.clock.now)
@@ -102,7 +100,6 @@ class EventLoop:
         self._advance(self._times[-1])
 
     def _advance(self, t: int) -> None:
-        """Advance to `t` with stops where something is due."""
         clock, times = self._runtime.clock, self._times
         if isinstance(times, range):
             self._visit(t)
@@ -115,9 +112,7 @@ class EventLoop:
             self._go(t)
 
     def _visit(self, t: int) -> None:
-        """Stop whenever something is due before `t`. A timer that waits for the next stop, whatever its time, is due
-        now.
-        """
+        """Stop whenever something is due before `t`; timers that wait for the next stop are due now."""
         clock = self._runtime.clock
         due = clock.due
         while clock.now < t and due < t and not self._stop():
@@ -133,7 +128,6 @@ class EventLoop:
             self._told(failure)
 
     def _told(self, failure: Exception) -> None:
-        """Keep the error that a turn raised at its end; an error that broke a turn off ends the batch."""
         if not self._runtime.turn.told(failure):
             raise failure
         self.failures.append(failure)
@@ -199,9 +193,7 @@ class HybridLoop:
         return (0, 1, 0, ()) if self._worker is None else self._worker.cause
 
     def _call(self, singly: EventLoop) -> None:
-        """Let the nodes process everything before the present point, and the present event as far as they precede in
-        order.
-        """
+        """Let the nodes process everything before the present point in delivery order."""
         self.called = True
         self._seen = [singly.seen(batch) for batch in self._slices]
         self._up_to(self._seen)
@@ -233,7 +225,6 @@ class HybridLoop:
             clock.now, self._worker = now, before
 
     def _rest(self, singly: EventLoop) -> list[Exception]:
-        """Send the present event to the nodes that have not seen it, and all following events to everybody."""
         runtime, failures = self._runtime, list[Exception]()
         counts = zip(self._slices, self._seen, strict=True)
         slices = [batch.part(count + singly.is_of(batch)) for batch, count in counts]

@@ -189,9 +189,7 @@ class OutputCollector:
         return times, range(CAUSE_FACTOR, CAUSE_FACTOR * (count + 1), CAUSE_FACTOR), present_cause
 
     def take(self, output: InsertColumns, kept: Sequence[bool] | None) -> None:
-        """Take the columns that a batch produced for the events that were `kept` (None: all). Columns of all events
-        have others, too.
-        """
+        """Take the columns that a batch produced; if they cover all events, those that were `kept` (None: all)."""
         count = len(output.times)
         numbers: Sequence[int] = range(1, count + 1)  # as in `watched`
         if kept is not None:
@@ -212,7 +210,6 @@ class OutputCollector:
         self.flat += self._statement.outlet.layout.flat(time, insert, remove, mark)
 
     def _settle(self, at: int) -> None:
-        """Convert columns to records and insert them as number `at` of the flat list."""
         if self.plain is not None:
             flat, self.plain = self.plain.flat, None
             if self.keyed:

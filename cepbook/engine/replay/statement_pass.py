@@ -61,9 +61,7 @@ class ReplayNode:
 
 
 def replay_nodes(statements: Iterable[RunningStatement], types: Sequence[str]) -> list[ReplayNode] | str:
-    """Return nodes for all `statements`, producers before readers; or the name of a statement that reads its own
-    output.
-    """
+    """Return nodes, producers before readers; or the name of a statement that reads its own output."""
     statements = sorted(statements, key=lambda s: s.order)
     inserts = [(s.name, s.steps.emit.insert.target) for s in statements if s.steps.emit.insert is not None]
     nodes: dict[str, ReplayNode] = {}
@@ -119,7 +117,6 @@ class StatementPass:
                 self._derived[node.statement.name] = derived
 
     def _assign(self, contexts: Container[str | None]) -> None:
-        """Find the partition of each event in those of `contexts` that allocate some of them."""
         arriving: dict[str, tuple[PartitionAssigner, list[tuple[ColumnBatch, ArrivingColumns]]]] = {}
         for batch in self._slices.values():
             for context, way in allocating_contexts(self._runtime, batch.type):
@@ -199,7 +196,6 @@ class StatementPass:
             self._catch_up(node.statement, out)(self.last)
 
     def _run_derived(self, statement: RunningStatement, derived: DerivedEvents, out: OutputCollector) -> None:
-        """Run derived events through a statement, as columns if it needs nothing but properties."""
         batch = derived.columns(statement.program.columns) if statement.context is None else None
         if batch is None:
             order = [(key, 0) for key in derived.keys or [UNORDERED_CAUSE] * len(derived.events)]
@@ -248,9 +244,7 @@ class StatementPass:
     def _in_order(
         self, node: ReplayNode, batches: list[ColumnBatch], derived_inputs: list[DerivedEvents]
     ) -> tuple[Iterable[tuple[Any, int]], list[Iterator[_Shown]], list[Callable[..., object]]]:
-        """Return the events that a node takes one by one: key (or position) and stream of each in order, streams,
-        handlers.
-        """
+        """Return the key (or position) and stream of each event in order, the streams, and the handlers."""
         statement = node.statement
         keys: list[Sequence[Any]] = []
         streams: list[Iterator[_Shown]] = []
@@ -285,9 +279,7 @@ class StatementPass:
         return repeat(None) if context is None else self._partitions[context.name, batch.type]
 
     def _located(self, statement: RunningStatement, derived: DerivedEvents) -> Iterator[_Shown]:
-        """Yield derived events with their partitions. The first reader finds or opens a partition when it is its
-        turn.
-        """
+        """Yield derived events with their partitions; the first reader finds or opens a partition in turn."""
         context = statement.context
         if context is None:
             yield from ((*timed_event, None) for timed_event in derived.events)
@@ -315,9 +307,7 @@ class StatementPass:
         out: OutputCollector,
         shared: bool,
     ) -> None:
-        """Pass events to a statement one by one. The matches of one event, or of one stop of the clock, are one
-        delivery.
-        """
+        """Pass events one by one; all matches of one event, or of one stop of the clock, are one delivery."""
         clock, timed = self._runtime.clock, statement.timed
         before, keyed, divided = clock.now, out.keyed, statement.context is not None
         slot = statement.program.namespace["slot"]
@@ -369,7 +359,6 @@ class StatementPass:
         return inputs
 
     def _run_joined(self, statement: RunningStatement, inputs: list[_Read | None], out: OutputCollector) -> None:
-        """Run batches through a join, each stream as columns."""
         clock, program = self._runtime.clock, statement.program
         assert program.loop is not None
         advance = self._advancing(statement, out, None)
@@ -434,7 +423,6 @@ class StatementPass:
         streams: Sequence[Iterator[_Shown]],
         out: OutputCollector,
     ) -> None:
-        """Pass events to a statement: the key and stream of each in order."""
         clock, timed, divided = self._runtime.clock, statement.timed, statement.context is not None
         catch_up = self._catch_up(statement, out)
         before = clock.now

@@ -33,9 +33,7 @@ def pack_document(document: Any) -> bytes:
 
 
 def unpack_document(data: bytes) -> dict[str, Any]:
-    """Return the document of a file. Errors: SnapshotError if it is not a snapshot, is damaged, or has another
-    version.
-    """
+    """Return the document of a file. Errors: SnapshotError (no snapshot, damaged, another version)."""
     head, newline, body = data.partition(b"\n")
     if not newline or not head.startswith(MAGIC):
         raise SnapshotError("this is no snapshot of cepbook")
@@ -56,9 +54,7 @@ def unpack_document(data: bytes) -> dict[str, Any]:
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Within the block, pause the garbage collector. Nothing that is created here dies, and repeated scans would take
-    most of the time.
-    """
+    """Within the block, pause the garbage collector: nothing dies here, and its scans take most of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

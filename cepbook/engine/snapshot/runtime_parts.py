@@ -102,7 +102,6 @@ def _identity(namespace: dict[str, Any]) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """Return constants as far as they are plain data."""
     if isinstance(value, tuple):
         return [_shown(element) for element in value]
     return [type(value).__qualname__, repr(value) if type(value) in _LEAVES else None]

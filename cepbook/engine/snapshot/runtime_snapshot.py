@@ -141,7 +141,6 @@ def _register(runtime: Any, document: Mapping[str, Any], functions: Functions) -
 
 
 def _filled(runtime: Any, document: Mapping[str, Any]) -> Any:
-    """Set the state of a runtime whose modules are deployed, and return `extra`."""
     parts = RuntimeParts(runtime)
     check_fingerprint(parts, document)
     reader = GraphReader(document["nodes"], document["classes"], [parts.find(path) for path in document["parts"]])
@@ -204,7 +203,6 @@ def _types(runtime: Any) -> list[Any]:
 
 
 def _variables(runtime: Any, writer: GraphWriter) -> list[Any]:
-    """Return the variables with their values; these are nodes of `writer`."""
     from_epl = {name for deployment in runtime.deployments.values() for name in deployment.variables}
     entries: list[Any] = []
     for name, variable in runtime.catalog.variables.items():
@@ -218,7 +216,6 @@ def _variables(runtime: Any, writer: GraphWriter) -> list[Any]:
 
 
 def _owner(parts: RuntimeParts, path: str) -> str:
-    """Return the name of the object at `path`, for messages."""
     for prefix in (path, *(path[:i] for i, char in reversed(list(enumerate(path))) if char == ".")):
         runtime_part = parts.live.get(prefix)
         if runtime_part is not None and hasattr(runtime_part, "name"):

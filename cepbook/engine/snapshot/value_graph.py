@@ -185,7 +185,6 @@ class GraphReader:
         ]
 
     def _shell(self, number: int, node: GraphNode) -> bool:
-        """Create an empty object for a node. Return True for a tuple, which needs its elements first."""
         kind = node[0]
         if kind in _TUPLES:
             return True
@@ -201,7 +200,6 @@ class GraphReader:
         return False
 
     def _make_tuples(self, numbers: Sequence[int]) -> None:
-        """Create tuples after the tuples inside them."""
         nodes, waiting = self._nodes, dict.fromkeys(numbers)
         for first in numbers:
             if first not in waiting:
@@ -221,12 +219,6 @@ class GraphReader:
                     path.append(inner[0])
 
     # -------------------------------------------------------------- filling shells
-    def _fill_list(self, target: list[Any], node: GraphNode) -> None:
-        target.extend(self._values(node[1:]))
-
-    def _fill_deque(self, target: deque[Any], node: GraphNode) -> None:
-        target.extend(self._values(node[2:]))
-
     def _fill_state(self, target: Any, node: GraphNode) -> None:
         for name, written in zip(self._classes[node[1]][1], node[2:], strict=True):
             if written != _ABSENT:
@@ -235,9 +227,6 @@ class GraphReader:
     def _fill_dict(self, target: dict[Any, Any], node: GraphNode) -> None:
         values = self._values(node[1:])
         target.update(zip(values[::2], values[1::2], strict=True))
-
-    def _fill_event(self, target: TypedEvent, node: GraphNode) -> None:
-        self._fill_dict(target, node[1:])
 
     def _fill_set(self, target: Any, node: GraphNode) -> None:
         target.update(self._values(node[1:]))
@@ -337,13 +326,13 @@ _SHELLS: dict[str, Callable[[GraphNode], Any]] = {
 }
 _TUPLES: dict[str, Callable[[list[Any]], Any]] = {"tuple": tuple, "key list": HashableList, "key map": HashableDict}
 _REFILL: dict[str, Callable[[GraphReader, Any, GraphNode], None]] = {
-    "list": GraphReader._fill_list,
-    "deque": GraphReader._fill_deque,
+    "list": lambda reader, target, node: target.extend(reader._values(node[1:])),
+    "deque": lambda reader, target, node: target.extend(reader._values(node[2:])),
     "state": GraphReader._fill_state,
 }
 _HASHED: dict[str, Callable[[GraphReader, Any, GraphNode], None]] = {
     "dict": GraphReader._fill_dict,
-    "event": GraphReader._fill_event,
+    "event": lambda reader, target, node: reader._fill_dict(target, node[1:]),
     "ordered": GraphReader._fill_dict,
     "set": GraphReader._fill_set,
     "sorted": GraphReader._fill_set,

@@ -19,9 +19,7 @@ from cepbook.engine.time.activations import ActivationMember, ActivationSchedule
 
 
 def activation_scope(scope_in: ScopeFactory, source: SourceWriter) -> CodeScope:
-    """Return a scope in which sums are recomputed from the window, so that an infinity that has left does not stay in
-    them.
-    """
+    """Return a scope in which sums are exact for the window, so that an infinity that has left is gone."""
     return scope_in(source).at(compensated_sums=True)
 
 

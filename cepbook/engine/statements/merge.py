@@ -137,7 +137,6 @@ class MergeCodegen:
             self.source.line(f"{local} = r[{self.source.const(name, 'n')}]")
 
     def _branches(self, branches: Sequence[p.MergeBranchPlan]) -> None:
-        """Write the branches; the first one whose condition holds acts."""
         if not branches:
             return
         branch, *others = branches
@@ -152,7 +151,6 @@ class MergeCodegen:
                 self._branches(others)
 
     def _skip(self, branches: Sequence[p.MergeBranchPlan]) -> None:
-        """Skip branches that never act, but count their inserts, which are numbered."""
         self._insert += sum(a.insert is not None for branch in branches for a in branch.actions)
 
     def _actions(self, branch: p.MergeBranchPlan) -> None:

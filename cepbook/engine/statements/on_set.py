@@ -22,9 +22,7 @@ from cepbook.lang.plan import nodes as p
 def compile_create_variable(
     plan: p.CreateVariableStatement, scope_in: ScopeFactory, cell: RuntimeVariable
 ) -> StatementProgram:
-    """Compile a `create variable`; its iterator returns the present value. In a context each partition starts with the
-    initial value.
-    """
+    """Compile a `create variable`; its iterator returns the present value, initially one per context partition."""
     source = SourceWriter()
     scope = scope_in(source)
     with source.block("def on_event(e, S=None):"):
@@ -112,7 +110,6 @@ def _assign(plan: p.OnSetStatement, scope: CodeScope) -> None:
 
 
 def _present(names: Iterable[str], scope: CodeScope) -> str:
-    """Return the code of the row of present values."""
     return f"(({''.join(f'{lower.current_variable(scope, name)}, ' for name in names)}),)"
 
 

@@ -50,7 +50,6 @@ def _branches(plan: p.SplitStatement, scope: CodeScope) -> None:
 
 
 def _insert_contained(number: int, branch: p.SplitBranch, collect: bool, scope: CodeScope) -> None:
-    """Write a branch over contained events; if it takes one of them, it takes those that follow, too."""
     source = scope.source
     values = (branch.predicate, *(column.value for column in branch.columns))
     props = {name: f"c.get({source.const(name, 'n')})" for name in lower.property_names(*values)}

@@ -38,17 +38,11 @@ from cepbook.engine.subscriptions.filter_index import (
 from cepbook.engine.time.activations import ActivationScheduler
 from cepbook.engine.time.clock import NEVER
 from cepbook.errors import Diagnostic, StatementError
+from cepbook.lang.plan import nodes as p
 from cepbook.lang.plan.catalog import EventType
 from cepbook.lang.plan.expressions import BoundExpr, conjuncts
-from cepbook.lang.plan.nodes import (
-    CreateTableStatement,
-    CreateVariableStatement,
-    SelectStatement,
-    SourceNode,
-    StreamStatement,
-)
 
-DeliveringPlan = StreamStatement | CreateVariableStatement | CreateTableStatement
+DeliveringPlan = p.StreamStatement | p.CreateVariableStatement | p.CreateTableStatement
 _FEW = 1000  # states
 
 
@@ -99,7 +93,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.spent = ProcessorTime()  # on slices of replays, which run through one statement after the other
         self._services = services
         layout = RowLayout(program.row_columns, plan.output_type.properties)
-        split = isinstance(plan, SelectStatement) and plan.parcels is not None
+        split = isinstance(plan, p.SelectStatement) and plan.parcels is not None
         splitter = DeliverySplitter(layout, program.parcels, self.failed) if split else None
         steps = program.steps
         selectors = steps.listener_selector, steps.insert_selector
@@ -129,7 +123,6 @@ class RunningStatement(StoreAccess, ContextMember):
         return BufferedInput(self, self.program, self.timed, activations) if self.steps.buffers_input else None
 
     def _matching_of(self, number: int, place: int) -> StatementPattern:
-        """Return the matchers of the pattern that is input `number`; `place` is its number among the patterns."""
         services, program = self._services, self.program.patterns[number]
         at = number if self.steps.inputs and self.steps.on_select is None else None
         take = self._match if at is None else self._match_of_input(number)
@@ -156,7 +149,7 @@ class RunningStatement(StoreAccess, ContextMember):
         """True if the iterator may return rows: the statement has a window, is one row, or keeps its last event."""
         if self.steps.row is None or self._services.config.iterable_unbound:
             return True  # without rows: the values of variables
-        annotated = isinstance(self.plan, SelectStatement) and self.plan.iterable_unbound
+        annotated = isinstance(self.plan, p.SelectStatement) and self.plan.iterable_unbound
         return bool(self.steps.windows) or self.steps.kind == "fully_aggregated" or annotated
 
     # -------------------------------------------------------------- life
@@ -188,7 +181,6 @@ class RunningStatement(StoreAccess, ContextMember):
         self.inner.bind()
 
     def _attach(self) -> None:
-        """Register with the stores that the statement reads, and process their present contents."""
         self.inner.listen()
         if self.stores:
             self.program.namespace["stored"] = self.stored_of
@@ -200,7 +192,6 @@ class RunningStatement(StoreAccess, ContextMember):
             self._fill(self._services.stores[self.steps.initial_rows.store])
 
     def _fill(self, store: Store) -> None:
-        """Start with a copy of the rows of another store."""
         now, copied, on_event = self._services.clock.now, self.program["copied"], self.program["on_event"]
         for _, state in self.states():
             for item in store.stored(each for _, each in store.owner.states()):
@@ -209,7 +200,6 @@ class RunningStatement(StoreAccess, ContextMember):
                     on_event(row) if self.context is None else on_event(row, state)
 
     def _states_in(self, partition: ContextPartition | None) -> list[Any]:
-        """Return the state in `partition`; None: all states."""
         if partition is not None:
             return [partition.states[self.program.namespace["slot"]]]
         return [state for _, state in self.states()]
@@ -259,9 +249,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.timed.resume(state, armed_timers)
 
     def opened(self, partition: ContextPartition) -> None:
-        """Start in a new partition: deliver the row of a statement without from-clause, or process the contents of
-        stores.
-        """
+        """Start in a new partition: deliver the row without from-clause, or process the contents of stores."""
         if self.steps.source.nothing:
             self.guarded(self.program["on_event"], {}, (partition,))
         elif self.stores and self.fills:
@@ -298,9 +286,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.outlet.remove_sink(sink)
 
     def add_match_listener(self, listener: Callable[[Any], object]) -> None:
-        """Call `listener(match)` with the events of each match of a pattern or match_recognize, or of each row of a
-        join.
-        """
+        """Call `listener(match)` with the events of each match of a pattern or match_recognize, or joined row."""
         if self._matchings or self.steps.recognize is not None or self.steps.join is not None:
             self._match_listeners.append(listener)
             self._tell_listeners()
@@ -312,7 +298,6 @@ class RunningStatement(StoreAccess, ContextMember):
             self._tell_listeners()
 
     def _tell_listeners(self) -> None:
-        """Pass the match listeners to everything that finds matches."""
         for matching in self._matchings.values():
             matching.watch(tuple(self._match_listeners))
         self.program.namespace["matched"] = tuple(self._match_listeners)
@@ -327,9 +312,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     @property
     def merges(self) -> bool:
-        """True if one event may cause several deliveries: of partitions, of matches of a pattern, or of contained
-        events.
-        """
+        """True if one event may cause several deliveries: of partitions, matches, or contained events."""
         context = self.context
         if self.steps.row is None and self.steps.source.contained:
             return True
@@ -341,9 +324,7 @@ class RunningStatement(StoreAccess, ContextMember):
         return context.delivers_repeatedly(self.steps.event_types, at_end)
 
     def _wire(self, ports: DeliveryPorts | None) -> None:
-        """Connect the generated code to `ports`. Event functions have the ports, and all constants, as default
-        arguments.
-        """
+        """Connect the generated code to `ports`, which event functions have as default arguments."""
         namespace, state = self.program.namespace, self.state
         namespace["out"], namespace["push"] = (None, None) if ports is None else ports
         values = dict(namespace)
@@ -391,9 +372,7 @@ class RunningStatement(StoreAccess, ContextMember):
         return sum(matcher.serial for matcher in matchers), sum(matcher.size for matcher in matchers)
 
     def inspect(self, now: int, partitions: Container[int] | None, partials: int) -> list[dict[str, Any]]:
-        """Return plain data about the states of `partitions`, or all: retained events, groups, next timer, first
-        `partials`.
-        """
+        """Return plain data about the states of `partitions`: retained events, groups, next timer, `partials`."""
         return [self.inspected(id_, state, now, partials) for id_, state in self.states(partitions)]
 
     def inspected(self, id_: int | None, state: Any, now: int, partials: int) -> dict[str, Any]:
@@ -497,15 +476,12 @@ class RunningStatement(StoreAccess, ContextMember):
         return [leading_conditions(conjuncts(e)) for e in filters] if len(filters) == len(sources) else []
 
     def groups(self, type_name: str) -> tuple[AtomGroup, ...] | None:
-        """Return the atoms of the pattern that may take events of a type, or None if the type is read elsewhere,
-        too.
-        """
+        """Return the pattern atoms that may take events of a type, or None if the type is read elsewhere, too."""
         if self.program.pattern is None or self.inner.reads(type_name):
             return None
         return self.program.pattern.route(self._types(type_name))
 
     def _types(self, type_name: str) -> tuple[str, ...]:
-        """Return the type and its supertypes."""
         event_type = self._services.catalog.event_types.get(type_name)
         return (type_name, *(() if event_type is None else event_type.supertypes))
 
@@ -524,16 +500,14 @@ class RunningStatement(StoreAccess, ContextMember):
         is_a = self._services.catalog.is_a
         return next((read for read in self.steps.event_types if is_a(type_name, read)), None)
 
-    def _takes(self, source: SourceNode, type_name: str) -> bool:
+    def _takes(self, source: p.SourceNode, type_name: str) -> bool:
         return any(self._services.catalog.is_a(type_name, read) for read in source.event_types)
 
     def _match_of_input(self, number: int) -> Callable[[Any, Any], object]:
-        """Return the function that takes a match of the pattern that is an input of a join."""
         take = self.program[f"on_event{number}"]
         return take if self.steps.context is not None else ignore_state(take)
 
     def _match(self, match: Any, state: Any) -> None:
-        """Process a match of the pattern as an event."""
         take = self.program.namespace["on_event"]
         if self.context is None:
             take(match)
@@ -542,7 +516,6 @@ class RunningStatement(StoreAccess, ContextMember):
 
     # -------------------------------------------------------------- errors
     def _crowded(self, number: int) -> None:
-        """Report that the pattern that is input `number` has reached the limit of open partial matches."""
         limit, pattern = self._services.config.pattern_limit, self.steps.scans[number].source.pattern
         fact = f"the pattern of statement `{self.name}` has {limit:,} open partial matches, further ones are dropped"
         hint = "end them (where timer:within, and not), or raise Config.pattern_limit"

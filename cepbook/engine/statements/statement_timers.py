@@ -63,13 +63,11 @@ class StatementTimers(OwnerTimers):
 
     # -------------------------------------------------------------- arming
     def _arm_part(self, due: int, state: Any, part: Any, place: Any) -> None:
-        """Arm the timer at `place` of `state`."""
         id_ = partition_id(state)
         self._states[id_] = state
         self.arm((id_, place), due)
 
     def _arm_inner(self, place: int, due: int, state: Any, _part: Any, _place: Any) -> None:
-        """Arm the windows of a subquery; `state` is its own."""
         path = partition_id(state), place
         self._inner[path] = state
         self.arm(path, due)
@@ -244,11 +242,9 @@ class StatementTimers(OwnerTimers):
         return self.selected(sides_by_partition, forced)
 
     def _state_at(self, path: tuple[int, int]) -> Any:
-        """Return the state at a path (of a subquery its own), or None if it has ended."""
         return self._states.get(path[0]) if path[1] < SUBQUERY else self._inner.get(path)
 
     def _collect_all(self, expire_all: Callable[..., int], now: int) -> tuple[Rows, Rows] | None:
-        """Run the one window that has timers."""
         deliveries: list[tuple[Rows, Rows]] = []
         state = self._states[0]
         self.arm(_ONE_VIEW, expire_all(state, state[1], now, None, lambda _, *sides: deliveries.append(sides)))
@@ -287,9 +283,7 @@ class StatementTimers(OwnerTimers):
             return False
 
     def selected(self, sides_by_partition: Mapping[int, TimerRows], forced: bool) -> tuple[Rows, Rows] | None:
-        """Combine the rows of all states, by partition id, into one delivery; distinct, order and limit apply per
-        state.
-        """
+        """Combine the rows of all states by partition id; distinct, order and limit apply per state."""
         selector, arrange = self._delivers, self._arrange
         insert: list[Any] = []
         remove: list[Any] = []

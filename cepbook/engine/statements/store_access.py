@@ -56,9 +56,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         return self.state if partition is None else partition.states[self.program.namespace["slot"]]
 
     def states(self, wanted: Container[int | None] | None = None) -> list[tuple[int | None, Any]]:
-        """Return (partition id, state) of every live partition, or of those `wanted`, by id; id None without a
-        context.
-        """
+        """Return (partition id, state) of every live partition or those `wanted`; id None without a context."""
         if self.context is None:
             return [(None, self.state)] if wanted is None or None in wanted else []
         slot = self.program.namespace["slot"]
@@ -108,9 +106,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
     def connect_target(
         self, stores: Mapping[str, Store], target_type: StoreType, trigger: StoreType | None, number: int = 0
     ) -> None:
-        """Connect an on-trigger to its target store, and to the store `trigger` whose rows set it off as input
-        `number`.
-        """
+        """Connect an on-trigger to its target, and to the store `trigger` that sets it off as input `number`."""
         store = stores[target_type.name]
         if trigger is not None:
             self.stores = {number: stores[trigger.name]}
@@ -127,15 +123,12 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
                 self.guarded(partial(self._begin_with, contents), number, (partition,))
 
     def _begin_with(self, contents: Mapping[int, list[Item]], number: int, state: Any) -> None:
-        """Fill the state of a new partition from the store that is input `number`."""
         self.looks.told(number, None)
         self.program[self._on_change(number)](state, contents[number], (), self.now)
 
     @property
     def external_state(self) -> str | None:
-        """Reason why single partitions of this statement cannot be moved (state shared across partitions); None if they
-        can.
-        """
+        """Reason why single partitions cannot be moved (state shared across partitions); None if they can."""
         assert self.context is not None
         for store in self.stores.values() if self.fills else ():
             if store.type.kind == "window" and store.type.context != self.context.name:
@@ -146,7 +139,6 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         return None
 
     def _on_change(self, number: int) -> str:
-        """Return the name of the function that processes changes of input `number`."""
         return f"on_change{number}" if self.steps.inputs else "on_change"
 
     def stored_of(self, state: Any, number: int = 0) -> list[Item]:
@@ -158,9 +150,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         return store.stored(owner_state for _, owner_state in states)
 
     def take(self, moved: Sequence[StoreChange]) -> None:
-        """Process the changes of the stores that this statement reads, store by store, in the order in which they
-        happened.
-        """
+        """Process changes of the stores that this statement reads, in the order in which they happened."""
         try:
             for _, of_store in groupby(moved, key=lambda change: id(change.store)):
                 own = list(of_store)

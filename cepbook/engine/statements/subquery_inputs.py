@@ -28,9 +28,7 @@ _FAR = 64  # bits: no partition has as many rows
 
 
 class StoreSubquery(StoreObserver):
-    """A subquery over a store, in all states of its statement; in a store of the same context each state has its own
-    rows.
-    """
+    """A subquery over a store, in all states of its statement; partitioned if the store has the same context."""
 
     def __init__(self, statement: StoreAccess, store: Store, place: int, program: StatementProgram) -> None:
         self.store = store
@@ -238,9 +236,7 @@ def _in_filters(plan: p.StatementPlan) -> set[int]:
 
 
 def indexable_filter(condition: x.BoundExpr | None) -> x.BoundExpr | None:
-    """Return the part of a filter that can be tested before the statement sees the event: everything without
-    subqueries.
-    """
+    """Return the part of a filter that the index may test: everything without subqueries."""
     conjuncts = x.conjuncts(condition)
     testable = [e for e in conjuncts if not any(isinstance(node, x.SubqueryRef) for node in x.walk(e))]
     if condition is None or len(testable) == len(conjuncts):

@@ -47,7 +47,6 @@ class VariableWatcher:
 
     @property
     def _watched(self) -> list[ReadableVariable]:
-        """The variables that conditions of windows read, each once."""
         cells = [cell for program in (self._program, *self._program.subqueries) for cell in program.watched]
         return list({id(cell): cell for cell in cells}.values())
 

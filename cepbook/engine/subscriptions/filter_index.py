@@ -143,9 +143,7 @@ def index_condition(e: x.BoundExpr) -> IndexCondition | None:
 
 
 def leading_conditions(conjuncts: Iterable[x.BoundExpr]) -> tuple[IndexCondition, ...]:
-    """Return the indexable conditions at the beginning of `conjuncts`. An expression that fails on an event can only
-    stand behind them.
-    """
+    """Return the indexable conditions at the beginning of `conjuncts`; none of them can fail with an error."""
     return tuple(
         condition for condition in takewhile(lambda c: c is not None, map(index_condition, conjuncts)) if condition
     )

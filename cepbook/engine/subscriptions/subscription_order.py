@@ -30,9 +30,7 @@ _OF_CONTEXT: _Condition = (0, "the context's", None)
 
 @dataclass(slots=True)
 class _Node:
-    """A node of the tree of conditions: `takers` have no further conditions; `tables` are keyed by operand, then by
-    value.
-    """
+    """A node of the tree of conditions: `takers` have no further ones; `tables` are keyed by operand, then by value."""
 
     takers: list[Subscription] = field(default_factory=list)
     tables: dict[Hashable, dict[Hashable, _Node]] = field(default_factory=dict)
@@ -102,7 +100,6 @@ def _condition(e: x.BoundExpr) -> _Condition:
 
 
 def _branches(condition: x.BoundExpr | None) -> bool:
-    """Return True if a filter has branches that are looked up one by one."""
     ors = [e for e in x.conjuncts(condition) if isinstance(e, x.Logic) and e.op == "or"]
     branches = [[_condition(operand) for operand in e.operands] for e in ors]
     return any(all(rank < _OTHER for rank, *_ in conditions) and len(set(conditions)) > 1 for conditions in branches)
@@ -113,7 +110,6 @@ def _reads_event(e: x.BoundExpr) -> bool:
 
 
 def _threshold(entry: tuple[Any, _Node]) -> float:
-    """Sort key of a table entry: numeric thresholds ascend, all other values keep their order."""
     value = entry[0]
     if isinstance(value, x.Const) and isinstance(value.value, int | float):
         return value.value

@@ -93,7 +93,6 @@ class ActivationMember(ABC):
             self._arm(due, self._owner.state)
 
     def _wake_at_due_times(self, now: int, entries: list[DueEntry]) -> None:
-        """Schedule an activation at each instant that the clock has reached or passed."""
         self._owner.state[1].armed = NEVER
         for due, _ in entries:
             self._activations.wake(self, due)

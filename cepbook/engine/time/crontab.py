@@ -68,7 +68,6 @@ class CrontabSchedule:
             return NEVER
 
     def _after(self, full: int) -> int:
-        """Return the first matching second after `full`."""
         match = self._next((_EPOCH + timedelta(seconds=full)).astimezone(self._zone))
         if self._once:
             midnight = match.replace(hour=0, minute=0, second=0)
@@ -77,7 +76,6 @@ class CrontabSchedule:
         return int((match - _EPOCH).total_seconds())
 
     def _next(self, start: datetime) -> datetime:
-        """Return the first second after `start` that all fields match."""
         last_weekday = self._crontab.fields[_DAYS].kind == "lastweekday"
         return self._on_last_weekday(start) if last_weekday else _next(self._texts[: _SECONDS + 1], start)
 
@@ -97,7 +95,6 @@ class CrontabSchedule:
         return None
 
     def _on_last_weekday(self, start: datetime) -> datetime:
-        """Return the next match of `lastweekday`, which croniter does not know, by trying each candidate day."""
         minutes, hours, _, months, _, seconds = self._texts[: _SECONDS + 1]
         midnight = start.replace(hour=0, minute=0, second=0)
         for day in _days(["0", "0", _LAST_DAYS, months, "1-5", "0"], midnight - timedelta(seconds=1)):
@@ -110,7 +107,6 @@ class CrontabSchedule:
 
 
 def _days(texts: list[str], start: datetime) -> Iterator[datetime]:
-    """Yield the weekdays in the last days of a month; both fields of days apply."""
     while True:
         start = croniter(" ".join(texts), start, day_or=False).get_next(datetime)
         yield start
@@ -122,7 +118,6 @@ def _next(texts: list[str], start: datetime) -> datetime:
 
 
 def _members(text: str) -> list[int]:
-    """Return the sorted numbers of a field of thousandths."""
     numbers: set[int] = set()
     for item in text.split(","):
         low, _, high = item.partition("-")
@@ -148,7 +143,6 @@ def _operands(field: CronField) -> Iterator[BoundExpr]:
 
 
 def _texts(crontab: CrontabSpec, numbers: Iterator[int | None]) -> list[str]:
-    """Return the fields in croniter's notation; an empty field matches nothing."""
     return [_text(field, position, numbers) for position, field in enumerate(crontab.fields)]
 
 

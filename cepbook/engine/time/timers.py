@@ -132,7 +132,6 @@ class DueQueue(State, Generic[P]):
         DueQueue.resumed(self)
 
     def _settle(self) -> None:
-        """Remove stale entries from the front of the heap."""
         heap, when = self._heap, self._when
         while heap and when.get(heap[0][1]) != heap[0][0]:
             heappop(heap)
@@ -257,9 +256,7 @@ class OwnerTimers(DueQueue[TimerPath]):
                 self._moved()
 
     def settle(self) -> None:
-        """Repair the queue after a failure in the middle of a change: find the earliest due time again and notify the
-        clock.
-        """
+        """Repair the queue after a failure in the middle of a change, and notify the clock."""
         self._settle()
         self._moved()
 

@@ -161,7 +161,6 @@ class ArrayColumns(FilterableColumns):
         return self._list(self._column(name))
 
     def _list(self, column: ArrayColumn) -> list[Any]:
-        """Return the values of a column. If the times are a property as well, both are one list."""
         values = self._made.get(column)
         if values is None:
             values = self._made[column] = column.take(self._part)

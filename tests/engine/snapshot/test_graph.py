@@ -115,4 +115,4 @@ def test_classes_of_another_version() -> None:
     with pytest.raises(SnapshotError, match=r"no state `rows\.gone\.Gone`"):
         GraphReader([["state", 0]], [("rows.gone.Gone", ())])
     with pytest.raises(SnapshotError, match="has other fields"):
-        GraphReader([["state", 0, 1]], [("rows.sorting.Descending", ("parts",))])
+        GraphReader([["state", 0, 1]], [("expressions.sort_keys.DescendingKey", ("parts",))])
