@@ -22,12 +22,7 @@ from cepbook.engine.expressions.primitives import TypedEvent
 from cepbook.engine.relations.store import Store
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.update import handler_after_updates
-from cepbook.engine.subscriptions.filter_index import (
-    EventHandler,
-    StatementOrder,
-    Subscription,
-    build_dispatcher,
-)
+from cepbook.engine.subscriptions.filter_index import EventHandler, StatementOrder, Subscription, build_dispatcher
 from cepbook.engine.subscriptions.subscription_order import unprioritized_order
 
 AFTER_ALL: StatementOrder = (1 << 62, 0)  # an order behind that of every statement

@@ -151,10 +151,7 @@ class GraphReader:
     """
 
     def __init__(
-        self,
-        nodes: Sequence[GraphNode],
-        classes: Sequence[tuple[str, Sequence[str]]] = (),
-        parts: Sequence[Any] = (),
+        self, nodes: Sequence[GraphNode], classes: Sequence[tuple[str, Sequence[str]]] = (), parts: Sequence[Any] = ()
     ) -> None:
         self._nodes = nodes
         self._classes = [_class(name, tuple(names)) for name, names in classes]

@@ -29,11 +29,7 @@ class BufferedInput(ActivationMember):
     PASSING = ("_waiting",)
 
     def __init__(
-        self,
-        owner: StoreAccess,
-        program: StatementProgram,
-        timers: StatementTimers,
-        activations: ActivationScheduler,
+        self, owner: StoreAccess, program: StatementProgram, timers: StatementTimers, activations: ActivationScheduler
     ) -> None:
         super().__init__(owner, timers, timers.arm_view, activations)
         self._program = program
