@@ -53,7 +53,8 @@ class Config:
         selector = self.default_stream_selector
         if selector not in get_args(Selector):
             known = ", ".join(get_args(Selector))
-            raise UsageError(f"Config: `default_stream_selector` is one of {known}, not {describe_value(selector)}")
+            value = describe_value(selector)
+            raise UsageError(f"Config: `default_stream_selector` must be one of {known}, not {value}")
         for name in ("pattern_limit", "recognize_limit"):
             if getattr(self, name) < 1:
                 raise UsageError(f"Config: `{name}` is at least 1, not {getattr(self, name)}")

@@ -275,7 +275,7 @@ def test_slices_run_inside_the_generated_code(name: str) -> None:
         ),
         (
             "create variable boolean GO = true; @name('s') select x from A output when GO",
-            "`s` has an output clause that follows a variable",
+            "`s` has an output clause that depends on a variable",
         ),
     ],
 )
@@ -335,7 +335,7 @@ def test_slices_and_single_events_mix(events: list[Event], cuts: list[int], whic
 def test_a_window_that_may_be_due_at_once() -> None:
     """``sort`` takes the newest event away from ``time_accum``, which was due a second after the one before."""
     run = Run("@name('s') select irstream x from A#unique(k)#sort(1, x)#time_accum(1 sec)")
-    assert run.runtime.batch(["A"]).reason == "`s` has a window whose end may move to before now"
+    assert run.runtime.batch(["A"]).reason == "`s` has a window whose next due time may move into the past"
     for epl in ("A#time_accum(1 sec)", "A#unique(k)#time_accum(1 sec) retain-union", "A#groupwin(k)#time_accum(1 sec)"):
         assert Run(f"select * from {epl}").runtime.batch(["A"]).reason is None
 

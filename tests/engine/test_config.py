@@ -17,7 +17,7 @@ WRONG = [
     ),
     (
         {"default_stream_selector": "both"},
-        "Config: `default_stream_selector` is one of istream, rstream, irstream, not 'both' (str)",
+        "Config: `default_stream_selector` must be one of istream, rstream, irstream, not 'both' (str)",
     ),
     ({"microseconds": "no"}, "Config: `microseconds` is True or False, not 'no' (str)"),
     ({"pattern_limit": 0}, "Config: `pattern_limit` is at least 1, not 0"),

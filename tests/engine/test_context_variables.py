@@ -47,7 +47,7 @@ def test_one_partition_takes_its_values_along() -> None:
 def test_from_outside_there_is_no_one_value() -> None:
     runtime = Runtime()
     runtime.deploy(EPL)
-    with pytest.raises(UsageError, match="has a value in each partition of its context"):
+    with pytest.raises(UsageError, match="has one value per partition of its context"):
         runtime.get_variable("total")
     with pytest.raises(UsageError, match="has a value in each partition"):
         runtime.set_variable("total", 1)

@@ -94,7 +94,7 @@ def test_what_breaks_a_round_off_is_told_from_then_on(also: str) -> None:
         lambda: runtime.deploy("select x from E"),
         lambda: runtime.undeploy(next(iter(runtime.deployments))),
     ):
-        with pytest.raises(UsageError, match="broken off in the middle of its work"):
+        with pytest.raises(UsageError, match="interrupted in the middle of an event"):
             work()
     assert batch is not None
     assert runtime.iterate("a") == []

@@ -191,7 +191,7 @@ def test_sent_is_replayed_is_saved_and_loaded(text: str, tmp_path: Path) -> None
 
 def test_replays_say_why_events_go_one_by_one() -> None:
     cep = bench(BATCHED)
-    assert "takes part in activations" in cep.explain("q0", "coverage")
+    assert "is activated once per event" in cep.explain("q0", "coverage")
 
 
 # ---------------------------------------------------------------- explaining

@@ -181,9 +181,9 @@ def test_a_second_ctrl_c_breaks_in_and_the_workbench_says_so(cep: Workbench) -> 
     _, seconds = interrupted(lambda: cep.send("E", x=1), times=2)
     assert seconds < SOON
     for work in (lambda: cep.send("E", x=2), lambda: cep.advance(by="1 sec"), lambda: cep.run("select * from E")):
-        with pytest.raises(UsageError, match=r"broken off in the middle.*\n.*rewind"):
+        with pytest.raises(UsageError, match=r"interrupted in the middle.*\n.*rewind"):
             work()
-    with pytest.raises(UsageError, match="broken off"):
+    with pytest.raises(UsageError, match="interrupted in the middle"):
         cep.replay({"E": events(0)}, time="at").run()
     cep.rewind()
     cep.send("E", x=3)

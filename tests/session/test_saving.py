@@ -112,7 +112,7 @@ def test_what_cannot_be_loaded_changes_nothing(tmp_path: Path) -> None:
         other.load(tmp_path / "a.cep")
     with pytest.raises(SnapshotError, match="damaged"):
         other.load(tmp_path / "b.cep")
-    with pytest.raises(SnapshotError, match="no snapshot"):
+    with pytest.raises(SnapshotError, match="not a cepbook snapshot"):
         other.load(tmp_path / "c.cep")
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         other.load(tmp_path / "d.cep")

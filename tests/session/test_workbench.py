@@ -109,7 +109,7 @@ def test_a_schema_that_breaks_its_dependants_changes_nothing(cep: Workbench) -> 
         cep.run("create schema Tick(ts long, symbol string)")
     assert picture(cep) == before
     told = str(refused.value)
-    assert " --> sums:" in told and "this is of `sums`, which would be deployed anew" in told
+    assert " --> sums:" in told and "this error is in `sums`, which would be deployed anew" in told
 
 
 def test_what_fails_with_the_first_partitions_is_told_with_the_deployment(cep: Workbench) -> None:

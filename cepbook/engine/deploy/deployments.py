@@ -91,7 +91,7 @@ def explain_redeploy_error(deployment: Deployment, depends: bool) -> Iterator[No
         if not depends:
             raise
         names = [s.name for s in deployment.statements] or [deployment.id]
-        fact = f"this is of {statement_names_text([deployment])}, which would be deployed anew because of what it uses"
+        fact = f"this is of {statement_names_text([deployment])}, which must be redeployed because it uses what changes"
         diagnostic = Diagnostic("dependant", fact, error.diagnostics[0].span, "keep what it needs, or drop it first")
         raise BindError((*error.diagnostics, diagnostic), error.source, ", ".join(names), elsewhere=True) from None
 

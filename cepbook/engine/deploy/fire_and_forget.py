@@ -187,7 +187,7 @@ def replace_rows(runtime: Any, name: str, rows: Iterable[Sequence[Any]]) -> None
     """
     store: Store = lookup_name("named window", name, runtime.stores)
     if store.type.kind != "window" or store.type.context is not None:
-        raise UsageError(f"the rows of `{name}` cannot be replaced: it is no named window without a context")
+        raise UsageError(f"the rows of `{name}` cannot be replaced: it is not a named window without a context")
     new_rows = [tuple(row) for row in rows]
     wrong = next((row for row in new_rows if len(row) != len(store.columns)), None)
     if wrong is not None:
@@ -218,8 +218,8 @@ def _reading(stores: Iterable[Store]) -> Iterator[None]:
 def _check_unread(store: Store) -> None:
     if _READ.get(store):
         raise UsageError(
-            f"`{store.name}` is being read by a query, which a function of that query cannot change\n"
-            "  hint: change it when the query was answered"
+            f"`{store.name}` is being read by a query, so a function that the query calls cannot change it\n"
+            "  hint: change it after the query"
         )
 
 
@@ -245,7 +245,7 @@ def _put(runtime: Any, target: str, rows: list[Row], selector: Selector | None) 
     if rows and not placed:
         raise UsageError(
             f"no live partition of the context `{store.type.context}` takes the row\n"
-            "  hint: send an event that begins one first"
+            "  hint: send an event that starts one first"
         )
     with runtime.turn:
         for state, placed_rows in targets.values():

@@ -38,8 +38,8 @@ def find_variable(name: str, variables: Variables) -> RuntimeVariable:
     """Return the variable `name`, which has one value. Errors: UsageError with the nearest known name."""
     variable = lookup_name("variable", name, variables)
     if variable.partitioned:
-        hint = "\n  hint: the iterator of the statement that created it has them"
-        raise UsageError(f"variable `{name}` has a value in each partition of its context{hint}")
+        hint = "\n  hint: iterate the statement that created it to read them"
+        raise UsageError(f"variable `{name}` has one value per partition of its context{hint}")
     return variable
 
 

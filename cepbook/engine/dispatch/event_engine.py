@@ -213,7 +213,7 @@ class EventEngine:
             clock.now = t
             return
         if t > LAST_TIME:
-            raise EventError(f"{t} ms is beyond the last time that the clock can show ({LAST_TIME})")
+            raise EventError(f"{t} ms is later than the last time of the clock ({LAST_TIME})")
         due = clock.due
         while stepping and due < t:
             if self.turn.halt:

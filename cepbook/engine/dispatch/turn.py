@@ -69,8 +69,8 @@ class Turn:
         if self._broken is not None:
             what = type(self._broken).__name__
             raise UsageError(
-                f"the engine was broken off in the middle of its work ({what}): some statements have seen the last "
-                "event or advance, others have not\n  hint: begin again with Workbench.rewind() or reset()"
+                f"the engine was interrupted in the middle of an event ({what}): some statements have seen the last "
+                "event or advance, others have not\n  hint: call Workbench.rewind() or reset() to start again"
             ) from self._broken
 
     @property
@@ -203,7 +203,7 @@ class Turn:
             if derived > _MOST_DERIVED:
                 queue.clear()
                 raise UsageError(
-                    f"insert into feeds itself without end: one event led to more than {_MOST_DERIVED:,} derived ones "
+                    f"`insert into` feeds itself: one event produced more than {_MOST_DERIVED:,} derived ones "
                     f"(the last of type `{type_name}`); the rest was dropped"
                 )
 
@@ -224,7 +224,7 @@ class Turn:
             if steps > _MOST_STEPS and self.changes:
                 name = self.changes.dropped()
                 raise UsageError(
-                    f"named window `{name}` feeds itself without end: one event led to more than {_MOST_STEPS:,} "
+                    f"named window `{name}` feeds itself: one event caused more than {_MOST_STEPS:,} "
                     "changes one after the other; the rest was dropped"
                 )
             (self.changes or self.activations).spread()

@@ -51,7 +51,7 @@ from cepbook.lang.plan.pattern import starts_undecided
 from cepbook.lang.plan.references import event_types_read, stores_read, stores_written
 
 _CALLED = "a listener calls the engine while events are replayed"
-_UNPRIORITIZED = "without priorities statements take events in the order of the filter index"
+_UNPRIORITIZED = "without priorities statements process events in the order of the filter index"
 
 
 @dataclass(slots=True)
@@ -216,7 +216,7 @@ class BatchReplayer:
         if not self._runtime.config.prioritized:
             return _UNPRIORITIZED
         dropping = (s.name for s in self._runtime.statements.values() if s.timed.drops and _timed(s))
-        return next((f"`{name}` keeps timers of other statements from being run" for name in dropping), None)
+        return next((f"`{name}` drops timers of other statements" for name in dropping), None)
 
     def _of_component(self, statements: list[RunningStatement]) -> list[ReplayNode] | str:
         """Return the nodes of a component, none if it ignores the events, or the reason for an event loop."""
@@ -266,16 +266,16 @@ class BatchReplayer:
         if context is not None and context.replay_obstacle is not None:
             return f"context `{context.name}` {context.replay_obstacle}"
         if statement.steps.buffers_input:
-            return f"`{statement.name}` takes part in activations: each event has one, through all that read its rows"
+            return f"`{statement.name}` is activated once per event, together with all readers of its rows"
         assigner = None if context is None else context.assigner
         if assigner is not None and statement.steps.needs_event_order:
             patterns = [item.source.pattern for item in statement.steps.scans]
             if not all(starts_undecided(item.root) for item in patterns if item is not None):
-                return f"`{statement.name}` has a pattern that may be true as soon as a partition begins"
+                return f"`{statement.name}` has a pattern that may match as soon as a partition begins"
             if any(assigner.locator(item) is None for item in self._read_by(statement)):
                 return f"`{statement.name}` takes events for all partitions of a context together"
         if any(item.reads_types for item in (statement.program, *statement.program.subqueries)):
-            return f"`{statement.name}` asks for the type of each event"
+            return f"`{statement.name}` reads the type of each event"
         if statement.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
         plans = _parts(statement)
@@ -287,11 +287,11 @@ class BatchReplayer:
             ):
                 return f"`{statement.name}` has a window whose parameters are read when a partition begins"
         if any(_may_be_due_at_once(stage) for item in plans for stage in item.stages):
-            return f"`{statement.name}` has a window whose end may move to before now"
+            return f"`{statement.name}` has a window whose next due time may move into the past"
         if statement.program.watched or any(item.watched for item in statement.program.subqueries):
-            return f"`{statement.name}` has a window that follows a variable"
+            return f"`{statement.name}` has a window that depends on a variable"
         if statement.program.output_watched:
-            return f"`{statement.name}` has an output clause that follows a variable"
+            return f"`{statement.name}` has an output clause that depends on a variable"
         if statement.kind == "on set" or statement.steps.emit.assigned:
             return f"`{statement.name}` sets variables that others read"
         if statement.steps.emit.changes:
@@ -314,20 +314,20 @@ class BatchReplayer:
         changing: dict[str, RunningStatement] = {}
         for statement in active:
             if isinstance(statement.plan, p.CreateWindowStatement):
-                return f"`{statement.name}` holds rows that leave as time passes, with others that look at them"
+                return f"`{statement.name}` holds rows that expire while others read them"
             for name in (
                 stores_written(statement.plan, catalog) if isinstance(statement.plan, p.StreamStatement) else ()
             ):
                 windows = catalog.stores[name].kind == "window"
                 if windows or statement.steps.emit.targets or changing.setdefault(name, statement) is not statement:
-                    return f"`{statement.name}` changes the rows of `{name}`, which others look at"
+                    return f"`{statement.name}` changes the rows of `{name}`, which others read"
         for statement in statements:
             own = stores_read(statement.plan)
             if own and statement in active and (statement.context is not None or _divided(own, catalog)):
-                return f"`{statement.name}` looks into a named window or table in each partition of a context"
+                return f"`{statement.name}` reads a named window or table in each partition of a context"
             for name in () if isinstance(statement.plan, p.CreateTableStatement) else own & changing.keys():
                 if changing[name] is not statement:
-                    return f"`{statement.name}` looks at the rows of `{name}`, which `{changing[name].name}` changes"
+                    return f"`{statement.name}` reads the rows of `{name}`, which `{changing[name].name}` changes"
         return None
 
     def _context_obstacle(self, contexts: set[str | None], targets: set[str]) -> str | None:

@@ -36,7 +36,7 @@ def unpack_document(data: bytes) -> dict[str, Any]:
     """Return the document of a file. Errors: SnapshotError (no snapshot, damaged, another version)."""
     head, newline, body = data.partition(b"\n")
     if not newline or not head.startswith(MAGIC):
-        raise SnapshotError("this is no snapshot of cepbook")
+        raise SnapshotError("this is not a cepbook snapshot")
     version, _, checksum = head[len(MAGIC) :].partition(b" ")
     if version != b"%d" % VERSION:
         found_version = version.decode("ascii", "replace")
@@ -44,7 +44,7 @@ def unpack_document(data: bytes) -> dict[str, Any]:
             f"this snapshot has format {found_version}, and this version of cepbook reads format {VERSION}"
         )
     if checksum != hashlib.sha256(body).hexdigest().encode():
-        raise SnapshotError("the snapshot is damaged: its checksum does not fit")
+        raise SnapshotError("the snapshot is damaged: its checksum does not match")
     try:
         document: dict[str, Any] = json.loads(zlib.decompress(body))
     except (zlib.error, ValueError) as error:

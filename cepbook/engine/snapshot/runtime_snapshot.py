@@ -168,7 +168,7 @@ def refuse_within_turn() -> None:
     while frame.f_back is not None:
         frame = frame.f_back
         if "__source__" in frame.f_globals or frame.f_globals.get("__name__") == Turn.__module__:
-            raise SnapshotError("a snapshot can be made between two events only, not in a listener or function")
+            raise SnapshotError("a snapshot can only be made between two events, not in a listener or function")
 
 
 def check_fingerprint(parts: RuntimeParts, document: Mapping[str, Any]) -> None:

@@ -52,7 +52,7 @@ def key_requirement_of(
     if any(source.contained for source in event_sources(statement)):
         return "its events are contained in others, whose properties are not theirs"
     if any(isinstance(e, expr.EventTypeName) for e in expressions_in(statement)):
-        return "it asks for the type of each event (typeof)"
+        return "it reads the type of each event (typeof)"
     inside = _subquery_requirement(statement, deps), _table_requirement(statement)
     reasons = [requirement for requirement in inside if isinstance(requirement, str)]
     if reasons:
@@ -488,7 +488,7 @@ def partition_obstacle(
     if any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions_in(statement)):
         return "context.id numbers the partitions in order of their first event"
     if any(isinstance(e, expr.EventTypeName) for e in expressions_in(statement)):
-        return "it asks for the type of each event (typeof)"
+        return "it reads the type of each event (typeof)"
     return None
 
 

@@ -98,7 +98,7 @@ def test_replayed_as_sent(name: str) -> None:
 @pytest.mark.parametrize("pattern", DECIDED)
 def test_what_may_be_true_at_once_comes_event_by_event(pattern: str) -> None:
     batch = Run(f"{BOTH}select * from pattern [{pattern}]").runtime.batch(["A", "B"])
-    assert batch.merged == {"s": "`s` has a pattern that may be true as soon as a partition begins"}
+    assert batch.merged == {"s": "`s` has a pattern that may match as soon as a partition begins"}
 
 
 @pytest.mark.parametrize("window", ["expr(current_timestamp - oldest_timestamp < 900)", "expr_batch(max(x) * 1000 < "

@@ -82,7 +82,7 @@ def test_another_format() -> None:
     with pytest.raises(SnapshotError, match="format 7, and this version of cepbook reads format 2"):
         Runtime.restored(data, {"twice": twice})
     for other in (b"", b"{}", zlib.compress(b"{}"), b"\x80\x04N."):
-        with pytest.raises(SnapshotError, match="no snapshot of cepbook"):
+        with pytest.raises(SnapshotError, match="not a cepbook snapshot"):
             unpack_document(other)
 
 
