@@ -1,15 +1,15 @@
-"""What aggregates keep that plain cells cannot: statistics, orders, rates. Events enter and leave one by one.
+"""Accumulators: the state of aggregates that a number cannot hold. Values enter and leave one by one.
 
-==============  ============================  ================================================
-`StandardDeviation`        stddev, stddevpop             O(1); exact, so nothing drifts
-`MeanDeviation`    avedev                        O(sqrt n): values in chunks with sums
-`Ranked`        sorted, maxby, minby          O(log n)
+============================  ============================  ================================================
+`StandardDeviation`           stddev, stddevpop             O(1); exact, so nothing drifts
+`MeanDeviation`               avedev                        O(sqrt n): values in chunks with sums
+`SortedEvents`                sorted, maxby, minby          O(log n)
 `DistinctJoinValues`          first, last, window in joins  O(1)
-`Arrivals`      rate(seconds)                 O(1), amortised
-`Flow`          rate(timestamp, amount)       O(1)
-==============  ============================  ================================================
+`ArrivalRate`                 rate(seconds)                 O(1), amortised
+`AmountRate`                  rate(timestamp, amount)       O(1)
+============================  ============================  ================================================
 
-Aggregates that are sums of powers stand in `rows.powers`. The median reads a `SortedList` (`median_value`), O(log n).
+Aggregates that are sums of powers are in `power_sums`. The median reads a `SortedList` (`median_value`), O(log n).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ SortedKey = tuple[Any, ...]
 
 
 class StandardDeviation(State):
-    """Running count, sum and sum of squares as whole multiples of ``2 ** -bits``, therefore exact.
+    """Count, sum and sum of squares as integer multiples of ``2 ** -bits``, therefore exact.
 
-    Neither rounding errors nor the traces of large values that have left add up, however long events enter and leave.
-    A value that is infinite or no number is felt until there are none (recorded).
+    Neither rounding errors nor traces of large values that have left accumulate. After a value that is infinite or NaN
+    the result is NaN until the window is empty (recorded).
     """
 
     __slots__ = ("bits", "count", "odd", "squares", "total")
@@ -47,7 +47,7 @@ class StandardDeviation(State):
         self.total = 0
         self.squares = 0
         self.bits = 0
-        self.odd = 0  # how many of the values that are felt are infinite or no number
+        self.odd = 0  # number of infinite values and NaN that still count
 
     def enter(self, value: float) -> None:
         self._add(value, 1)
@@ -74,15 +74,15 @@ class StandardDeviation(State):
         self.squares += sign * whole * whole
 
     def _felt(self, sign: int) -> int:
-        """How many more values are felt when one that is infinite or no number enters or leaves."""
+        """Return the change of `odd` when an infinite value or NaN enters (sign 1) or leaves (-1)."""
         return 1
 
     def sample(self) -> float | None:
-        """The standard deviation of a sample; None below two values."""
+        """Return the standard deviation of a sample; None below two values."""
         return self._deviation(self.count - 1) if self.count > 1 else None
 
     def population(self) -> float | None:
-        """The standard deviation of a population; None without values."""
+        """Return the standard deviation of a population; None without values."""
         return self._deviation(self.count) if self.count > 0 else None
 
     def _deviation(self, degrees: int) -> float:
@@ -96,9 +96,7 @@ class StandardDeviation(State):
 
 
 class RecoveringStandardDeviation(StandardDeviation):
-    """A `StandardDeviation` in which a value that is infinite or no number is felt until it leaves, as in compensated
-    sums.
-    """
+    """A `StandardDeviation` that is NaN only while an infinite value or NaN is present, as compensated sums are."""
 
     __slots__ = ()
 
@@ -107,18 +105,18 @@ class RecoveringStandardDeviation(StandardDeviation):
 
 
 class MeanDeviation(State):
-    """Sorted values in chunks, about as many as a chunk is long, each with its sum: a multiple of ``2 ** -bits``."""
+    """Sorted values in about as many chunks as a chunk has values, each with its sum in units of ``2 ** -bits``."""
 
     __slots__ = ("beyond", "bits", "chunks", "count", "highest", "odd", "sums", "total")
 
     def __init__(self) -> None:
         self.count = 0  # of the values in chunks
-        self.beyond = 0  # values that are infinite or no number
-        self.odd = False  # whether there was one of those, also if it has left (recorded)
+        self.beyond = 0  # number of infinite values and NaN
+        self.odd = False  # True if there was such a value, even if it has left (recorded)
         self.bits = 0
         self.total = 0
         self.chunks: list[list[float]] = [[]]
-        self.highest = [math.inf]  # no value of a chunk is above its own, none of the next chunk is below
+        self.highest = [math.inf]  # the upper bound of each chunk, inclusive
         self.sums = [0]
 
     def enter(self, value: float) -> None:
@@ -134,9 +132,9 @@ class MeanDeviation(State):
         half = max(64, math.isqrt(self.count))
         if len(chunk) > 2 * half:
             lower = chunk[:half]
-            part = sum(self._whole(v) for v in lower)
+            total = sum(self._whole(v) for v in lower)
             self.chunks[at : at + 1] = [lower, chunk[half:]]
-            self.sums[at : at + 1] = [part, self.sums[at] - part]
+            self.sums[at : at + 1] = [total, self.sums[at] - total]
             self.highest.insert(at, lower[-1])
 
     def leave(self, value: float) -> None:
@@ -172,7 +170,7 @@ class MeanDeviation(State):
         self.total += whole
 
     def _whole(self, value: float) -> int:
-        """`value` as a multiple of ``2 ** -bits``, with more bits from now on if it needs them."""
+        """Return `value` as a multiple of ``2 ** -bits``; increase `bits` if it needs more."""
         whole, bits = dyadic_fraction(value)
         if bits > self.bits:
             more, self.bits = bits - self.bits, bits
@@ -181,7 +179,7 @@ class MeanDeviation(State):
         return whole << self.bits - bits
 
     def value(self) -> float | None:
-        """The mean absolute deviation from the mean; None without values."""
+        """Return the mean absolute deviation from the mean; None without values."""
         if self.odd:
             return math.nan
         if not self.count:
@@ -193,7 +191,7 @@ class MeanDeviation(State):
 
     def _mean_deviation(self) -> float:
         count = self.count
-        one = count << self.bits  # what the mean is a fraction of
+        one = count << self.bits  # denominator of the mean
         mean = self.total / one
         at = bisect_left(self.highest, mean)
         place = bisect_left(self.chunks[at], mean)
@@ -205,7 +203,7 @@ class MeanDeviation(State):
 
 
 class OrdinalMap(State):
-    """Values in the order of their ordinals, whenever they come."""
+    """Values in the order of their ordinals, in whichever order they enter."""
 
     __slots__ = ("held", "order")
 
@@ -222,37 +220,36 @@ class OrdinalMap(State):
         self.held[ordinal] = value
 
     def pop(self, ordinal: Any, default: Any = None) -> Any:
-        """Take the value of `ordinal` out, if it is there."""
+        """Remove and return the value of `ordinal`, or return `default`."""
         if ordinal not in self.held:
             return default
         self.order.remove(ordinal)
         return self.held.pop(ordinal)
 
     def values(self) -> OrdinalMapValues:
-        """The values, which can be read from both ends."""
+        """Return a view of the values, readable from both ends."""
         return OrdinalMapValues(self)
 
 
 class OrdinalMapValues(Sequence[Any]):
-    """The values of `placed` in their order, without a copy."""
+    """A view of the values of an `OrdinalMap` in their order, without a copy."""
 
-    __slots__ = ("_placed",)
+    __slots__ = ("_map",)
 
-    def __init__(self, placed: OrdinalMap) -> None:
-        self._placed = placed
+    def __init__(self, map_: OrdinalMap) -> None:
+        self._map = map_
 
     def __len__(self) -> int:
-        return len(self._placed)
+        return len(self._map)
 
     def __getitem__(self, index: Any) -> Any:
-        return self._placed.held[self._placed.order[index]]
+        return self._map.held[self._map.order[index]]
 
 
 class SortedEvents(State):
-    """Whole events in the order of a sort key; events of one key in the order of arrival.
+    """Events in the order of a sort key; events with equal keys in the order of arrival.
 
-    `descends` has a flag for each criterion. Where methods give or take a sort key, None is none; `value_of` it is the
-    value of the criterion, of several an array.
+    `descends` has one flag per criterion. Methods that take or return a sort key use None for no key.
     """
 
     __slots__ = ("descends", "events", "keys")
@@ -263,36 +260,36 @@ class SortedEvents(State):
         self.events: dict[int, tuple[SortedKey, Any]] = {}  # by ordinal: (sort key, event)
 
     def copy(self) -> SortedEvents:
-        """The same events, whatever becomes of these."""
-        made = SortedEvents(*self.descends)
-        made.keys, made.events = self.keys.copy(), dict(self.events)
-        return made
+        """Return an independent copy."""
+        copy = SortedEvents(*self.descends)
+        copy.keys, copy.events = self.keys.copy(), dict(self.events)
+        return copy
 
     def enter(self, key: SortedKey, event: Any, ordinal: int | None = None) -> None:
-        """Without an `ordinal`, which only streams that nothing leaves may lack, the event is the last to arrive."""
+        """Add an event. Without an `ordinal` it is the last to arrive; only unbounded streams may omit it."""
         if ordinal is None:
             ordinal = len(self.events)
         self.keys.add((key, ordinal))
         self.events[ordinal] = key, event
 
     def leave(self, ordinal: int) -> None:
-        found = self.events.pop(ordinal, None)
-        if found is not None:
-            self.keys.remove((found[0], ordinal))
+        entry = self.events.pop(ordinal, None)
+        if entry is not None:
+            self.keys.remove((entry[0], ordinal))
 
     def first(self) -> Any:
-        """The earliest event with the lowest key; None without events."""
+        """Return the earliest event with the lowest key; None without events."""
         return self.events[self.keys[0][1]][1] if self.keys else None
 
     def last(self) -> Any:
-        """The earliest event with the highest key; None without events."""
+        """Return the earliest event with the highest key; None without events."""
         if not self.keys:
             return None
         earliest = self.keys.bisect_left((self.keys[-1][0],))
         return self.events[self.keys[earliest][1]][1]
 
     def all(self) -> list[Any] | None:
-        """The events in order; None without events."""
+        """Return the events in order; None without events."""
         return [self.events[ordinal][1] for _, ordinal in self.keys] or None
 
     # -------------------------------------------------------------- by key
@@ -319,15 +316,15 @@ class SortedEvents(State):
         return key if self.ceiling(value) == key else None
 
     def event(self, key: SortedKey | None) -> Any:
-        """The earliest event with the key."""
+        """Return the earliest event with the key."""
         return None if key is None else self.events[self.keys[self._before(key)][1]][1]
 
     def equal(self, key: SortedKey | None) -> list[Any] | None:
-        """All events with the key, in the order of arrival."""
+        """Return all events with the key, in the order of arrival."""
         return None if key is None else self._events(self._before(key), self._behind(key))
 
     def between(self, start: Any, with_start: bool, end: Any, with_end: bool) -> list[Any]:
-        """The events with keys from one to another, without or with those of either end."""
+        """Return the events with keys between `start` and `end`; the flags say whether each end is included."""
         first, last = self._of(start), self._of(end)
         return self._events(
             self._before(first) if with_start else self._behind(first),
@@ -340,25 +337,22 @@ class SortedEvents(State):
     def value_of(self, key: SortedKey | None) -> Any:
         if key is None:
             return None
-        return value_of_key(key) if len(self.descends) == 1 else [value_of_key(part) for part in key]
+        return value_of_key(key) if len(self.descends) == 1 else [value_of_key(component) for component in key]
 
     def _of(self, value: Any) -> SortedKey:
-        """The sort key of the value of a criterion."""
         if len(self.descends) == 1:
             return self._part(value, self.descends[0])
         return tuple(map(self._part, value, self.descends))
 
     def _part(self, value: Any, descends: bool) -> SortedKey:
-        part: SortedKey = descending_key(value) if descends else ascending_key(value)
-        return part
+        component: SortedKey = descending_key(value) if descends else ascending_key(value)
+        return component
 
     def _before(self, key: SortedKey) -> int:
-        """Where the events of the key begin."""
         place: int = self.keys.bisect_left((key,))
         return place
 
     def _behind(self, key: SortedKey) -> int:
-        """Where the events of the key end."""
         place: int = self.keys.bisect_left((key, math.inf))
         return place
 
@@ -370,9 +364,9 @@ class SortedEvents(State):
 
 
 class DistinctJoinValues(State):
-    """Values of events of one stream of a join by the ordinals of the events, each once, in the order of entry.
+    """Values of the events of one stream of a join, each event once, by ordinal and in the order of entry.
 
-    `counts` tells in how many rows an event is. A row without an event of the stream has the ordinal -1.
+    `counts` has the number of rows that contain an event. A row without an event of the stream has the ordinal -1.
     """
 
     __slots__ = ("counts", "values")
@@ -387,15 +381,15 @@ class DistinctJoinValues(State):
             self.values.setdefault(ordinal, value)
 
     def leave(self, ordinal: int) -> None:
-        held = self.counts.get(ordinal, 0)
-        if held > 1:
-            self.counts[ordinal] = held - 1
-        elif held:
+        rows = self.counts.get(ordinal, 0)
+        if rows > 1:
+            self.counts[ordinal] = rows - 1
+        elif rows:
             del self.counts[ordinal], self.values[ordinal]
 
 
 class DistinctJoinSortedEvents(SortedEvents):
-    """The same of events of one stream of a join, each once, however many rows it is in."""
+    """`SortedEvents` of one stream of a join, each event once, however many rows contain it."""
 
     __slots__ = ("counts",)
 
@@ -411,19 +405,19 @@ class DistinctJoinSortedEvents(SortedEvents):
                 super().enter(key, event, ordinal)
 
     def leave(self, ordinal: int) -> None:
-        held = self.counts.get(ordinal, 0)
-        if held > 1:
-            self.counts[ordinal] = held - 1
-        elif held:
+        rows = self.counts.get(ordinal, 0)
+        if rows > 1:
+            self.counts[ordinal] = rows - 1
+        elif rows:
             del self.counts[ordinal]
             super().leave(ordinal)
 
 
 class ArrivalRate(State):
-    """Times of the events of the last `interval`, in clock units; `second` is how many of those a second has.
+    """Times of the events within the last `interval` clock units; a second has `second` clock units.
 
-    As in a time window, an event of time t is gone at t + interval; but it is only looked for when another arrives
-    (recorded: rate_with_a_filter_moves_with_passing_events_only).
+    An event of time t leaves at t + interval, as in a time window, but only when another event arrives (recorded:
+    rate_with_a_filter_moves_with_passing_events_only).
     """
 
     __slots__ = ("complete", "interval", "second", "times")
@@ -432,7 +426,7 @@ class ArrivalRate(State):
         self.interval = interval
         self.second = second
         self.times: deque[int] = deque()
-        self.complete = False  # whether an event has left the interval
+        self.complete = False  # True once an event has left the interval
 
     def enter(self, now: int) -> None:
         self.times.append(now)
@@ -442,19 +436,19 @@ class ArrivalRate(State):
             self.complete = True
 
     def rate(self) -> float | None:
-        """Events per second; None until one has left the interval."""
+        """Return events per second; None until one has left the interval."""
         return len(self.times) * self.second / self.interval if self.complete else None
 
 
 class AmountRate(State):
-    """What the events of a window amount to over the time since the last one left, by the events' timestamps."""
+    """The total amount of a window's events and the timestamps that bound it."""
 
     __slots__ = ("amount", "newest", "oldest")
 
     def __init__(self) -> None:
         self.amount: Any = 0
         self.newest: int | None = None
-        self.oldest: int | None = None  # of the event that left last
+        self.oldest: int | None = None  # timestamp of the event that left last
 
     def enter(self, stamp: int, amount: Any) -> None:
         self.newest = stamp
@@ -465,7 +459,7 @@ class AmountRate(State):
         self.amount -= amount or 0
 
     def rate(self, second: int) -> float | None:
-        """The amount per `second` units of the timestamps; None until an event has left."""
+        """Return the amount per `second` units of the timestamps; None until an event has left."""
         if self.oldest is None or self.newest is None:
             return None
         amount = float(self.amount) * second
@@ -474,7 +468,7 @@ class AmountRate(State):
 
 
 def median_value(values: Any, nans: int) -> float | None:
-    """The middle of a `SortedList` with `nans` NaN behind it, the mean of the middle two; None without values."""
+    """Return the median of a `SortedList` followed by `nans` NaN; None without values."""
     count = len(values) + nans
     if not count:
         return None
@@ -484,13 +478,13 @@ def median_value(values: Any, nans: int) -> float | None:
     return float(values[middle]) if count % 2 else (values[middle - 1] + values[middle]) / 2.0
 
 
-_HALF = 2.0**1023  # of the range of floating numbers
+_HALF = 2.0**1023  # half of the range of floating numbers
 
 
 def add_with_overflow(total: float, lost: float, value: float, sign: int, spilled: list[int]) -> tuple[float, float]:
-    """Adds ``sign * value`` to a sum that would not be finite any more; the new sum, which is, and what rounding took.
+    """Add ``sign * value`` to a sum that would become infinite; return the finite sum and the rounding loss.
 
-    `spilled` counts what is beside the sum: infinities, negative infinities, NaN, and multiples of 2 ** 1023.
+    `spilled` counts what is kept beside the sum: infinities, negative infinities, NaN, and multiples of 2 ** 1023.
     """
     if value - value != 0.0:
         spilled[0 if value == math.inf else 1 if value == -math.inf else 2] += sign
@@ -504,12 +498,11 @@ def add_with_overflow(total: float, lost: float, value: float, sign: int, spille
 
 
 def _within(value: float) -> float:
-    """`value`, nearer to 0 by 2 ** 1023 if it is that large."""
     return value - _HALF if value >= _HALF else value + _HALF if value <= -_HALF else value
 
 
 def compensated_total(total: float, lost: float, spilled: list[int]) -> float:
-    """A sum with what rounding took from it and what did not fit into it."""
+    """Return a sum with its rounding loss and what is kept beside it."""
     above, below, odd, halves = spilled
     if above or below or odd:
         return math.nan if odd or (above and below) else math.inf if above else -math.inf
@@ -522,14 +515,14 @@ def compensated_total(total: float, lost: float, spilled: list[int]) -> float:
 
 
 class Accumulator(Protocol):
-    """An aggregate by itself: values that are not null enter and leave."""
+    """State of one aggregate. Only values that are not null enter and leave."""
 
     def enter(self, value: Any, /) -> None: ...
     def leave(self, value: Any, /) -> None: ...
     def value(self) -> Any: ...
 
 
-# Aggregates that are an accumulator and no more, by name
+# Aggregates whose value is that of one accumulator, by name
 ACCUMULATORS: dict[str, Callable[[], Accumulator]] = {
     "avedev": MeanDeviation,
     "countminsketchadd": CountMinSketch,

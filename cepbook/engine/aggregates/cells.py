@@ -1,6 +1,7 @@
-"""The cells that aggregates keep, by kind, and the code of what an entering and a leaving event do to them.
+"""Cells of aggregates, by kind, and the code of what an entering and a leaving event do to them.
 
-Most kinds are templates (`KINDS`). Counts, sums and what ``distinct`` has seen depend on the type of the value:
+A cell is a local variable of generated code that holds a count, a sum or an accumulator of the present group. Most
+kinds are templates (`CELL_KINDS`). Counts,  sums and the values seen by ``distinct`` depend on the type of the value;
 `CellUpdate` writes them.
 """
 
@@ -24,10 +25,11 @@ from cepbook.lang.types import Type
 
 @dataclass(frozen=True, slots=True)
 class CellKind:
-    """Lines with the places ``{c}`` the cell, ``{v}`` the value, ``{w}`` the second value, ``{k}`` the sort key,
-    ``{o}`` the ordinal of the event, ``{p}`` that of the event of the one stream of a join that is read.
+    """Templates of the lines for an entering and a leaving event.
 
-    `nulls`: null values count, too. `assigned`: the lines assign the cell's local. `by_ordinal`: they read ``{o}``.
+    ``{c}`` is the cell, ``{v}`` the value, ``{w}`` the second value, ``{k}`` the sort key, ``{o}`` the ordinal of the
+    event, ``{p}`` the ordinal of the event of the only stream of a join that is read. `nulls`: null values count, too.
+    `assigned`: the lines assign the cell. `by_ordinal`: they read ``{o}``.
     """
 
     enter: tuple[str, ...] = ()
@@ -96,11 +98,11 @@ CELL_KINDS = {
 
 @dataclass(slots=True)
 class ArgumentCells:
-    """Everything kept about one list of arguments: the cells by kind, as local names.
+    """The cells of one list of arguments, by kind, as local names.
 
-    `ever`: what leaves is not taken out, not even of the values seen (``countever(distinct x)``). `remembered` is the
-    cell with the values by ordinal, where they may be others by the time their events leave. `some` is code of whether
-    a value that is not null is in them.
+    `ever`: leaving events are not taken out, not even of the values seen (``countever(distinct x)``). `remembered` is
+    the cell that keeps values by ordinal, if they may change before their event leaves. `some` is the code of whether
+    the group has a value that is not null.
     """
 
     exprs: tuple[x.BoundExpr, ...]
@@ -111,7 +113,7 @@ class ArgumentCells:
     cells: dict[str, str] = field(default_factory=dict)
     remembered: str | None = None
     some: str = ""
-    # whether evaluating it for an event may fail: then the event does not count here, and ``broken`` says why
+    # True if evaluation may fail: then the event does not count, and ``broken`` holds the exception
     risky: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,14 +125,14 @@ class ArgumentCells:
 
     @property
     def stream(self) -> int | None:
-        """The one stream that the values and criteria are read from; None if there are several, or none."""
-        read = (part for e in (*self.exprs, *(e for e, _ in self.criteria)) for part in x.walk(e))
-        found = {part.stream for part in read if isinstance(part, (x.Prop, x.EventOf))}
-        return found.pop() if len(found) == 1 else None
+        """The only stream that values and criteria are read from; None if there are several or none."""
+        read = (node for e in (*self.exprs, *(e for e, _ in self.criteria)) for node in x.walk(e))
+        streams = {node.stream for node in read if isinstance(node, (x.Prop, x.EventOf))}
+        return streams.pop() if len(streams) == 1 else None
 
     @property
     def assigned(self) -> set[str]:
-        """The locals that code of a `CellUpdate` assigns."""
+        """The locals that the code of a `CellUpdate` assigns."""
         plain = ("n", "nulls", "s", "lost")
         return {
             c for kind, c in self.cells.items() if kind in plain or (kind in CELL_KINDS and CELL_KINDS[kind].assigned)
@@ -139,10 +141,10 @@ class ArgumentCells:
 
 @dataclass(frozen=True, slots=True)
 class CellUpdate:
-    """Writes what an event that enters or leaves does to the cells of one argument.
+    """Writes what an entering or leaving event does to the cells of one argument.
 
-    `second` is code of the second value, if it is not that of the argument's expression. `store` is the line behind a
-    change of the number of nulls.
+    `second` is the code of the second value, if it is not the second argument. `store` is the line after a change of
+    the number of nulls.
     """
 
     argument: ArgumentCells
@@ -158,7 +160,7 @@ class CellUpdate:
         return self.scope.source
 
     def write(self) -> None:
-        """The code, under the filter of the argument."""
+        """Write the update under the filter of the argument."""
         argument, source = self.argument, self.source
         if not self.entering and not self._changes():
             return
@@ -178,7 +180,7 @@ class CellUpdate:
             self._visit(code)
 
     def _write_risky(self) -> None:
-        """The cells change only when all values are known; a failure is kept in ``broken``, for after the change."""
+        """Update the cells only once all values are known; keep a failure in ``broken`` until the delta is complete."""
         argument, source = self.argument, self.source
         span = argument.expr.span if argument.expr is not None else None
         with source.block("try:"):
@@ -196,7 +198,6 @@ class CellUpdate:
             replace(self, second="arg2")._visit("arg")
 
     def _changes(self) -> bool:
-        """Whether an event that leaves does anything."""
         if self.argument.ever:
             return False
         return any(kind not in CELL_KINDS or CELL_KINDS[kind].leave for kind in self.argument.cells)
@@ -207,7 +208,6 @@ class CellUpdate:
         return CELL_KINDS[kind].enter if self.entering else CELL_KINDS[kind].leave
 
     def _value(self) -> str:
-        """Code of the argument's value that may be repeated."""
         e = self.argument.expr
         if e is None:
             return ""
@@ -306,7 +306,7 @@ class CellUpdate:
             source.line(f"{total} = {change} if {self.argument.some} else {zero_code(source, e.type)}")
 
     def _compensated_sum(self, total: str, lost: str, v: str) -> None:
-        """Neumaier's sum, in Knuth's form without a branch: what rounding takes from the sum is kept beside it."""
+        """Write Neumaier's sum in Knuth's branchless form; the rounding loss is kept beside it."""
         source, cells, sign = self.source, self.argument.cells, "+" if self.entering else "-"
         source.line(f"grown = {total} {sign} {v}")
         with source.block("if grown - grown == 0.0:"):
@@ -323,7 +323,6 @@ class CellUpdate:
 
 
 def zero_code(source: SourceWriter, of: Type) -> str:
-    """Code of a sum of no values."""
     if of.name in ("double", "float"):
         return "0.0"
     return source.const(Decimal(0), "zero") if of.name == "bigdecimal" else "0"

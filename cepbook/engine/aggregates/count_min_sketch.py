@@ -1,7 +1,7 @@
-"""How often values came, estimated in bounded space: a count-min sketch (Cormode and Muthukrishnan 2005).
+"""A count-min sketch: how often values occur, estimated in bounded space (Cormode and Muthukrishnan 2005).
 
-Each of `depth` rows counts a value in one of `width` places, which a hash chooses; the least of the counts is never too
-low, and with probability `confidence` at most ``epsilon * total`` too high.
+Each of `depth` rows counts a value in one of `width` slots, chosen by a hash. The least of the counts is never too low,
+and with probability `confidence` at most ``epsilon * total`` too high.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cepbook.engine.state import State
 
 
 class CountMinSketch(State):
-    """Values enter, and do not leave. With `most` it knows which came most often, that many of them."""
+    """Counts entering values; leaving is not supported. With `most` it tracks that many of the most frequent values."""
 
     __slots__ = ("counts", "most", "seed", "top", "total", "width")
 
@@ -25,14 +25,14 @@ class CountMinSketch(State):
         self.counts: list[dict[int, int]] = [{} for _ in range(max(1, math.ceil(-math.log2(1 - confidence))))]
         self.seed = seed
         self.most = most
-        self.top: dict[Any, int] = {}  # the values that came most often, as far as they are wanted
+        self.top: dict[Any, int] = {}  # the most frequent values, at most `most`
         self.total = 0
 
     def enter(self, value: Any) -> None:
         self.total += 1
         least = self.total
-        for counts, place in zip(self.counts, self._places(value), strict=True):
-            count = counts[place] = counts.get(place, 0) + 1
+        for counts, slot in zip(self.counts, self._slots(value), strict=True):
+            count = counts[slot] = counts.get(slot, 0) + 1
             least = min(least, count)
         if self.most is None:
             return
@@ -44,24 +44,24 @@ class CountMinSketch(State):
         self.top[value] = least
 
     def leave(self, value: Any) -> None:
-        """What has left counts on: a sketch cannot tell who a count is of."""
+        """Do nothing: a sketch cannot attribute a count to a value."""
 
     def value(self) -> int:
-        """How many values have entered."""
+        """Return the number of values that have entered."""
         return self.total
 
     def frequency(self, value: Any) -> int:
-        """How often `value` has entered, or more."""
-        return min(counts.get(place, 0) for counts, place in zip(self.counts, self._places(value), strict=True))
+        """Return an upper estimate of how often `value` has entered."""
+        return min(counts.get(slot, 0) for counts, slot in zip(self.counts, self._slots(value), strict=True))
 
     def often(self) -> list[dict[str, Any]] | None:
-        """The values that came most often, most frequent first; None if they are not asked for."""
+        """Return the most frequent values, in descending order; None without `most`."""
         if self.most is None:
             return None
-        found = sorted(self.top.items(), key=lambda each: -each[1])
-        return [{"value": value, "frequency": count} for value, count in found]
+        ranking = sorted(self.top.items(), key=lambda entry: -entry[1])
+        return [{"value": value, "frequency": count} for value, count in ranking]
 
-    def _places(self, value: Any) -> list[int]:
+    def _slots(self, value: Any) -> list[int]:
         """The place of a value in each row, by two hashes."""
         text = f"{self.seed}:{value}".encode("utf-8", "surrogatepass")
         digest = int.from_bytes(blake2b(text, digest_size=16).digest(), "big")

@@ -1,17 +1,19 @@
-"""Incremental aggregates as code: what to keep, what an entering and a leaving event do to it, what the value is.
+"""Incremental aggregation as code: cells to keep, the updates of entering and leaving events, and the values.
 
-The state of one group is a list of cells. Generated functions unpack it into locals, run `enter` and `leave` on them
-and put them back. Calls over the same argument share cells (``sum(x)`` and ``avg(x)`` keep one sum and one count).
+The state of one group is a list of cells. Generated functions unpack the list into locals, update these and store
+them again, so the cost per event does not depend on the window size. Calls over the same argument share cells:
+``sum(x)`` and ``avg(x)`` keep one sum and one count.
 
-How a minimum or a first value is kept depends on how events leave:
+The eviction order decides what a minimum or a first value must keep:
 
-====================  =========================  ===============================
-`Eviction.NONE`       one running value          unbound streams, batches
-`Eviction.FIFO`    a monotonic deque          length, time: the oldest leaves
-`Eviction.ARBITRARY`      a sorted list              unique: any event may leave
-====================  =========================  ===============================
+=====================  =========================  =================================
+`Eviction.NONE`        one running value          unbounded streams, batches
+`Eviction.FIFO`        a monotonic deque          length, time: oldest leaves first
+`Eviction.ARBITRARY`   a sorted list              unique, sort, joins
+=====================  =========================  =================================
 
-Functions of all events ever keep one running value in each case.
+Sums, counts and deviations are invertible: a leaving value is subtracted. Aggregates over all events ever (``maxever``)
+keep one running value in each case, and leaving events do not change it.
 """
 
 from __future__ import annotations
@@ -46,12 +48,11 @@ _FLOATING = ("double", "float", "object")  # types with a value that is no numbe
 
 
 class AggregateCodegen:
-    """The aggregate calls of one statement, as cells and code. `names` are the locals of one group, in order.
+    """The aggregate calls of one statement. `names` are the cells of one group, `values` the code of each call's value.
 
-    `values` has the code of each call's value, which reads the locals.
-    With `remembers` cells know which events are in them, and an event that is not leaves nothing. With `touched` the
-    cell at that place has the time of the group's latest change. Where rows are `joined`, aggregates that hold events
-    have an event once, however many rows it is in.
+    With `remembers` cells know which events they contain, and another event that leaves is ignored. With `touched` the
+    cell at that index has the time of the group's latest update. With `joined` an aggregate that holds events holds
+    each event once, however many rows contain it.
     """
 
     def __init__(
@@ -68,10 +69,10 @@ class AggregateCodegen:
         joined: bool = False,
         remembered: Callable[[], str] | None = None,
     ) -> None:
-        """`shuffled`: events do not always enter in the order of their ordinals, in which values stand all the same.
+        """`shuffled`: events may enter out of order; values are kept in the order of their ordinals.
 
-        `remembered` gives code of a new dict that is no cell, for the values of events that are taken out again as they
-        were.
+        `remembered` returns the code of a new dict outside the cells, for the values of events that must leave as they
+        entered.
         """
         self._remembered = remembered or (lambda: self._local("{}"))
         self.by_ordinal: type[Any] = accumulators.OrdinalMap if shuffled else OrderedDict
@@ -88,7 +89,7 @@ class AggregateCodegen:
         self.needs_ordinal = False
         self.reads_now = False
         self.size = self._cell(self._events(), "n") if counted else None
-        self._loaded = ""  # code of the list that the locals were last unpacked from
+        self._loaded = ""  # code of the list that was last unpacked
         self._whole = self._count_of_events(calls)
         self.touched = self.names.index(self._cell(self._events(), "touched")) if touched else None
         self._counted = {_identity(call) for call in calls if _VALUES[call.name] in _COUNTED}
@@ -98,19 +99,19 @@ class AggregateCodegen:
     # -------------------------------------------------------------- what is kept
     def _argument(self, call: AggregateCall) -> ArgumentCells:
         identity = _identity(call)
-        found = self._by_identity.get(identity)
-        if found is None:
-            found = self._by_identity[identity] = ArgumentCells(*identity)
-            self.arguments.append(found)
-            if found.distinct:
-                self._cell(found, "seen", "{}")
-        read = [e for e in (*found.exprs, found.filter) if e is not None]
+        argument = self._by_identity.get(identity)
+        if argument is None:
+            argument = self._by_identity[identity] = ArgumentCells(*identity)
+            self.arguments.append(argument)
+            if argument.distinct:
+                self._cell(argument, "seen", "{}")
+        read = [e for e in (*argument.exprs, argument.filter) if e is not None]
         changing = (
-            self.remembers or found.risky or any(isinstance(part, TIME_VARYING) for e in read for part in x.walk(e))
+            self.remembers or argument.risky or any(isinstance(node, TIME_VARYING) for e in read for node in x.walk(e))
         )
         if changing and self.leaving is not Eviction.NONE and not _lasts(call):
-            self._remember(found)
-        return found
+            self._remember(argument)
+        return argument
 
     def _remember(self, argument: ArgumentCells) -> None:
         if argument.remembered is None:
@@ -118,15 +119,14 @@ class AggregateCodegen:
             self.needs_ordinal = True
 
     def _events(self) -> ArgumentCells:
-        """The argument that stands for all events."""
         for known in self.arguments:
             if not known.exprs and known.filter is None:
                 return known
-        made = self._by_identity[_EVENTS] = ArgumentCells(*_EVENTS)
-        self.arguments.append(made)
+        argument = self._by_identity[_EVENTS] = ArgumentCells(*_EVENTS)
+        self.arguments.append(argument)
         if self.remembers:
-            self._remember(made)
-        return made
+            self._remember(argument)
+        return argument
 
     def _local(self, initial: str) -> str:
         name = f"{self.prefix}{len(self.names)}"
@@ -143,16 +143,16 @@ class AggregateCodegen:
         return name
 
     def _count_of_events(self, calls: Sequence[AggregateCall]) -> str | None:
-        """The cell that counts all events, where there is one that can be relied on: it falls as they leave."""
+        """Return the cell that counts all events, if there is a reliable one."""
         if self.remembers:
             return None
         of_all = (_VALUES[call.name] is AggregateCodegen._count and _identity(call) == _EVENTS for call in calls)
         return self._cell(self._events(), "n") if self.size is not None or any(of_all) else None
 
     def _number(self, argument: ArgumentCells) -> tuple[str, str]:
-        """Code of how many values that are not null an argument has had, and of whether there are any.
+        """Return the code of the number of values that are not null, and of whether there are any.
 
-        Beside a count of all events only nulls are counted, which are rare.
+        Next to a count of all events only nulls are counted, which are rare.
         """
         whole = self._whole
         apart = argument.distinct or argument.filter is not None or argument.risky or argument.remembered is not None
@@ -168,8 +168,7 @@ class AggregateCodegen:
         return f"({whole} - {nulls})", argument.some
 
     def _made(self, argument: ArgumentCells, kind: str, make: Callable[..., object], arguments: str = "") -> str:
-        """The local of a cell that holds an object, made by calling `make`."""
-        called = getattr(make, "__name__", kind)  # partial functions have none, but are named as their kind
+        called = getattr(make, "__name__", kind)  # partial functions have no name
         return self._cell(argument, kind, f"{self.source.bind(f'_{called}', make)}({arguments})")
 
     # -------------------------------------------------------------- values
@@ -224,7 +223,6 @@ class AggregateCodegen:
         return f"({nan} if {nans} else {name}[-1] if {name} else None)"
 
     def _sorted(self, argument: ArgumentCells) -> tuple[str, str]:
-        """The locals of the sorted values and of the number of NaN beside them (none for types without)."""
         assert argument.expr is not None
         if argument.expr.type.name not in _FLOATING:
             return self._made(argument, "sorted", SortedList), ""
@@ -245,11 +243,10 @@ class AggregateCodegen:
         return f"({name}[{-1 if last else 0}] if {name} else None)"
 
     def _once(self, call: AggregateCall, argument: ArgumentCells) -> bool:
-        """Whether the values are those of events of one stream of a join, each to be held once."""
         return self.joined and not call.ever and argument.stream is not None
 
     def _held(self, call: AggregateCall, argument: ArgumentCells) -> tuple[str, bool]:
-        """The local of the values in the order of entry, and whether that is a sequence (else: by ordinal)."""
+        """Return the cell of the values in the order of entry, and whether it is a sequence (else by ordinal)."""
         if self._once(call, argument):
             return f"{self._made(argument, 'once', accumulators.DistinctJoinValues)}.values", False
         if self.leaving is Eviction.ARBITRARY:
@@ -281,18 +278,18 @@ class AggregateCodegen:
             name = self._made(argument, "values by ordinal", self.by_ordinal)
             return f"{self.source.bind('_at', value_at_index)}({name}, {call.index.value}, True)"
         name = self._made(argument, "recent", deque, f"(), {_reach(self.calls, call)}")
-        held = f"len({name})" if self.leaving is Eviction.NONE else self._number(argument)[0]
-        return f"({name}[-1 - {call.index.value}] if {held} > {call.index.value} else None)"
+        count = f"len({name})" if self.leaving is Eviction.NONE else self._number(argument)[0]
+        return f"({name}[-1 - {call.index.value}] if {count} > {call.index.value} else None)"
 
     def _median(self, call: AggregateCall, argument: ArgumentCells) -> str:
         name, nans = self._sorted(argument)
         return f"{self.source.bind('_median', accumulators.median_value)}({name}, {nans or 0})"
 
     def _spread(self, call: AggregateCall, argument: ArgumentCells, *, of: Literal["sample", "population"]) -> str:
-        made = (
+        accumulator = (
             accumulators.RecoveringStandardDeviation if self.scope.compensated_sums else accumulators.StandardDeviation
         )
-        return f"{self._made(argument, 'spread', made)}.{of}()"
+        return f"{self._made(argument, 'spread', accumulator)}.{of}()"
 
     def _accumulated(self, call: AggregateCall, argument: ArgumentCells) -> str:
         options = ", ".join(f"{name}={self.source.const(value)}" for name, value in call.options)
@@ -325,40 +322,40 @@ class AggregateCodegen:
         return self._cell(argument, "gone", "False")
 
     def _supplied(self, call: AggregateCall, argument: ArgumentCells) -> str:
-        made = call.args[-1]
-        assert isinstance(made, x.UserClass)
-        code = lower.value(self.scope, made)
-        if self.leaving is not Eviction.NONE and not hasattr(self.scope.user_functions[made.name], "leave"):
-            fact = f"the aggregate {made.name} has no method leave, and here events leave"
+        user_class = call.args[-1]
+        assert isinstance(user_class, x.UserClass)
+        code = lower.value(self.scope, user_class)
+        if self.leaving is not Eviction.NONE and not hasattr(self.scope.user_functions[user_class.name], "leave"):
+            fact = f"the aggregate {user_class.name} has no method leave, and here events leave"
             raise Refusal("no-leave", fact)
-        name = self._made(argument, "supplied", UserAggregate, f"{code}, {made.count}")
+        name = self._made(argument, "supplied", UserAggregate, f"{code}, {user_class.count}")
         return f"{self.source.bind('_taken', as_declared_type)}({name}.value(), {self.source.const(call.type, 'type')})"
 
     @property
     def risky(self) -> bool:
-        """Whether `enter` may leave a failure in the local ``broken``, to be raised when the change is complete."""
+        """True if an update may leave a failure in the local ``broken``, to be raised when the delta is complete."""
         return any(argument.risky for argument in self.arguments)
 
     @property
     def lasting(self) -> bool:
-        """Whether a value tells of events that have left."""
+        """True if a value depends on events that have left."""
         return any(call.ever or aggregate_row(call.name).remembers for call in self.calls)
 
     # -------------------------------------------------------------- code
     def fresh(self) -> str:
-        """Code of a list with the cells of an empty group."""
+        """Return the code of the cells of an empty group."""
         return "[" + ", ".join(self.initial) + "]"
 
     def load(self, state: str) -> None:
-        """Unpack the group's list into the locals."""
+        """Write code that unpacks a group's list into the locals."""
         self._loaded = state
         if self.names:
             self.source.line(f"{', '.join(self.names)}{',' if len(self.names) == 1 else ''} = {state}")
 
     def store(self, state: str, begin: int = 0) -> None:
-        """Put the locals that `enter` and `leave` assign back into the group's list, where they stand from `begin`.
+        """Write code that stores the assigned locals in the group's list, from index `begin`.
 
-        Counts of nulls are there already, if they were unpacked from it.
+        Counts of nulls are stored where they change, if they were unpacked from that list.
         """
         assigned = set().union(*(argument.assigned for argument in self.arguments))
         if state == self._loaded:
@@ -368,17 +365,16 @@ class AggregateCodegen:
                 self.source.line(f"{state}[{position}] = {name}")
 
     def enter(self, scope: CodeScope, ordinal: str | None = None) -> None:
-        """Code that adds the event of `scope` to the locals; `ordinal` is code of its ordinal."""
+        """Write code that adds the event of `scope`; `ordinal` is the code of its ordinal."""
         for argument in self.arguments:
             CellUpdate(argument, scope, self.leaving, True, ordinal, store=self._store_of_nulls(argument)).write()
 
     def leave(self, scope: CodeScope, ordinal: str | None = None) -> None:
-        """Code that takes the event of `scope` out of the locals again."""
+        """Write code that removes the event of `scope`."""
         for argument in self.arguments if self.leaving is not Eviction.NONE else ():
             CellUpdate(argument, scope, self.leaving, False, ordinal, store=self._store_of_nulls(argument)).write()
 
     def _store_of_nulls(self, argument: ArgumentCells) -> str:
-        """The line that puts the number of an argument's nulls, when it changes, where the cells were unpacked from."""
         name = argument.cells.get("nulls")
         if name is None or not self._loaded.isidentifier():
             return ""
@@ -387,7 +383,7 @@ class AggregateCodegen:
 
 _Rule = Callable[[AggregateCodegen, AggregateCall, ArgumentCells], str]
 _avg: _Rule = partial(AggregateCodegen._sum, mean=True)
-_COUNTED = (AggregateCodegen._count, _avg)  # which need the number of values
+_COUNTED = (AggregateCodegen._count, _avg)  # they need the number of values
 _VALUES: dict[str, _Rule] = {
     "count": AggregateCodegen._count,
     "countever": AggregateCodegen._count_ever,
@@ -412,7 +408,7 @@ _VALUES: dict[str, _Rule] = {
     USER_AGGREGATE.name: AggregateCodegen._supplied,
 }
 _VALUES |= dict.fromkeys(ACCUMULATORS, AggregateCodegen._accumulated)
-for _row in AGGREGATES.values():  # other spellings are gone when code is written
+for _row in AGGREGATES.values():  # other spellings were rewritten before
     if _row.supported and _row.plain is None and _row.name not in _VALUES:
         raise TypeError(f"the row of aggregate {_row.name} has neither a value here nor an accumulator")
 for _name in _VALUES:
@@ -426,18 +422,15 @@ _EVENTS: _Identity = ((), False, None, (), False)  # all of them
 
 
 def _identity(call: AggregateCall) -> _Identity:
-    """What calls must share to share cells."""
     distinct = call.distinct and aggregate_row(call.name).repeats
     return call.args, distinct, call.filter, call.criteria, call.ever and distinct
 
 
 def _lasts(call: AggregateCall) -> bool:
-    """Whether nothing is taken out when an event leaves."""
     return call.ever or isinstance(call.args[-1] if call.args else None, x.Period)
 
 
 def _reach(calls: Sequence[AggregateCall], like: AggregateCall) -> int:
-    """How many of the latest values the ``nth`` calls over one argument read."""
     same = [c.index for c in calls if c.name == like.name and _identity(c) == _identity(like)]
     return 1 + max(index.value for index in same if isinstance(index, x.Const) and isinstance(index.value, int))
 
@@ -445,7 +438,7 @@ def _reach(calls: Sequence[AggregateCall], like: AggregateCall) -> int:
 def drop_idle_groups(
     groups: dict[object, list[Any]], touched: int, now: int, age: float | None, every: float | None
 ) -> float:
-    """Drops the groups that were not touched for longer than `age` (None: none); when to look again."""
+    """Drop the groups that no event has touched for more than `age` (None: none); return the time of the next check."""
     if age is not None:
         for key in [key for key, cells in groups.items() if now - cells[touched] > age]:
             del groups[key]
@@ -455,7 +448,7 @@ def drop_idle_groups(
 def value_at_index(
     values: Sequence[object] | OrderedDict[int, object] | accumulators.OrdinalMap, index: int | None, from_end: bool
 ) -> object:
-    """The value `index` places from the first or last one; None beyond."""
+    """Return the value at `index` from the first or last one; None beyond."""
     if index is None or not 0 <= index < len(values):
         return None
     if isinstance(values, accumulators.OrdinalMap):

@@ -1,7 +1,7 @@
-"""Local grouping: aggregates with a ``group_by:`` of their own, apart from the statement's groups.
+"""Local grouping: aggregates with a ``group_by:`` of their own, independent of the statement's groups.
 
-Each distinct list of local keys has a table of cells by local key, a further part of the statement's state. Where a row
-is made, the cells of its event's local groups are loaded beside those of its group.
+Each distinct list of local keys has a table of cells by key, in a slot of the statement's state. Where a row is made,
+the cells  of its local groups are loaded next to those of its group.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ LocalKeys = tuple[x.BoundExpr, ...]
 
 
 class LocalGroups:
-    """The calls with the local keys `keys`; they have the numbers `numbers` among the calls of the statement.
+    """The calls with the local keys `keys`, which have the indexes `numbers` among the calls of the statement.
 
-    `table` is code of the table, `key_of` gives the code of a key. `row_keys` are the local keys as rows see them.
+    `table` is the code of the table, `key_of` returns the code of a key. `row_keys` are the local keys as rows see
+    them.
     """
 
     def __init__(
@@ -51,13 +52,13 @@ class LocalGroups:
         self._key, self._group = f"{prefix}k", f"{prefix}g"
 
     def enter(self, scope: CodeScope, ordinal: str) -> None:
-        """Code that adds the event of `scope` to its local group."""
+        """Write code that adds the event of `scope` to its local group."""
         self._find(scope)
         self.cells.enter(scope, ordinal)
         self.cells.store(self._group)
 
     def leave(self, scope: CodeScope, ordinal: str) -> None:
-        """Code that takes the event of `scope` out of its local group; an emptied group is forgotten."""
+        """Write code that removes the event of `scope` from its local group, and drops an empty group."""
         self._find(scope)
         self.cells.leave(scope, ordinal)
         self.cells.store(self._group)
@@ -73,19 +74,19 @@ class LocalGroups:
         self.cells.load(self._group)
 
     def load(self, scope: CodeScope) -> None:
-        """Load the cells of the local group that the row of `scope` belongs to, or those of an empty one."""
+        """Write code that loads the cells of the local group of a row; those of an empty group if there is none."""
         self.source.line(f"{self._group} = {self.table}.get({self.key_of(scope, self.row_keys)})")
         self.cells.load(f"{self.cells.fresh()} if {self._group} is None else {self._group}")
 
 
 def distinct_local_keys(calls: Sequence[AggregateCall]) -> list[LocalKeys]:
-    """The distinct lists of local keys.
+    """Return the distinct lists of local keys.
 
-    Errors: Refusal for an aggregate of an aggregate where one of both has local keys.
+    Errors: Refusal if an aggregate is nested in another one and either has local keys.
     """
     for call in calls:
         read = [e for e in (*call.args, call.filter, *(e for e, _ in call.criteria)) if e is not None]
-        inner = [part.index for e in read for part in x.walk(e) if isinstance(part, x.AggregateRef)]
+        inner = [node.index for e in read for node in x.walk(e) if isinstance(node, x.AggregateRef)]
         if any(group_by is not None for group_by in (calls[i].group_by for i in inner)) or (inner and call.group_by):
             raise Refusal("local-grouping", "an aggregate of an aggregate with group_by")
     return list(dict.fromkeys(call.group_by for call in calls if call.group_by is not None))

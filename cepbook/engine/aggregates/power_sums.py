@@ -1,7 +1,7 @@
-"""Aggregates that are made of sums of powers: sums and means, variance, skewness, kurtosis, O(1).
+"""Aggregates made of sums of powers: sums and means, variance, skewness, kurtosis; O(1).
 
-Sums are whole multiples of a power of two, therefore exact: neither rounding errors nor the traces of large values that
-have left add up, however long a query runs.
+Sums are integer multiples of a power of two, therefore exact. Neither rounding errors nor traces of large values that
+have left accumulate, however long a query runs.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from cepbook.engine.state import State
 
 
 def dyadic_fraction(value: float) -> tuple[int, int]:
-    """Whole numbers w, b with ``value == w * 2 ** -b``."""
-    whole, parts = value.as_integer_ratio()
-    return whole, parts.bit_length() - 1
+    """Return integers w, b with ``value == w * 2 ** -b``."""
+    whole, denominator = value.as_integer_ratio()
+    return whole, denominator.bit_length() - 1
 
 
 class PowerSums(State):
-    """Sums of the first powers of values: `sums` are multiples of ``2 ** (-bits * power)``.
+    """Sums of the first powers of values; `sums` are multiples of ``2 ** (-bits * power)``.
 
-    `lone` is the variance (and the standard deviation) of a single value, in EPL None, as of `StandardDeviation`.
+    `lone` is the variance and standard deviation of a single value: None in EPL.
     """
 
     __slots__ = ("bits", "count", "lone", "odd", "sums", "what")
@@ -31,26 +31,26 @@ class PowerSums(State):
         self.what = what
         self.lone = lone
         self.count = 0
-        self.odd: list[float] = []  # infinite values, and those that are no numbers
+        self.odd: list[float] = []  # infinite values and NaN
         self.bits = 0
         self.sums = [0] * HIGHEST_POWERS[what]
 
     def enter(self, value: Any) -> None:
         if value is not None:
             self.count += 1
-            self._add(self._taken(float(value)), 1)
+            self._add(self._transformed(float(value)), 1)
 
     def leave(self, value: Any) -> None:
         if value is not None:
             self.count -= 1
-            self._add(self._taken(float(value)), -1)
+            self._add(self._transformed(float(value)), -1)
             if not self.count:
                 self.bits = 0
                 self.sums = [0] * len(self.sums)
                 self.odd.clear()
 
-    def _taken(self, value: float) -> float:
-        """What is summed: of a geometric mean the logarithm, of what has none no number."""
+    def _transformed(self, value: float) -> float:
+        """Return the value that is summed: for a geometric mean the logarithm, NaN if there is none."""
         if self.what != "geomean":
             return value
         return math.log(value) if value > 0 else math.nan
@@ -60,7 +60,7 @@ class PowerSums(State):
             if sign > 0:
                 self.odd.append(value)
             else:
-                self.odd.remove(next(each for each in self.odd if each == value or each != each))
+                self.odd.remove(next(value_ for value_ in self.odd if value_ == value or value_ != value_))
             return
         whole, bits = dyadic_fraction(value)
         if bits > self.bits:
@@ -87,7 +87,6 @@ class PowerSums(State):
 
 
 def _ratio(whole: int, bits: int) -> float:
-    """``whole * 2 ** -bits``, rounded once."""
     return whole / (1 << bits)
 
 
@@ -108,12 +107,10 @@ def _sumsq(count: int, bits: int, sums: list[int]) -> float:
 
 
 def _variance(count: int, bits: int, sums: list[int]) -> float:
-    """Of a sample, of two values at least."""
     return _spread(count, sums) / ((count * (count - 1)) << 2 * bits)
 
 
 def _spread(count: int, sums: list[int]) -> int:
-    """The sum of the squares of the deviations, times the count."""
     return count * sums[1] - sums[0] * sums[0]
 
 
@@ -122,7 +119,7 @@ def _stddev(count: int, bits: int, sums: list[int]) -> float:
 
 
 def _skewness(count: int, bits: int, sums: list[int]) -> float | None:
-    """Corrected for bias; null below three values or without spread."""
+    """Corrected for bias; None below three values or without spread."""
     if count < 3 or not _spread(count, sums):
         return None
     n, (s1, s2, s3) = count, sums
@@ -132,7 +129,7 @@ def _skewness(count: int, bits: int, sums: list[int]) -> float | None:
 
 
 def _kurtosis(count: int, bits: int, sums: list[int]) -> float | None:
-    """Excess, corrected for bias; null below four values or without spread."""
+    """Excess kurtosis, corrected for bias; None below four values or without spread."""
     if count < 4 or not _spread(count, sums):
         return None
     n, (s1, s2, s3, s4) = count, sums

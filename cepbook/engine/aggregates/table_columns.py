@@ -1,7 +1,7 @@
-"""Aggregates whose cells are those of columns of a table (``into table``).
+"""Aggregates of ``into table``, whose cells are those of columns of a table.
 
-The cells of a row of a table are one flat list: those of its aggregation columns one after the other, as `places` says,
-and behind them the row, a dict of all columns. Generated code unpacks it as a whole.
+The cells of a table row are one flat list: those of each aggregation column in turn, then the row, a dict.
+Generated code unpacks the list as a whole.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cepbook.lang.plan import nodes as p
 def table_column_cells(
     scope: CodeScope, calls: Mapping[str, object]
 ) -> tuple[dict[str, AggregateCodegen], dict[str, slice]]:
-    """The cells of each aggregation column as it is declared, and where they stand in the list of a row."""
+    """Return the cells of each aggregation column as it is declared, and their slice of a row's list."""
     cells: dict[str, AggregateCodegen] = {}
     places: dict[str, slice] = {}
     begin = 0
@@ -31,9 +31,9 @@ def table_column_cells(
 
 
 class TableAggregateCodegen(AggregateCodegen):
-    """The aggregates of a statement that feeds a table, as `AggregateCodegen`: each call has the cells of its column.
+    """The aggregates of a statement that feeds a table: each call has the cells of its column.
 
-    What the statement must remember of its events is its own: `remembered` gives code of a dict by ordinal.
+    `remembered` returns the code of a dict, of the statement itself, for values of events by ordinal.
     """
 
     def __init__(
@@ -48,44 +48,44 @@ class TableAggregateCodegen(AggregateCodegen):
             column = fed.get(number, "")
             if column not in places:
                 raise Refusal("into-table", "an aggregate of `into table` that goes into no column")
-            made = AggregateCodegen(scope, [call], Eviction.ARBITRARY, False, f"a{number}_", remembered=remembered)
-            self._parts.append((column, places[column].start, made))
-        own = {column: made.names for column, _, made in self._parts}
-        self._all = [name for column, each in declared.items() for name in own.get(column, ["_"] * len(each.names))]
-        self.values = [made.values[0] for _, _, made in self._parts]
-        self.names = [name for _, _, made in self._parts for name in made.names]
-        self.arguments = [argument for _, _, made in self._parts for argument in made.arguments]
-        self.needs_ordinal = any(made.needs_ordinal for _, _, made in self._parts)
-        self.reads_now = any(made.reads_now for _, _, made in self._parts)
+            codegen = AggregateCodegen(scope, [call], Eviction.ARBITRARY, False, f"a{number}_", remembered=remembered)
+            self._parts.append((column, places[column].start, codegen))
+        own = {column: codegen.names for column, _, codegen in self._parts}
+        self._all = [name for column, cells in declared.items() for name in own.get(column, ["_"] * len(cells.names))]
+        self.values = [codegen.values[0] for _, _, codegen in self._parts]
+        self.names = [name for _, _, codegen in self._parts for name in codegen.names]
+        self.arguments = [argument for _, _, codegen in self._parts for argument in codegen.arguments]
+        self.needs_ordinal = any(codegen.needs_ordinal for _, _, codegen in self._parts)
+        self.reads_now = any(codegen.reads_now for _, _, codegen in self._parts)
         self.size = None
 
     @property
     def risky(self) -> bool:
-        return any(made.risky for _, _, made in self._parts)
+        return any(codegen.risky for _, _, codegen in self._parts)
 
     @property
     def lasting(self) -> bool:
         return False
 
     def fresh(self) -> str:
-        """The statement itself keeps nothing."""
+        """Return the code of the statement's own groups: it has none."""
         return "None"
 
     def load(self, state: str) -> None:
-        """Unpack the cells of the columns, and the row."""
+        """Write code that unpacks the cells of the columns, and the row."""
         self.source.line(f"{', '.join([*self._all, 'r'])} = {state}")
 
     def store(self, state: str, begin: int = 0) -> None:
-        """Put what changed back, and the values of the columns into the row."""
-        for _, place, made in self._parts:
-            made.store(state, begin + place)
-        for column, _, made in self._parts:
-            self.source.line(f"r[{self.source.const(column, 'n')}] = {made.values[0]}")
+        """Write code that stores changed cells, and the values of the columns in the row."""
+        for _, place, codegen in self._parts:
+            codegen.store(state, begin + place)
+        for column, _, codegen in self._parts:
+            self.source.line(f"r[{self.source.const(column, 'n')}] = {codegen.values[0]}")
 
     def enter(self, scope: CodeScope, ordinal: str | None = None) -> None:
-        for _, _, made in self._parts:
-            made.enter(scope, ordinal)
+        for _, _, codegen in self._parts:
+            codegen.enter(scope, ordinal)
 
     def leave(self, scope: CodeScope, ordinal: str | None = None) -> None:
-        for _, _, made in self._parts:
-            made.leave(scope, ordinal)
+        for _, _, codegen in self._parts:
+            codegen.leave(scope, ordinal)

@@ -13,9 +13,9 @@ from cepbook.engine.state import State
 
 
 class UserAggregate(State):
-    """An aggregate of a class from Python, which takes `count` values of each event.
+    """The state of an aggregate written in Python, which takes `count` values of each event.
 
-    A failure of its code is raised where the value is asked for, as long as events are in it that it could not take.
+    A failure of its code is raised when the value is read, until all events that it could not take have left.
     """
 
     __slots__ = ("attributes", "broken", "code", "count", "inside")
@@ -30,7 +30,7 @@ class UserAggregate(State):
         self.broken: str | None = None
         try:
             self.attributes = self.code().__dict__
-        except Exception as failure:  # noqa: BLE001 - whatever code of the user raises is told of
+        except Exception as failure:  # noqa: BLE001 - the value reports it
             self.attributes = {}
             self._break(failure)
 
@@ -45,23 +45,23 @@ class UserAggregate(State):
             self._begin()
 
     def value(self) -> Any:
-        """The value. Errors: RuntimeError for a failure before."""
+        """Return the value. Errors: RuntimeError after a failure of the user's code."""
         if self.broken is not None:
             raise RuntimeError(self.broken)
         return self._object().value()
 
     def _object(self) -> Any:
-        made: Any = object.__new__(self.code)
-        made.__dict__ = self.attributes
-        return made
+        instance: Any = object.__new__(self.code)
+        instance.__dict__ = self.attributes
+        return instance
 
     def _call(self, method: str, value: Any) -> None:
         if self.broken is not None:
             return
-        given = deep_copied(value)
+        argument = deep_copied(value)
         try:
-            getattr(self._object(), method)(*(given if self.count > 1 else (given,)[: self.count]))
-        except Exception as failure:  # noqa: BLE001 - whatever code of the user raises is told of
+            getattr(self._object(), method)(*(argument if self.count > 1 else (argument,)[: self.count]))
+        except Exception as failure:  # noqa: BLE001 - the value reports it
             self._break(failure)
 
     def _break(self, failure: Exception) -> None:

@@ -1,9 +1,9 @@
-"""Which ids are in which partitions, and the patterns that fire of it.
+"""Multi-stream patterns: which ids are in which partitions, and the patterns that fire.
 
-An *immediate* pattern (nothing unwanted) fires when an arrival makes it hold: an id is in all its partitions. A
-*delayed* one, with something unwanted, is watched from the arrival that makes it hold, and fires when one of the wanted
-rows leaves while it still does; an unwanted arrival ends the watch. What has fired is spent until the id is in none of
-its partitions.
+An *immediate* pattern, without unwanted partitions, fires when an arrival completes it: the id is in all its
+partitions. A *delayed* pattern, with unwanted partitions, is watched from the arrival that completes it. It fires when
+one of the wanted rows leaves while the pattern is still complete; an unwanted arrival ends the watch. A pattern that
+has fired is spent until the id is in none of its partitions.
 
 In a cycle departures come first, partition by partition, then all arrivals at once (StreamCruncher - Basics, section
 "Multi-Stream Correlation/Pattern Matching").
@@ -23,7 +23,7 @@ CycleChange = tuple[Sequence[StageRow], Sequence[StageRow]]
 
 
 class PatternPresence(State):
-    """One id under one pattern: `bits` has one for each partition that it is in."""
+    """The state of one id under one pattern; `bits` has one bit per partition that contains the id."""
 
     __slots__ = ("bits", "spent", "watched")
 
@@ -34,7 +34,7 @@ class PatternPresence(State):
 
 
 class Correlator(State):
-    """The ids that are anywhere, by pattern, and the last row of each by partition."""
+    """The ids under each pattern, and the last row of each id by partition."""
 
     __slots__ = ("_presences", "_values")
 
@@ -44,11 +44,11 @@ class Correlator(State):
 
     @property
     def held(self) -> int:
-        """How many ids are watched, pattern by pattern."""
+        """The number of ids that are watched, summed over patterns."""
         return sum(map(len, self._presences))
 
     def step(self, changes: Sequence[CycleChange], node: Correlation) -> list[RowValues]:
-        """The rows of the patterns that fire in a cycle: (new, dead) of each partition."""
+        """Apply the (new, dead) rows of each partition, and return the rows of the patterns that fire."""
         fired: list[list[RowValues]] = [[] for _ in node.patterns]
         for partition, (_, dead) in enumerate(changes):
             for id_ in _ids(dead, node.ids[partition]):
@@ -70,55 +70,53 @@ class Correlator(State):
         return [row for rows in fired for row in rows]
 
     def _departed(self, number: int, partition: int, id_: Any, node: Correlation, fired: list[RowValues]) -> None:
-        found = self._presences[number].get(id_)
+        presence = self._presences[number].get(id_)
         bit = 1 << partition
-        if found is None or not found.bits & bit:
+        if presence is None or not presence.bits & bit:
             return
-        wanted = _bits(node.patterns[number].wanted)
-        if found.watched and not found.spent and found.bits == wanted and bit & wanted:
+        wanted_bits = _bits(node.patterns[number].wanted)
+        if presence.watched and not presence.spent and presence.bits == wanted_bits and bit & wanted_bits:
             fired.append(self._row(number, id_, node))
-            found.spent, found.watched = True, False
-        found.bits &= ~bit
-        if not found.bits:
+            presence.spent, presence.watched = True, False
+        presence.bits &= ~bit
+        if not presence.bits:
             del self._presences[number][id_]
 
     def _arrived(self, number: int, bits: int, id_: Any, node: Correlation, fired: list[RowValues]) -> None:
         pattern, presences = node.patterns[number], self._presences[number]
-        wanted = _bits(pattern.wanted)
-        bits &= wanted | _bits(pattern.unwanted)
+        wanted_bits = _bits(pattern.wanted)
+        bits &= wanted_bits | _bits(pattern.unwanted)
         if not bits:
             return
-        found = presences.get(id_)
-        if found is None:
-            found = presences[id_] = PatternPresence()
-        held = found.bits == wanted
-        found.bits |= bits
-        holds = found.bits == wanted
-        if found.spent:
+        presence = presences.get(id_)
+        if presence is None:
+            presence = presences[id_] = PatternPresence()
+        was_complete = presence.bits == wanted_bits
+        presence.bits |= bits
+        is_complete = presence.bits == wanted_bits
+        if presence.spent:
             return
-        if holds and not pattern.unwanted:
+        if is_complete and not pattern.unwanted:
             fired.append(self._row(number, id_, node))
-            found.spent = True
-        elif holds and not held:
-            found.watched = True
-        elif not holds:
-            found.watched = False
+            presence.spent = True
+        elif is_complete and not was_complete:
+            presence.watched = True
+        elif not is_complete:
+            presence.watched = False
 
     def _row(self, number: int, id_: Any, node: Correlation) -> RowValues:
-        """The columns of the wanted rows; those of others are null."""
-        wanted = node.patterns[number].wanted
+        partitions = node.patterns[number].wanted
         values = self._values
         return {
-            name: values[partition][id_][column] if partition in wanted and id_ in values[partition] else None
+            name: values[partition][id_][column] if partition in partitions and id_ in values[partition] else None
             for partition, column, name in node.columns
         }
 
 
 def _ids(rows: Sequence[StageRow], column: str) -> list[Any]:
-    """The ids of rows; null is none."""
-    found = (canonical_nan(row[2][column]) for row in rows)
-    return [id_ for id_ in found if id_ is not None]
+    ids = (canonical_nan(row[2][column]) for row in rows)
+    return [id_ for id_ in ids if id_ is not None]
 
 
 def _bits(partitions: Sequence[int]) -> int:
-    return sum(1 << each for each in partitions)
+    return sum(1 << partition for partition in partitions)

@@ -1,16 +1,16 @@
-"""What a query that is run in cycles holds, and one cycle of it.
+"""The state of a query that is run in cycles, and one cycle of it.
 
 ::
 
     for each partition:      rows = its waiting events
-        for each stage:      rows = what became new (or dead) in the stage before, if it passes the stage's condition
-                             every window takes what it takes; aggregates follow
-        the relation forgets last cycle's dead, marks the dead, appends the new
+        for each stage:      rows = rows that became new (or dead) in the stage before and pass the stage's condition
+                             every window takes rows; aggregates follow
+        the relation drops the dead rows of the last cycle, marks the new dead ones, appends new rows
     departures, then arrivals are correlated
     the select is evaluated once over the relations
 
-A cycle is run as soon as there is a cause: the weights of what waits make 1, rows wait in a window, or a row has come
-of age. With a fixed interval there is one at each multiple of it, and nothing else is a cause.
+A cycle runs as soon as there is a cause: the weights of waiting events add up to 1, rows wait in a window, or a row has
+reached its age. With a fixed interval a cycle runs at each multiple of it, and nothing else is a cause.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ StageCondition = Callable[[RowValues, Any], object]  # (values of a row, state o
 
 @dataclass(frozen=True, slots=True)
 class CycleSpec:
-    """What all states of a query share: the stages of each partition, and the conditions of chained ones."""
+    """The properties that all states of a query share: the stages of each partition and their conditions."""
 
     node: CycleStatement
     stages: tuple[tuple[StageSpec, ...], ...]
@@ -41,13 +41,13 @@ class CycleSpec:
 
 
 class CycleState(State):
-    """Events that wait, by partition, the stages and relations, and when the next cycle is due by the clock."""
+    """Waiting events by partition, the stages and relations, and the time of the next cycle."""
 
     __slots__ = ("_id", "armed", "correlator", "fired", "next", "relations", "stages", "waiting", "weight")
 
     def __init__(self, node: CycleStatement, now: int) -> None:
         self._id = 0
-        self.armed = NEVER  # for when a timer runs
+        self.armed = NEVER  # time for which a timer is armed
         self.waiting: list[list[StageRow]] = [[] for _ in node.partitions]
         self.weight = 0.0
         self.relations = [VersionedRelation() for _ in node.partitions]
@@ -67,42 +67,42 @@ class CycleState(State):
             self.correlator = Correlator(len(node.correlation.patterns), len(node.correlation.ids))
 
     def fresh(self) -> int:
-        """The id of a new row."""
+        """Return the id of a new row."""
         self._id += 1
         return self._id
 
     def retained(self) -> int:
-        """How many rows there are, in windows or waiting."""
+        """Return the number of rows in windows or waiting."""
         return sum(stage.held for chain in self.stages for stage in chain) + sum(map(len, self.waiting))
 
     def events(self, number: int, node: CycleStatement) -> list[RowValues]:
-        """The events that a partition holds; where they are its rows also those that the last cycle let go."""
-        found = {row[0]: row[2] for row in self.stages[number][0].rows()}
+        """Return the events of a partition. If they are its rows, events that the last cycle evicted are included."""
+        events = {row[0]: row[2] for row in self.stages[number][0].rows()}
         first, *more = node.partitions[number].stages
         if not more and not first.aggregates:
-            found |= {row[0]: row[2] for row in (*self.relations[number].dead, *self.relations[number].new)}
-        return [values for _, values in sorted(found.items())]
+            events |= {row[0]: row[2] for row in (*self.relations[number].dead, *self.relations[number].new)}
+        return [values for _, values in sorted(events.items())]
 
     @property
     def due(self) -> int:
-        """When the clock is a cause of a cycle."""
+        """The time at which the clock causes a cycle."""
         if self.next < NEVER:
             return self.next
         return min((stage.due for chain in self.stages for stage in chain), default=NEVER)
 
     def admit(self, number: int, time: int, values: RowValues, weight: float) -> None:
-        """An event waits at a partition."""
+        """Let an event wait at a partition."""
         self.waiting[number].append((self.fresh(), time, values))
         self.weight = round(self.weight + weight, 9)
 
     def caused(self, now: int) -> bool:
-        """Whether there is a cause of a cycle at `now`."""
+        """Return whether there is a cause for a cycle at `now`."""
         if self.next < NEVER:
             return self.next <= now
         return self.weight >= 1.0 or self.due <= now or any(stage.pending for chain in self.stages for stage in chain)
 
     def cycle(self, now: int, form: CycleSpec, state: Any) -> None:
-        """Take what waits through the windows; `state` is that of the statement, for conditions."""
+        """Move the waiting events through the windows. `state` is that of the statement, for conditions."""
         node, changes = form.node, []
         if self.next < NEVER and node.every is not None:
             self.next += node.every
@@ -122,28 +122,26 @@ class CycleState(State):
     def _through(
         self, number: int, rows: Sequence[StageRow], now: int, form: CycleSpec, state: Any
     ) -> tuple[list[StageRow], list[StageRow]]:
-        """What becomes new and dead in the last stage of a partition."""
         new: list[StageRow] = []
         dead: list[StageRow] = []
         for place, (stage, own) in enumerate(zip(self.stages[number], form.stages[number], strict=True)):
             if place:
-                rows = self._taken(
+                rows = self._accepted(
                     new if own.node.takes == "new" else dead, form.conditions[number][place], form, state
                 )
             new, dead = stage.step(now, rows, own, self.fresh)
         return new, dead
 
-    def _taken(
+    def _accepted(
         self, rows: Sequence[StageRow], condition: StageCondition | None, form: CycleSpec, state: Any
     ) -> list[StageRow]:
-        """Rows that come into a chained stage; they keep the times of their events."""
-        found: list[StageRow] = []
+        accepted: list[StageRow] = []
         for _, time, values in rows:
             try:
-                wanted = condition is None or condition(values, state)
-            except Exception as failure:  # noqa: BLE001 - told; the other rows go on
+                passes = condition is None or condition(values, state)
+            except Exception as failure:  # noqa: BLE001 - reported; the other rows go on
                 form.failed(failure)
                 continue
-            if wanted:
-                found.append((self.fresh(), time, dict(values)))
-        return found
+            if passes:
+                accepted.append((self.fresh(), time, dict(values)))
+        return accepted

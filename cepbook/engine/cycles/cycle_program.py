@@ -2,13 +2,13 @@
 
 ::
 
-    new_state(P, now)      the state: in its second place a `CycleState`, behind it those of subqueries
-    take0(e, S)            the values that an event has in partition 0; None where the pre-filter does not pass it
-    where0_1(e, S)         whether a row comes into the second stage of partition 0
-    rows(S, now)           what the select gives of the relations as they are
-    dues(S)                when the clock is a cause of a cycle
+    new_state(P, now)      the state: a `CycleState` at index 1, followed by the states of subqueries
+    take0(e, S)            the values of an event in partition 0; None if the pre-filter rejects it
+    where0_1(e, S)         True if a row enters the second stage of partition 0
+    rows(S, now)           the rows of the select over the present relations
+    dues(S)                the time at which the clock causes a cycle
 
-The select is a program of its own, that of a select over named windows, which begins with the rows of the relations.
+The select is a program of its own, that of a select over named windows, which starts with the rows of the relations.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
 
 
 def sql_scope(scope_in: ScopeFactory, source: SourceWriter) -> lower.CodeScope:
-    """A scope that calculates as SQL does: whole numbers divide to whole numbers, and division by zero gives null."""
+    """Return a scope with SQL arithmetic: integers divide to integers, and division by zero is null."""
     return scope_in(source).at(integer_division=True, division_by_zero_null=True)
 
 
 def compile_cycles(
     plan: CycleStatement, scope_in: ScopeFactory, subqueries: Sequence[StatementProgram]
 ) -> StatementProgram:
-    """Generate, compile and load the module of `plan`. Errors: Refusal for what the row engine cannot run."""
+    """Generate, compile and load the module of `plan`. Errors: Refusal for a construct that is not supported."""
     source = SourceWriter()
     scope = scope_in(source)
     read = _read(plan)
@@ -63,11 +63,11 @@ def compile_cycles(
     with source.block("def dues(S):"):
         source.line("return [(0, S[1].due)]")
     select = compile_select(
-        plan.select, scope_in, all_properties=(), subqueries=tuple(each.steps for each in subqueries)
+        plan.select, scope_in, all_properties=(), subqueries=tuple(subquery.steps for subquery in subqueries)
     )
     namespace = source.load()
     stages = [stage for partition in plan.partitions for stage in partition.stages]
-    named = {each.name for stage in stages for each in stage.aggregates if each.name not in CYCLE_AGGREGATES}
+    named = {call.name for stage in stages for call in stage.aggregates if call.name not in CYCLE_AGGREGATES}
     namespace["aggregating"] = {name: _of_values(scope.user_functions[name]) for name in named}
     constants = {name: value for name, value in source.constants.items() if name != "clock"}
     columns = tuple(plan.output_type.properties)
@@ -79,25 +79,24 @@ def compile_cycles(
 
 
 def _of_values(registered: Callable[..., Any]) -> Callable[[list[Any]], Any]:
-    """A registered function of the values of a window; of a class an object takes them in one by one."""
+    """Return a function of the values of a window; a registered class takes them one by one."""
     if not isinstance(registered, type):
         return registered
-    made_of: Any = registered
+    aggregate_class: Any = registered
 
     def value(values: list[Any]) -> Any:
-        made = made_of()
-        for each in values:
-            made.enter(each)
-        return made.value()
+        aggregate = aggregate_class()
+        for value_ in values:
+            aggregate.enter(value_)
+        return aggregate.value()
 
     return value
 
 
 def _write_take(number: int, partition: StreamPartition, read: frozenset[str], scope: lower.CodeScope) -> None:
-    """``take0(e, S)``: only columns that somebody reads are kept."""
     source, condition = scope.source, partition.source.filter
-    kept = [name for name in partition.columns if name in read]
-    names = dict.fromkeys((*lower.property_names(condition), *kept))
+    retained = [name for name in partition.columns if name in read]
+    names = dict.fromkeys((*lower.property_names(condition), *retained))
     local = {name: f"p{at}" for at, name in enumerate(names)}
     with source.block(f"def take{number}(e, S):"):
         for name, place in local.items():
@@ -107,18 +106,17 @@ def _write_take(number: int, partition: StreamPartition, read: frozenset[str], s
                 f"if not {lower.truth(scope.at(props=lower.property_codes(local)), condition)}:", condition.span
             ):
                 source.line("return None")
-        items = [f"{source.const(name, 'n')}: {local[name]}" for name in kept]
+        items = [f"{source.const(name, 'n')}: {local[name]}" for name in retained]
         source.line(f"return {{{', '.join(items)}}}")
 
 
 def _read(plan: CycleStatement) -> frozenset[str]:
-    """The names of columns that stages, correlations and selects read."""
-    found = {e.name for e in expressions_in((plan.partitions, plan.select, plan.subqueries)) if isinstance(e, x.Prop)}
+    names = {e.name for e in expressions_in((plan.partitions, plan.select, plan.subqueries)) if isinstance(e, x.Prop)}
     for partition in plan.partitions:
-        found.update(() if partition.time is None else (partition.time,))
+        names.update(() if partition.time is None else (partition.time,))
         for stage in partition.stages:
-            found.update(stage.keys, stage.window.update_group, (each.column for each in stage.aggregates))
-            found.update(() if stage.window.column is None else (stage.window.column,))
+            names.update(stage.keys, stage.window.update_group, (aggregate.column for aggregate in stage.aggregates))
+            names.update(() if stage.window.column is None else (stage.window.column,))
     if plan.correlation is not None:
-        found.update(plan.correlation.ids, (column for _, column, _ in plan.correlation.columns))
-    return frozenset(found)
+        names.update(plan.correlation.ids, (column for _, column, _ in plan.correlation.columns))
+    return frozenset(names)

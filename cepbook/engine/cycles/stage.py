@@ -1,7 +1,7 @@
-"""A stage: rows divided by keys, each part in a window of its own (a leaf), maybe with aggregates.
+"""A stage: rows divided by keys, one window per key, maybe with aggregates.
 
-Leaves have the order in which they were made. One that is empty, has nothing waiting and is not pinned is dropped, and
-its aggregates with it: a later row begins anew.
+Windows are ordered by creation. A window that is empty, has no waiting rows and is not pinned is dropped with its
+aggregates; a later row starts a new one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cepbook.lang.plan.cycles import CycleAggregate, CycleStage
 
 
 class KeyedWindow(State):
-    """One window, its aggregates, and the row that shows them."""
+    """The window of one key, its aggregates, and the row with their values."""
 
     __slots__ = ("armed", "key", "number", "shown", "totals", "window")
 
@@ -36,9 +36,9 @@ class KeyedWindow(State):
 
 @dataclass(frozen=True, slots=True)
 class StageSpec:
-    """What all states of a stage share; `fills` as in `windows.Sliding`.
+    """The properties that all states of a stage share; `fills` as in `SlidingWindow`.
 
-    `functions` are aggregates that are registered functions, of the list of values; `failed` is told of their failures.
+    `functions` are registered functions of the values of a window; `failed` reports their failures.
     """
 
     node: CycleStage
@@ -48,12 +48,12 @@ class StageSpec:
 
     @property
     def aggregates(self) -> bool:
-        """Whether its rows are those of aggregates."""
+        """True if the rows of the stage are those of aggregates."""
         return bool(self.node.aggregates)
 
 
 class StageState(State):
-    """The leaves of a stage, and which of them the next cycle has to look at."""
+    """The windows of a stage, and those that the next cycle must visit."""
 
     __slots__ = ("_active", "_coins", "_heap", "_leaves", "_made", "_numbered")
 
@@ -61,54 +61,54 @@ class StageState(State):
         self._leaves: dict[tuple[Any, ...], KeyedWindow] = {}
         self._numbered: dict[int, KeyedWindow] = {}
         self._made = 0
-        self._active: dict[int, KeyedWindow] = {}  # those that the next cycle changes whatever it brings, by number
-        self._heap: list[tuple[int, int]] = []  # (when rows leave by age, number of the leaf)
+        self._active: dict[int, KeyedWindow] = {}  # windows that the next cycle changes in any case
+        self._heap: list[tuple[int, int]] = []  # (time at which a row leaves by age, number of the window)
         self._coins = None if seed is None else CoinTosses(seed)
 
     @property
     def pending(self) -> bool:
-        """Whether rows wait for a further cycle."""
+        """True if rows wait for a further cycle."""
         return any(leaf.window.pending for leaf in self._active.values())
 
     @property
     def due(self) -> int:
-        """When a row leaves by age."""
+        """The next time at which a row leaves by age."""
         while self._heap:
             due, number = self._heap[0]
             leaf = self._numbered.get(number)
             if leaf is not None and leaf.armed == due and leaf.window.due == due:
                 return due
             heappop(self._heap)
-            if leaf is not None and leaf.armed == due:  # the row that was the oldest has gone
+            if leaf is not None and leaf.armed == due:  # the oldest row has left
                 leaf.armed = NEVER
                 self._arm(leaf)
         return NEVER
 
     @property
     def held(self) -> int:
-        """How many rows there are, those that wait included."""
+        """The number of rows, including waiting ones."""
         return sum(len(leaf.window) + leaf.window.pending for leaf in self._leaves.values())
 
     def rows(self) -> Iterator[StageRow]:
-        """The rows that its windows hold."""
+        """Iterate over the rows that windows hold."""
         for leaf in self._leaves.values():
             yield from leaf.window
 
     @property
     def groups(self) -> int:
-        """How many leaves there are."""
+        """The number of windows."""
         return len(self._leaves)
 
     def step(self, now: int, incoming: Iterable[StageRow], form: StageSpec, fresh: Callable[[], int]) -> StageDelta:
-        """What is new and what is dead when a cycle at `now` brings rows; `fresh` gives ids of rows that it makes."""
+        """Apply the rows of a cycle at `now`; return the new and the dead rows. `fresh` returns ids of new rows."""
         brought: dict[int, tuple[KeyedWindow, list[StageRow]]] = {}
         for row in self._offered(incoming, form):
             leaf = self._leaf(row, form)
-            found = brought.get(leaf.number)
-            if found is None:
+            entry = brought.get(leaf.number)
+            if entry is None:
                 brought[leaf.number] = leaf, [row]
             else:
-                found[1].append(row)
+                entry[1].append(row)
         for number, leaf in self._active.items():
             brought.setdefault(number, (leaf, []))
         while self.due <= now:
@@ -124,7 +124,6 @@ class StageState(State):
         return new, dead
 
     def _offered(self, incoming: Iterable[StageRow], form: StageSpec) -> Iterable[StageRow]:
-        """The rows that a window may take at all."""
         spec = form.node.window
         if spec.column is not None:
             return [row for row in incoming if row[2][spec.column] is not None]
@@ -134,15 +133,15 @@ class StageState(State):
     def _leaf(self, row: StageRow, form: StageSpec) -> KeyedWindow:
         values = row[2]
         key = tuple([canonical_nan(values[name]) for name in form.node.keys])
-        found = self._leaves.get(key)
-        if found is None:
+        leaf = self._leaves.get(key)
+        if leaf is None:
             self._made += 1
-            totals = [make_stage_accumulator(each.name) for each in form.node.aggregates]
-            found = self._leaves[key] = KeyedWindow(
+            totals = [make_stage_accumulator(aggregate.name) for aggregate in form.node.aggregates]
+            leaf = self._leaves[key] = KeyedWindow(
                 self._made, key, make_stage_window(form.node.window, form.fills), totals
             )
-            self._numbered[found.number] = found
-        return found
+            self._numbered[leaf.number] = leaf
+        return leaf
 
     def _step(
         self,
@@ -154,19 +153,19 @@ class StageState(State):
         new: list[StageRow],
         dead: list[StageRow],
     ) -> None:
-        held = leaf.window
-        entered, left = held.step(now, rows)
-        kept = bool(len(held) or held.pending or form.node.pinned)
+        window = leaf.window
+        entered, left = window.step(now, rows)
+        stays = bool(len(window) or window.pending or form.node.pinned)
         if not form.aggregates:
             new += entered
             dead += left
         else:
             self._total(leaf, entered, left, form)
-            self._show(leaf, now, kept, form, fresh, new, dead)
-        if not kept:
+            self._show(leaf, now, stays, form, fresh, new, dead)
+        if not stays:
             del self._leaves[leaf.key], self._numbered[leaf.number]
             return
-        if held.pending or held.passing:
+        if window.pending or window.passing:
             self._active[leaf.number] = leaf
         self._arm(leaf)
 
@@ -177,20 +176,20 @@ class StageState(State):
             heappush(self._heap, (due, leaf.number))
 
     def _total(self, leaf: KeyedWindow, entered: list[StageRow], left: list[StageRow], form: StageSpec) -> None:
-        for each, node in zip(leaf.totals, form.node.aggregates, strict=True):
+        for accumulator, node in zip(leaf.totals, form.node.aggregates, strict=True):
             for row in left if node.retracts else ():
-                each.leave(row[2][node.column])
+                accumulator.leave(row[2][node.column])
             for row in entered:
-                each.enter(row[2][node.column])
+                accumulator.enter(row[2][node.column])
 
     def _value(self, own: Accumulator, node: CycleAggregate, form: StageSpec) -> Any:
-        """The value of an aggregate; null where a registered function fails."""
+        """Return the value of an aggregate; null if a registered function fails."""
         function = form.functions.get(node.name)
         if function is None:
             return own.value()
         try:
             return function(own.value())
-        except Exception as failure:  # noqa: BLE001 - told; everything else goes on
+        except Exception as failure:  # noqa: BLE001 - reported; everything else goes on
             form.failed(failure)
             return None
 
@@ -198,19 +197,21 @@ class StageState(State):
         self,
         leaf: KeyedWindow,
         now: int,
-        kept: bool,
+        stays: bool,
         form: StageSpec,
         fresh: Callable[[], int],
         new: list[StageRow],
         dead: list[StageRow],
     ) -> None:
-        """A row of new values takes the place of the former one; a leaf that is dropped takes its row with it."""
         before = leaf.shown
-        if not kept:
+        if not stays:
             dead += [] if before is None else [before]
             return
         names = form.node.columns
-        totals = [self._value(each, node, form) for each, node in zip(leaf.totals, form.node.aggregates, strict=True)]
+        totals = [
+            self._value(accumulator, node, form)
+            for accumulator, node in zip(leaf.totals, form.node.aggregates, strict=True)
+        ]
         values: RowValues = dict(zip(names, (*leaf.key, *totals), strict=True))
         if before is not None:
             if all(_same(values[name], before[2][name]) for name in names):

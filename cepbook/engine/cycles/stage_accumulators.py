@@ -1,4 +1,4 @@
-"""Aggregates of stages: values enter and leave, and nulls count only for ``count``."""
+"""Aggregates of stages: values enter and leave; only ``count`` counts nulls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cepbook.lang.registry.cycles import CYCLE_AGGREGATES
 
 
 class RowCount(State):
-    """How many rows there are."""
+    """The number of rows."""
 
     __slots__ = ("count",)
 
@@ -34,7 +34,7 @@ class RowCount(State):
 
 
 class OrderedValues(State):
-    """Values in order, for the smallest, the largest and the one in the middle."""
+    """Values in order, for the minimum, the maximum and the median."""
 
     __slots__ = ("parts", "what")
 
@@ -51,18 +51,18 @@ class OrderedValues(State):
             self.parts.remove(ascending_key(value))
 
     def value(self) -> Any:
-        parts = self.parts
-        if not parts:
+        keys = self.parts
+        if not keys:
             return None
         if self.what != "median":
-            return value_of_key(parts[0 if self.what == "min" else -1])
-        middle = len(parts) // 2
-        low, high = value_of_key(parts[middle - 1 + len(parts) % 2]), value_of_key(parts[middle])
+            return value_of_key(keys[0 if self.what == "min" else -1])
+        middle = len(keys) // 2
+        low, high = value_of_key(keys[middle - 1 + len(keys) % 2]), value_of_key(keys[middle])
         return float(low) if low == high else (float(low) + float(high)) / 2.0
 
 
 class CollectedValues(State):
-    """The values themselves, in the order in which they came: what a registered function is given."""
+    """The values in the order of arrival, for a registered function."""
 
     __slots__ = ("values",)
 
@@ -94,5 +94,5 @@ for _name in CYCLE_AGGREGATES:
 
 
 def make_stage_accumulator(name: str) -> Accumulator:
-    """An aggregate of no rows; of one that is none of ours its values."""
+    """Return an aggregate without values; that of an unknown name collects them."""
     return _TOTALS.get(name, CollectedValues)()

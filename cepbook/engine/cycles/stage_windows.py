@@ -1,9 +1,8 @@
-"""The windows of stages: what they hold, and what enters and leaves in a cycle.
+"""The windows of stages: the rows that they hold, and the rows that enter and leave in a cycle.
 
-A row is a tuple ``(id, time, values)``; ids tell rows apart and ascend, `time` is that of the event, in units of the
-clock. ``step(now, incoming)`` takes the rows that a cycle brings and returns (new, dead). ``pending`` are rows that
-wait for a further cycle, ``due`` is when a row leaves by age: it says that a cycle is to be run, `NEVER` if there is no
-such time. (StreamCruncher - Basics, sections "Event Processing Constructs" and "Event Weights".)
+A row is a tuple ``(id, time, values)``. Ids are unique and ascend, `time` is that of the event in clock units.
+``step(now, incoming)`` takes the rows of a cycle and returns (new, dead). (StreamCruncher - Basics, sections "Event
+Processing Constructs" and "Event Weights".)
 """
 
 from __future__ import annotations
@@ -61,7 +60,9 @@ class StageWindowState(State):
 
 
 class SlidingWindow(StageWindowState):
-    """The last `size` rows. A cycle takes one row, the oldest makes room; with `fills` it first takes free places."""
+    """Holds the last `size` rows. A cycle takes one row, which evicts the oldest; with `fills` free places are filled
+    first.
+    """
 
     __slots__ = ("_held", "_waiting", "fills", "size")
     due = NEVER
@@ -78,15 +79,15 @@ class SlidingWindow(StageWindowState):
         return len(self._waiting)
 
     def step(self, now: int, incoming: Sequence[StageRow]) -> StageDelta:
-        held, waiting = self._held, self._waiting
+        rows, waiting = self._held, self._waiting
         waiting.extend(incoming)
         if not waiting:
             return [], []
-        free = self.size - len(held)
-        dead = [] if free else [held.popleft()]
+        free = self.size - len(rows)
+        dead = [] if free else [rows.popleft()]
         taken = min(free, len(waiting)) if self.fills and free else 1
         new = [waiting.popleft() for _ in range(taken)]
-        held.extend(new)
+        rows.extend(new)
         return new, dead
 
     def __len__(self) -> int:
@@ -97,13 +98,13 @@ class SlidingWindow(StageWindowState):
 
 
 class RecentWindow(StageWindowState):
-    """Rows whose age is below `length`; with `at_most` it takes so many in a cycle, and holds no more.
+    """Holds rows younger than `length`; with `at_most` it takes and holds at most that many.
 
     ::
 
         a row of time 0 in a window of 5 s:   |0 ... held ... 5| dead in the cycle at 5
 
-    A row that is taken in a cycle stays for it, even if it is too old already.
+    A row stays for the cycle that takes it, even if it is too old already.
     """
 
     __slots__ = ("_by_age", "_held", "_waiting", "at_most", "length")
@@ -152,7 +153,7 @@ class RecentWindow(StageWindowState):
 
 
 class TumblingWindow(StageWindowState):
-    """Up to `size` rows for one cycle; the next one takes them out, but they are no reason to run it."""
+    """Holds up to `size` rows for one cycle; the next one evicts them, but they are no cause of a cycle."""
 
     __slots__ = ("_held", "_waiting", "size")
     due = NEVER
@@ -184,10 +185,11 @@ class TumblingWindow(StageWindowState):
 
 
 class RankedWindow(StageWindowState):
-    """The `size` rows with the highest (or lowest) values of `column`; among equals what came first goes first.
+    """Holds the `size` rows with the highest (or lowest) values of `column`; of equal rows the first to arrive leaves
+    first.
 
-    A row replaces the one that has the same values of `group`, and then competes as any other. What comes and goes in
-    one cycle is neither new nor dead. Rows are dead in the order in which they are expelled.
+    A row replaces the one with the same values of `group`, and then competes as any other. A row that enters and leaves
+    in one cycle is neither new nor dead. Dead rows are in the order of eviction.
     """
 
     __slots__ = ("_by_group", "_count", "_held", "_order", "column", "group", "lowest", "size")
@@ -200,8 +202,8 @@ class RankedWindow(StageWindowState):
         self.column = column
         self.lowest = lowest
         self.group = group
-        self._count = 0  # rows that have come
-        self._order: SortedList[tuple[Any, int, int]] = SortedList()  # (rank, when it came, id): what goes is first
+        self._count = 0  # number of rows that have arrived
+        self._order: SortedList[tuple[Any, int, int]] = SortedList()  # (rank, order of arrival, id)
         self._held: dict[int, tuple[StageRow, tuple[Any, int, int]]] = {}
         self._by_group: dict[Any, int] = {}  # the ids of rows
 
@@ -245,7 +247,7 @@ class RankedWindow(StageWindowState):
 
 
 def make_stage_window(spec: CycleWindow, fills: bool) -> StageWindowState:
-    """An empty window."""
+    """Return an empty window."""
     if spec.name == "recent":
         return RecentWindow(spec.size, spec.at_most)
     if spec.name == "tumbling":

@@ -1,10 +1,10 @@
-"""The rows of a partition as a select reads them: each with what became of it in the present cycle.
+"""The rows of a partition as a select reads them, each with its status in the present cycle.
 
 ================  ======================================================
-new               put in in this cycle
-not dead          all that are there, new ones included
-dead              taken out in this cycle; the next cycle forgets them
-no condition      those that are there, and those that are dead
+new               added in this cycle
+not dead          all present rows, including new ones
+dead              removed in this cycle; the next cycle drops them
+no condition      present rows and dead rows
 ================  ======================================================
 
 Rows are read in the order of their ids.
@@ -36,12 +36,12 @@ class VersionedRelation(State):
         self.rows: dict[int, StageRow] = {}
         self.new: list[StageRow] = []
         self.dead: list[StageRow] = []
-        self._indexes: dict[str, HashIndex] = {}  # by the column that rows are looked up by
-        self._ordered = True  # whether `rows` stand in the order of their ids
-        self._gone = 0  # rows taken out of `rows` since it was made
+        self._indexes: dict[str, HashIndex] = {}  # by column
+        self._ordered = True  # True if `rows` are in the order of their ids
+        self._gone = 0  # number of rows removed from `rows` since it was built
 
     def turn(self, new: Iterable[StageRow], dead: Iterable[StageRow]) -> None:
-        """A cycle has put rows in and taken others out."""
+        """Add the new rows of a cycle and remove the dead ones."""
         for _, _, values in self.new:
             values[STATUS] = STAYING
         rows = self.rows
@@ -52,7 +52,7 @@ class VersionedRelation(State):
             for index in self._indexes.values():
                 index.leave(row)
         self._gone += len(self.dead)
-        if self._gone > len(rows) + _FEW:  # the gaps in a dict cost as much to read as what is there
+        if self._gone > len(rows) + _FEW:  # gaps in a dict cost as much to read as entries
             rows = self.rows = dict(rows)
             self._gone = 0
         last = next(reversed(rows), 0)
@@ -66,20 +66,20 @@ class VersionedRelation(State):
                 index.enter(row)
 
     def read(self, statuses: frozenset[int]) -> list[StageRow]:
-        """The rows of these statuses, and maybe others."""
+        """Return the rows of these statuses, and maybe others."""
         if STAYING not in statuses:
-            found = [*(self.new if NEW in statuses else ()), *(self.dead if DEAD in statuses else ())]
-            return sorted(found, key=_by_id) if len(statuses) > 1 else found
+            rows = [*(self.new if NEW in statuses else ()), *(self.dead if DEAD in statuses else ())]
+            return sorted(rows, key=_by_id) if len(statuses) > 1 else rows
         if not self._ordered:
             self.rows = dict(sorted(self.rows.items()))
             self._ordered = True
-        held = list(self.rows.values())
+        present = list(self.rows.values())
         if DEAD in statuses:
-            held = sorted([*held, *self.dead], key=_by_id) if self.dead else held
-        return held
+            present = sorted([*present, *self.dead], key=_by_id) if self.dead else present
+        return present
 
     def among(self, column: str, keys: set[Any], statuses: frozenset[int]) -> list[StageRow]:
-        """The rows of these statuses that have one of `keys` in `column`, and maybe others."""
+        """Return the rows of these statuses that have one of `keys` in `column`, and maybe others."""
         if STAYING not in statuses or 2 * len(keys) > len(self.rows):
             return self.read(statuses)
         index = self._indexes.get(column)
@@ -87,6 +87,6 @@ class VersionedRelation(State):
             index = self._indexes[column] = HashIndex(ColumnKey((column,)))
             for row in self.rows.values():
                 index.enter(row)
-        found: list[Any] = [row for key in keys for row in index.table.get(key, {}).values()]
-        found += self.dead if DEAD in statuses else []
-        return sorted(found, key=_by_id)
+        rows: list[Any] = [row for key in keys for row in index.table.get(key, {}).values()]
+        rows += self.dead if DEAD in statuses else []
+        return sorted(rows, key=_by_id)

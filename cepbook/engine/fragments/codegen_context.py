@@ -1,4 +1,4 @@
-"""The parts that every generated statement shares: scopes, rows, groups, and taking events in and out of aggregates."""
+"""The context that all code of one generated statement shares: scopes, rows, groups and state slots."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from cepbook.lang.types import is_hashable
 
 
 class CodegenContext:
-    """Everything needed to write one statement's functions. State is a list ``S``:
+    """Writes the common parts of one statement's functions. The state of the statement is a list ``S``:
 
-    ``S[0]`` context partition, ``S[1]`` view, ``S[2]`` aggregate cells or groups, ``S[3]`` the number of events so far
-    (where they are told apart by it), ``S[4:]`` the states of subqueries, window parameters that differ from partition
-    to partition, and what else a statement keeps.
+    ``S[0]`` is the context partition, ``S[1]`` the view, ``S[2]`` the aggregate cells or groups, ``S[3]`` the number of
+    events so far (if ordinals are needed). ``S[4:]`` are the states of subqueries, window parameters that differ
+    between partitions, and further slots.
     """
 
     def __init__(self, steps: PhysicalPlan, scope: CodeScope) -> None:
@@ -54,21 +54,21 @@ class CodegenContext:
             else TableAggregateCodegen(scope, own, steps.into, partial(self.slot, "{}"))
         )
         self.table = "" if steps.into is None else self.source.table(steps.into.store.name)
-        self._look = self.slot("0") if steps.reclaims else ""  # when to look for groups that nobody touched
+        self._look = self.slot("0") if steps.reclaims else ""  # when to look for idle groups
         self.local = [self._local_groups(scope, calls, keys) for keys in distinct_local_keys(calls)]
         self.values = self._values(calls)
         by_ordinal = any(cells.needs_ordinal for cells in (self.aggregates, *(group.cells for group in self.local)))
         by_ordinal |= steps.keeps_relation
         self.items = row_layout(steps, by_ordinal)
-        self.first = arrival_layout(steps) or self.items  # of events as they arrive at the statement
-        self.arrivals = self.first  # of the stage that is being written
+        self.first = arrival_layout(steps) or self.items  # layout of arriving events
+        self.arrivals = self.first  # layout of the stage that is being written
         self._named = self._named_values()
         values = tuple(self._named.get(i, value) for i, value in enumerate(self.values))
         self.base = scope.at(aggregates=values, keys=self._key_codes())
         self._parameter_names: dict[x.BoundExpr, str] = {}
         self.arranged = self._arrangement()
-        self.helpers: list[Callable[[], None]] = []  # write further functions, when those of the statement are written
-        self.in_column_loop = False  # while the loop of `run` is written: ``now`` is its local
+        self.helpers: list[Callable[[], None]] = []  # write further functions, after those of the statement
+        self.in_column_loop = False  # True while the loop of `run` is written, where ``now`` is a local
 
     def _local_groups(
         self, scope: CodeScope, calls: Sequence[AggregateCall], keys: tuple[x.BoundExpr, ...]
@@ -82,13 +82,12 @@ class CodegenContext:
         return LocalGroups(scope, calls, keys, leaving, table, self._key_of, row_keys, **flags)
 
     def _values(self, calls: Sequence[AggregateCall]) -> list[str]:
-        """Code of the values of all calls, in their order."""
         own = iter(self.aggregates.values)
         local = {i: code for group in self.local for i, code in zip(group.numbers, group.cells.values, strict=True)}
         return [local[i] if call.group_by is not None else next(own) for i, call in enumerate(calls)]
 
     def _named_values(self) -> dict[int, str]:
-        """Aggregate values that having and the row both read: they get a local, written by `having`."""
+        """Name aggregate values that both having and the row read; `having` assigns them to locals."""
         steps = self.steps
         if steps.having is None or steps.aggregation is None:
             return {}
@@ -126,42 +125,43 @@ class CodegenContext:
 
     # -------------------------------------------------------------- scopes and parameters
     def arriving(self, now: str = "clock.now") -> CodeScope:
-        """Scope of the arriving event (``p`` locals)."""
+        """Return the scope of the arriving event (``p`` locals)."""
         return self.arrivals.scope(self.base.at(now=now), retained=False)
 
     def retained(self, now: str = "clock.now") -> CodeScope:
-        """Scope of an unpacked item (``q`` locals)."""
+        """Return the scope of an unpacked item (``q`` locals)."""
         return self.items.scope(self.base.at(now=now), retained=True)
 
     def parameter(self, e: x.BoundExpr, checked: Callable[[Any], Any] | None = None) -> str:
-        """Code of a window parameter: inlined if it is a constant (the binder has checked it), else kept in the state.
+        """Return the code of a window parameter: the constant itself, or a state slot.
 
-        What is kept first passes through `checked`, which raises ValueError for what is no such parameter.
+        A slot is filled through `checked`, which raises ValueError for an invalid value. The binder has checked
+        constants.
         """
         code = lower.value(self.base.at(partition="P"), e)
         if isinstance(e, x.Const):
             return code
         if e not in self._parameter_names:
-            given = code if checked is None else f"{lower.bound_name(self.base, checked)}({code})"
-            self._parameter_names[e] = self.slot(given)
+            initial = code if checked is None else f"{lower.bound_name(self.base, checked)}({code})"
+            self._parameter_names[e] = self.slot(initial)
         return self._parameter_names[e]
 
     def slot(self, initial: str) -> str:
-        """Code of a further part of the state, which starts as `initial`."""
+        """Return the code of a new slot of the state, which starts as `initial`."""
         self.parameters.append(initial)
         return f"S[{3 + len(self.parameters)}]"
 
     def number(self) -> None:
-        """Write ``o``, where events are told apart by it: the number of the arriving event in its state."""
+        """Write ``o``, the ordinal of the arriving event, if ordinals are needed."""
         if "o" in self.items.parts or "o" in self.first.parts:
             self.source.line("S[3] = o = S[3] + 1")
 
     # -------------------------------------------------------------- conditions and rows
     @contextmanager
     def reported(self, *then: str) -> Iterator[None]:
-        """Write what follows so that a failure is reported and stops nothing: other windows and timers go on.
+        """Write what follows so that a failure is reported and other windows and timers go on.
 
-        `then` are the lines for after a failure.
+        `then` are lines that run after a failure.
         """
         with self.source.block("try:"):
             yield
@@ -171,13 +171,13 @@ class CodegenContext:
 
     @contextmanager
     def where(self, scope: CodeScope) -> Iterator[None]:
-        """Write what follows under the where-clause, if there is one."""
+        """Write what follows under the where clause, if there is one."""
         with self.under(scope, self.steps.where):
             yield
 
     @contextmanager
     def having(self, scope: CodeScope) -> Iterator[None]:
-        """Write what follows under the having-clause, if there is one."""
+        """Write what follows under the having clause, if there is one."""
         for i, name in self._named.items():
             self.source.line(f"{name} = {self.values[i]}")
         with self.under(scope, self.steps.having):
@@ -191,12 +191,14 @@ class CodegenContext:
 
     @property
     def row_columns(self) -> tuple[str, ...] | None:
-        """What the values of an output row are; None with a wildcard, then rows are dicts."""
+        """The names of the values of an output row; None with a wildcard, where rows are dicts."""
         projection = self.steps.projection
         return None if projection.wildcard else tuple(c.name for c in projection.columns)
 
     def row(self, scope: CodeScope) -> str:
-        """Code of one output row, a tuple or with a wildcard a dict; with row ordering a (sort key, row) pair."""
+        """Return the code of an output row: a tuple, a dict with a wildcard, or a (sort key, row) pair if rows are
+        ordered.
+        """
         projection = self.steps.projection
         if projection.wildcard:
             code = self._whole(scope)
@@ -208,15 +210,14 @@ class CodegenContext:
         return f"(({key}), {code})"
 
     def record(self, scope: CodeScope, now: str, mark: str | None = None) -> str:
-        """Code of the record of an insert row, by default the one of its delivery (`cepbook.engine.delivery.delta`):
-        in the loop
-        over columns with the mark of the event.
+        """Return the code of the record of an insert row, by default the only one of its delivery.
+
+        In the loop over columns the record carries the mark of the event.
         """
-        shown = self._whole(scope) if self.steps.projection.wildcard else self._values_of(scope)
-        return f"({mark or ('mark' if self.in_column_loop else INSERT)}, {now}, {shown})"
+        values = self._whole(scope) if self.steps.projection.wildcard else self._values_of(scope)
+        return f"({mark or ('mark' if self.in_column_loop else INSERT)}, {now}, {values})"
 
     def _whole(self, scope: CodeScope) -> str:
-        """Code of a row that has all of the event."""
         columns = [self._column(scope, c, f"{self.source.const(c.name, 'n')}: ") for c in self.steps.projection.columns]
         return "{" + ", ".join([f"**{scope.events[0]}", *columns]) + "}" if columns else scope.events.get(0, "e")
 
@@ -224,13 +225,13 @@ class CodegenContext:
         return ", ".join(self._column(scope, c) for c in self.steps.projection.columns)
 
     def _column(self, scope: CodeScope, column: OutputColumn, name: str = "") -> str:
-        """``name: value``; what may fail stands on a line of its own, so that the error points at the column."""
+        """Return ``name: value``; code that may fail gets a line of its own, so that the error points at the column."""
         code = lower.value(scope, column.value)
         plain = code.isidentifier() or isinstance(column.value, (x.Prop, x.KeyRef, x.AggregateRef))
         return f"{name}{code}" if plain else f"{self.source.part(column.value.span)}{name}{code}"
 
     def append_row(self, rows: str, scope: CodeScope, *, only: bool = False) -> None:
-        """``rows.append(row)`` if having lets it through; with `only` the row makes the list."""
+        """Write ``rows.append(row)`` under having; with `only` the row makes the list."""
         self.load_local(scope)
         with self.having(scope):
             form = f"{rows} = [{{}}]" if only else f"{rows}.append({{}})"
@@ -238,19 +239,19 @@ class CodegenContext:
 
     # -------------------------------------------------------------- groups
     def load_local(self, scope: CodeScope) -> None:
-        """Load the cells of the local groups that the row of `scope` belongs to."""
+        """Load the cells of the local groups of the row of `scope`."""
         for group in self.local:
             group.load(scope)
 
     def enter(self, scope: CodeScope, ordinal: str = "qo") -> None:
-        """Add the scope's item, with its ordinal, to the loaded cells and to its local groups."""
+        """Write code that adds the item of `scope` to the loaded cells and to its local groups."""
         for group in self.local:
             group.enter(scope, ordinal)
         self.aggregates.enter(scope, ordinal)
 
     @property
     def risky(self) -> bool:
-        """Whether a change may leave a failure in the local ``broken``, to be raised when all cells have moved."""
+        """True if a delta may leave a failure in the local ``broken``, raised once all cells are updated."""
         steps = self.steps
         if steps.aggregation is not None and (lower.may_fail(steps.where) or steps.former_rows_may_fail):
             return True
@@ -258,22 +259,24 @@ class CodegenContext:
 
     @property
     def risky_keys(self) -> list[x.BoundExpr]:
-        """Keys of groups that may fail to be calculated: the event is in no group then."""
+        """The group keys that may fail to be computed; such an event belongs to no group."""
         local = (key for call in self.steps.calls for key in call.group_by or ())
         return [key for key in (*self.steps.keys, *local) if lower.may_fail(key)]
 
     def leave(self, scope: CodeScope) -> None:
-        """Take the scope's item out of the loaded cells and out of its local groups."""
+        """Write code that removes the item of `scope` from the loaded cells and from its local groups."""
         for group in self.local:
             group.leave(scope, "qo")
         self.aggregates.leave(scope, "qo")
 
     def key(self, scope: CodeScope) -> str:
-        """Code of the group key of the scope's event; arrays count by content."""
+        """Return the code of the group key of the event of `scope`; arrays count by content."""
         return self._key_of(scope, self.steps.keys)
 
     def level_key(self, scope: CodeScope, level: int) -> str:
-        """Code of the key of the group of grouping set `level`: its number, then all keys, null where it has none."""
+        """Return the code of the key of grouping set `level`: its number, then all keys, null for keys it does not
+        have.
+        """
         chosen = self.steps.levels[level]
         codes = [
             key_code(self.source, lower.value(scope, e), e.type) if i in chosen else "None"
@@ -282,13 +285,13 @@ class CodegenContext:
         return f"({', '.join([str(level), *codes])})"
 
     def _row_key(self, key: str) -> str:
-        """Code of the key of the row of a table that a group has: it does not tell the grouping set."""
+        """Return the code of the key of a group's table row, which does not contain the grouping set."""
         if not self.steps.levels:
             return key
         return f"{key}[1]" if len(self.steps.keys) == 1 else f"{key}[1:]"
 
     def window_key(self, scope: CodeScope, keys: tuple[x.BoundExpr, ...]) -> str:
-        """Code of a groupwin or unique key."""
+        """Return the code of a key of ``groupwin`` or ``unique``."""
         return self._key_of(scope, keys)
 
     def _key_of(self, scope: CodeScope, keys: tuple[x.BoundExpr, ...]) -> str:
@@ -296,7 +299,7 @@ class CodegenContext:
         return codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
 
     def open_group(self, key: str, group: str = "G") -> None:
-        """``G`` becomes the cells of group `key`, made if new; its cells are loaded."""
+        """Write code that loads the cells of group `key` into `group`, and creates the group if it is new."""
         self._reclaim()
         if self.table:
             self._find_in_table(group, key)
@@ -306,7 +309,7 @@ class CodegenContext:
         self.aggregates.load(group)
 
     def _find_in_table(self, target: str, key: str) -> None:
-        """``target`` becomes the cells of a row of the table, made if new; ``groups`` are its items by key."""
+        """Write code that binds `target` to the cells of a table row, and creates the row if it is new."""
         key = self._row_key(key)
         with self.source.block(f"if {key} in groups:"):
             self.source.line(f"{target} = groups[{key}][1]")
@@ -315,7 +318,6 @@ class CodegenContext:
             self.source.line(f"{target} = {self.table}.cells(S[0], {key})")
 
     def _reclaim(self) -> None:
-        """Forget groups that nothing has touched for long, if it is time to look for them."""
         aggregation = self.steps.aggregation
         if not self._look or aggregation is None or aggregation.reclaim is None:
             return
@@ -327,9 +329,9 @@ class CodegenContext:
     def find_or_make(
         self, target: str, table: str, key: str, fresh: str, then: Callable[[], None] | None = None
     ) -> None:
-        """``target = table[key]``, made as `fresh` if new; `then` writes what else happens for a new key."""
+        """Write ``target = table[key]``, created as `fresh` if new; `then` writes what else happens for a new key."""
         source = self.source
-        with source.block(f"if {key} in {table}:"):  # two operators are faster than one call of ``get``
+        with source.block(f"if {key} in {table}:"):  # faster than a call of ``get``
             source.line(f"{target} = {table}[{key}]")
         with source.block("else:"):
             source.line(f"{target} = {table}[{key}] = {fresh}")
@@ -337,9 +339,9 @@ class CodegenContext:
                 then()
 
     def load_group_or_fresh(self, groups: str = "groups", *, emptied: bool = False) -> None:
-        """Load the cells of group ``k`` of `groups`, or those of an empty group if it is not there.
+        """Load the cells of group ``k`` of `groups`, or those of an empty group.
 
-        `emptied`: a group that this change has emptied still shows what it knew of all its events ever.
+        `emptied`: a group that this delta has emptied keeps its aggregates over all events ever.
         """
         if self.table:
             self.source.line(f"G = {self.table}.peek(S[0], {self._row_key('k')})")
@@ -354,7 +356,7 @@ class CodegenContext:
     def leave_group(
         self, scope: CodeScope, key: str, before: Callable[[], None] | None = None, *, emptied: bool = False
     ) -> None:
-        """Take the scope's event out of its (existing) group; an emptied group is forgotten. ``G`` stays its cells.
+        """Write code that removes the event of `scope` from its group, and drops an empty group.
 
         `before` is written when the cells are loaded. `emptied`: as in `load_group_or_fresh`.
         """
@@ -373,7 +375,7 @@ class CodegenContext:
                     source.line(f"del groups[{key}]")
 
     def find_to_leave(self, key: str) -> None:
-        """``G`` becomes the cells of the group that an event leaves; it is there if the event entered it."""
+        """Write code that binds ``G`` to the group that an event leaves. The group exists if the event entered it."""
         if self.table:
             self._find_in_table("G", key)
         elif self.steps.may_leave_unentered:
@@ -383,37 +385,36 @@ class CodegenContext:
 
     @property
     def reads_now(self) -> bool:
-        """Whether the windows, rows and aggregates of an arrival need engine time in the local ``now``."""
+        """True if the windows, rows or aggregates of an arrival need engine time in the local ``now``."""
         steps = self.steps
         exprs = [*row_expressions(steps), *(a for call in steps.calls for a in (*call.args, *(call.group_by or ())))]
         exprs += [e for call in steps.calls for e in (call.filter, *(e for e, _ in call.criteria)) if e is not None]
         exprs += [e for e in (steps.where, steps.having, *steps.keys) if e is not None]
         exprs += [e for w in steps.stages[0].windows for e in (*w.args, *(e for e, _ in w.criteria))]
         of_time = (x.CurrentTimestamp, x.SubqueryRef)
-        clocked = steps.reclaims or any(isinstance(part, of_time) for e in exprs for part in x.walk(e))
+        clocked = steps.reclaims or any(isinstance(node, of_time) for e in exprs for node in x.walk(e))
         return clocked or any(cells.reads_now for cells in (self.aggregates, *(g.cells for g in self.local)))
 
     @property
     def has_single_view(self) -> bool:
-        """Whether all timers of the statement are those of one view."""
+        """True if all timers of the statement belong to one view."""
         alone = self.steps.output is None and self.steps.context is None
-        return alone and not any(each.ticks for each in self.steps.subqueries)
+        return alone and not any(subquery.ticks for subquery in self.steps.subqueries)
 
     @property
     def has_single_timer(self) -> bool:
-        """Whether `run` need only look at the one view to know when the clock matters."""
+        """True if `run` need only look at one view to know when time matters."""
         return self.has_single_view and self.steps.ticks
 
     def load_state(self, *, only_read: bool = False) -> None:
-        """Make the statement's parts of ``S`` local: ``W``, and ``A`` (one group) or ``groups``.
-
-        `only_read`: a row of a table that is not there yet is not made.
+        """Write ``W``, and ``A`` (one group) or ``groups``, as locals. With `only_read` a missing table row is not
+        created.
         """
         self.source.line("W = S[1]")
         self.load_groups(only_read=only_read)
 
     def load_groups(self, *, only_read: bool = False) -> None:
-        """Make the aggregate part of ``S`` local."""
+        """Write the aggregate part of ``S`` as a local."""
         if self.table and only_read:
             if not self.steps.grouped:
                 self.source.line(f"A = {self.table}.peek(S[0], ())")
@@ -424,13 +425,13 @@ class CodegenContext:
             self.source.line("groups = S[2]" if self.steps.grouped else "A = S[2]")
 
     def find_row(self) -> None:
-        """Without groups ``A`` becomes the cells of the one row of the table."""
+        """Bind ``A`` to the cells of the only row of the table, for a statement without groups."""
         if not self.steps.grouped:
             self._find_in_table("A", "()")
 
 
 def _shuffled(steps: PhysicalPlan) -> bool:
-    """Whether what enters may have come before what is there: it waited in a group, or it is a combination."""
+    """Return whether events may enter out of order: they waited in a group, or they are combinations."""
     if steps.inputs:
         return steps.buffers_input
     windows = steps.stages[-1].windows
@@ -438,10 +439,10 @@ def _shuffled(steps: PhysicalPlan) -> bool:
 
 
 def row_expressions(steps: PhysicalPlan) -> list[x.BoundExpr]:
-    """The expressions of which rows and their order are made."""
+    """Return the expressions that rows and their order are made of."""
     return [*(c.value for c in steps.projection.columns), *(e for e, _ in steps.projection.order_by)]
 
 
 def aggregate_indexes(*exprs: x.BoundExpr) -> set[int]:
-    """Numbers of the aggregate calls that the expressions read."""
-    return {part.index for e in exprs for part in x.walk(e) if isinstance(part, x.AggregateRef)}
+    """Return the indexes of the aggregate calls that the expressions read."""
+    return {node.index for e in exprs for node in x.walk(e) if isinstance(node, x.AggregateRef)}

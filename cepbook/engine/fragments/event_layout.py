@@ -1,8 +1,14 @@
-"""Retained events: a window keeps tuples of just the columns that can still be observed, or one bare value.
+"""Layout of retained events: a tuple of the values that can still be observed, or one bare value.
 
-An item is, in this order: its ordinal (where windows or aggregates tell events apart by it), engine time of arrival (if
-a window reads it), the operands that windows compare, values of ``prior``, the kept properties, the whole event
-(wildcards). One lone property or event stands without a tuple.
+An item contains, in this order: its ordinal (if events are told apart by it), its arrival time (if a window reads it),
+the operands that windows compare, values of ``prior``, the kept properties, the whole event (wildcards). A single
+property or event is kept without a tuple:
+
+::
+
+    select avg(delay) from Flight#length(10)                    item  50.0
+    select istream origin, delay from Flight#length(10)         item  ()
+    select irstream origin, delay from Flight#length(10)        item  ("EWR", 50.0)
 """
 
 from __future__ import annotations
@@ -18,68 +24,68 @@ from cepbook.engine.physical.plan import PhysicalPlan
 
 @dataclass(frozen=True, slots=True)
 class EventLayout:
-    """How one statement's items are packed. Locals of an arriving event start with ``p``, of a kept one with ``q``."""
+    """The layout of one statement's items. Locals of an arriving event begin with ``p``, of an item with ``q``."""
 
-    # "o" ordinal, "t" time, "w…" operand, "r…" prior value, the number of a kept property, or "e" event
+    # "o" ordinal, "t" time, "w…" operand, "r…" prior value, number of a kept property, or "e" event
     parts: tuple[str, ...]
     properties: tuple[str, ...]
     positions: Mapping[str, int]
-    input: int = 0  # of the statement, whose events these are
+    input: int = 0  # the input of the statement that the events come from
 
     @property
     def bare(self) -> bool:
-        """Whether an item is a bare value: no window looks into it."""
+        """True if an item is a bare value, which no window reads."""
         return len(self.parts) == 1 and (self.parts[0] == "e" or self.parts[0].isdigit())
 
     @property
     def first_operand(self) -> int:
-        """The position of the first operand in an item."""
+        """The index of the first operand in an item."""
         return sum(part in ("o", "t") for part in self.parts)
 
     @property
     def time(self) -> int:
-        """The position of the time of arrival in an item that has one."""
+        """The index of the arrival time in an item that has one."""
         return self.parts.index("t")
 
     def arriving(self) -> Mapping[str, str]:
-        """Property name -> local, of the arriving event."""
+        """Return the local of each property of the arriving event."""
         return {name: f"p{self.positions[name]}" for name in self.positions}
 
     def retained(self) -> Mapping[str, str]:
-        """Property name -> local, of an item taken apart with `unpack`."""
+        """Return the local of each property of an unpacked item."""
         return {name: f"q{self.positions[name]}" for name in self.properties}
 
     def pack(self, now: str, operands: Sequence[str] = ()) -> str:
-        """Code of the item of the arriving event."""
+        """Return the code of the item of the arriving event."""
         names = {"t": now, "e": "e", "o": "o", **{f"w{i}": code for i, code in enumerate(operands)}}
         codes = [names.get(part, f"p{part}") for part in self.parts]
         return codes[0] if self.bare else f"({', '.join(codes)}{',' * (len(codes) == 1)})"
 
     def unpack(self, source: SourceWriter, item: str) -> None:
-        """Write what takes `item` apart into the ``q`` locals; of one without parts its code runs all the same."""
+        """Write code that unpacks `item` into the ``q`` locals. The code of `item` runs even if it has no parts."""
         if self.parts:
             source.line(self.unpacking(item))
         elif not item.isidentifier():
             source.line(item)
 
     def unpacking(self, item: str) -> str:
-        """The line that takes `item` apart."""
+        """Return the line that unpacks `item`."""
         codes = [f"q{part}" for part in self.parts]
         return f"{', '.join(codes)}{',' * (len(codes) == 1 and not self.bare)} = {item}"
 
     def nothing(self) -> str:
-        """Code of an item in which all is null."""
+        """Return the code of an item in which everything is null."""
         return "None" if self.bare else f"(None,) * {len(self.parts)}"
 
     def scope(self, scope: CodeScope, *, retained: bool) -> CodeScope:
-        """`scope` for the arriving event or for an unpacked item."""
+        """Return `scope` for the arriving event or for an unpacked item."""
         if retained:
             return scope.at(props=property_codes(self.retained(), self.input), events={self.input: "qe"})
         return scope.at(props=property_codes(self.arriving(), self.input), events={self.input: "e"})
 
 
 class JoinedLayout(EventLayout):
-    """Combinations: the items of all inputs one after the other, in one tuple. Locals of input 1 start with ``q1_``."""
+    """The layout of combinations: the items of all inputs in one tuple. Locals of input 1 begin with ``q1_``."""
 
     inputs: tuple[EventLayout, ...]
     numbered: bool
@@ -90,11 +96,11 @@ class JoinedLayout(EventLayout):
         object.__setattr__(self, "numbered", numbered)
 
     def locals_of(self, number: int) -> list[str]:
-        """The locals of the items of an input, taken apart."""
+        """Return the locals of the items of an input."""
         return [f"q{number}_{part}" for part in self.inputs[number].parts]
 
     def place(self, number: int) -> int:
-        """Where the item of an input begins in a combination."""
+        """Return the index at which the item of an input begins."""
         return sum(len(items.parts) for items in self.inputs[:number])
 
     def unpack(self, source: SourceWriter, item: str) -> None:
@@ -114,27 +120,27 @@ class JoinedLayout(EventLayout):
 
 
 def row_layout(steps: PhysicalPlan, needs_ordinal: bool) -> EventLayout:
-    """The packing for `steps`, of the items that its rows are made from."""
+    """Return the layout of the items that rows are made from."""
     if steps.inputs:
-        return JoinedLayout([row_layout(each, True) for each in steps.inputs], needs_ordinal)
+        return JoinedLayout([row_layout(input_, True) for input_ in steps.inputs], needs_ordinal)
     return _of_stage(steps.stages[-1], len(steps.priors), needs_ordinal)
 
 
 def intermediate_layout(steps: PhysicalPlan) -> EventLayout | None:
-    """The packing of derived or contained events in which matches are looked for; None without these."""
+    """Return the layout of derived or contained events in which matches are searched; None without these."""
     return _of_stage(steps.stages[1], 0, True) if len(steps.stages) > 2 else None
 
 
 def arrival_layout(steps: PhysicalPlan) -> EventLayout | None:
-    """The packing of the events of a statement whose rows are made from derived events; None without these."""
+    """Return the layout of arriving events of a statement whose rows are made from derived events; else None."""
     return _of_stage(steps.stages[0], 0, True) if len(steps.stages) > 1 else None
 
 
 def _of_stage(stage: WindowOperator, priors: int, needs_ordinal: bool) -> EventLayout:
     positions = {name: number for number, name in enumerate(stage.properties)}
-    parts = ["o"] * (needs_ordinal or stage.by_ordinal) + ["t"] * stage.reads_arrival_time
-    parts += [*(f"w{i}" for i in range(stage.operands)), *(f"r{i}" for i in range(priors))]
-    parts += [str(positions[name]) for name in stage.kept]
+    components = ["o"] * (needs_ordinal or stage.by_ordinal) + ["t"] * stage.reads_arrival_time
+    components += [*(f"w{i}" for i in range(stage.operands)), *(f"r{i}" for i in range(priors))]
+    components += [str(positions[name]) for name in stage.kept]
     if stage.retains_event:
-        parts.append("e")
-    return EventLayout(tuple(parts), stage.kept, positions)
+        components.append("e")
+    return EventLayout(tuple(components), stage.kept, positions)

@@ -1,4 +1,4 @@
-"""Contained-event selection as code: from an event to the events that it contains."""
+"""Contained-event selection as code: the function that returns the events contained in an event."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cepbook.lang.plan.nodes import ContainedSelection
 
 
 def write_unnest(contained: Sequence[ContainedSelection], scope: CodeScope, name: str, parameters: str = "e, S") -> str:
-    """Write ``unfold(e, S)``, which gives the contained events in order; None where the outermost property is null."""
+    """Write ``unfold(e, S)``, which returns the contained events in order; None if the outermost property is null."""
     source = scope.source
     with source.block(f"def {name}({parameters}):"):
         source.line("found = []")
@@ -21,7 +21,7 @@ def write_unnest(contained: Sequence[ContainedSelection], scope: CodeScope, name
 
 
 def _level(contained: Sequence[ContainedSelection], depth: int, around: list[str], scope: CodeScope) -> None:
-    """Write the loop over the events of one bracket; `around` are those before it, the nearest first."""
+    """Write the loop over the events of one bracket; `around` are the enclosing events, nearest first."""
     source, step = scope.source, contained[depth]
     source.line(f"a{depth} = {lower.value(_seeing([step.path], around, scope), step.path)}", step.path.span)
     with source.block(f"if a{depth} is None:"):
@@ -54,7 +54,6 @@ def _row(step: ContainedSelection, item: str, scope: CodeScope) -> str:
 
 
 def _seeing(exprs: Iterable[x.BoundExpr], events: Sequence[str], scope: CodeScope) -> CodeScope:
-    """`scope` with the properties that `exprs` read of `events`, by their numbers."""
-    read = {(part.stream, part.name) for e in exprs for part in x.walk(e) if isinstance(part, x.Prop)}
+    read = {(node.stream, node.name) for e in exprs for node in x.walk(e) if isinstance(node, x.Prop)}
     props = {(number, name): f"{events[number]}.get({scope.source.const(name, 'n')})" for number, name in sorted(read)}
     return scope.at(props=props, events=dict(enumerate(events)))

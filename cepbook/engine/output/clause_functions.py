@@ -1,4 +1,4 @@
-"""The expressions of an output clause as functions of the statement's generated module (see `limiter.Form`)."""
+"""The expressions of an output clause as functions of the statement's module (see `limiter.LimiterSpec`)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from cepbook.engine.time.crontab import CrontabSchedule
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import CrontabSpec, OutputClause, VariableAssignment
 
-COUNTERS_PARAMETER = "C"  # as `rows.expr` calls them
+COUNTERS_PARAMETER = "C"  # the name that `to_python` uses
 
 
 def write_clause_functions(output: OutputClause, scope: CodeScope) -> None:
-    """Write the functions."""
     own = scope.at(props={}, events={}, aggregates=(), keys=(), partition="P", state="state_of(P)", now="now")
     if output.rate is not None:
         _write_amount("output_rate", output.rate, own)
@@ -31,11 +30,11 @@ def write_clause_functions(output: OutputClause, scope: CodeScope) -> None:
 
 
 def _write_amount(name: str, amount: x.BoundExpr, scope: CodeScope) -> None:
-    """A number of events; of a period its months, its clock units and what months are counted in."""
+    """Write a function that returns a number of events, or a period: months, clock units, and the unit of months."""
     with scope.source.block(f"def {name}(P, now):"):
         if isinstance(amount, x.Period):
-            parts = ("0" if e is None else lower.value(scope, e) for e in (amount.months, amount.millis))
-            scope.source.line(f"return ({', '.join(parts)}, {scope.calendar})", amount.span)
+            amounts = ("0" if e is None else lower.value(scope, e) for e in (amount.months, amount.millis))
+            scope.source.line(f"return ({', '.join(amounts)}, {scope.calendar})", amount.span)
         else:
             scope.source.line(f"return {lower.value(scope, amount)}", amount.span)
 

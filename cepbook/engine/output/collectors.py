@@ -1,10 +1,11 @@
-"""What is delivered of the rows of an interval (facts recorded from the reference, ``tests/corpus/output``).
+"""Collectors: which rows of an output interval are delivered (facts recorded from the reference,
+``tests/corpus/output``).
 
-Rows come as the statement makes them, those of grouped statements as (key, row) pairs: the key of the group, with
-rollup (level, key); the row is None where the having-clause rejects it. Collectors look at no row.
+Rows of grouped statements come as (key, row) pairs. The key is that of the group, with rollup (level, key). The row is
+None if the having clause rejects it. Collectors do not look into rows.
 
-Rows that read what is not of events (the clock, variables, properties of the context) do so when they are delivered
-(recorded: keyed_start_end_time_props): they come as `Late`.
+Rows that read the clock, variables or properties of the context do so when they are delivered (recorded:
+keyed_start_end_time_props). They come as `DeferredRow`.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ KeyedItems = Sequence[tuple[Any, Any, Any]]
 
 
 class DeferredRow(State):
-    """A row that the function `maker` of the statement makes when it is delivered, from what was `kept` of events."""
+    """A row that is made at delivery, by the function `maker` of the statement from the `values` of its event."""
 
-    __slots__ = ("kept", "maker")
+    __slots__ = ("maker", "values")
 
-    def __init__(self, maker: str, kept: tuple[Any, ...]) -> None:
+    def __init__(self, maker: str, values: tuple[Any, ...]) -> None:
         self.maker = maker
-        self.kept = kept
+        self.values = values
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class RowCollector(State):
 
 @dataclass(slots=True)
 class EveryRow(RowCollector):
-    """All rows in order."""
+    """Collect all rows."""
 
     keeps: bool
     _ins: Rows = field(default_factory=list)
@@ -80,14 +81,14 @@ class EveryRow(RowCollector):
         self._rem += rem
 
     def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
-        found = self._ins, self._rem
+        rows = self._ins, self._rem
         self._ins, self._rem = [], []
-        return found
+        return rows
 
 
 @dataclass(slots=True)
 class EveryGroupedRow(RowCollector):
-    """All rows of groups in order."""
+    """Collect all rows of groups."""
 
     keeps: bool = False
     _ins: Rows = field(default_factory=list)
@@ -98,19 +99,18 @@ class EveryGroupedRow(RowCollector):
         self._rem += rows_passing_having(rem)
 
     def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
-        found = self._ins, self._rem
+        rows = self._ins, self._rem
         self._ins, self._rem = [], []
-        return found
+        return rows
 
 
 def rows_passing_having(pairs: Iterable[tuple[Any, Any]]) -> Rows:
-    """The rows that the having-clause lets through."""
     return [row for _, row in pairs if row is not None]
 
 
 @dataclass(slots=True)
 class EveryAggregate(RowCollector):
-    """All rows of a statement that is one row; after an interval without events its present row again."""
+    """Collect all rows of a statement of one row. After an interval without events its present row is repeated."""
 
     make: RowFactory
     removes: bool
@@ -128,16 +128,16 @@ class EveryAggregate(RowCollector):
         if not self._moved:
             present = self.make.group_rows(state, None, now)
             return present, list(present) if self.removes else []
-        found = self._ins, self._rem
+        rows = self._ins, self._rem
         self._ins, self._rem, self._moved = [], [], False
-        return found
+        return rows
 
 
 @dataclass(slots=True)
 class LastAggregate(RowCollector):
-    """The present row of a statement that is one row; its remove row is the one before the interval.
+    """Collect the present row of a statement of one row; its remove row is the one before the interval.
 
-    With having it is the first former row of the interval that passes (recorded: output_last_having_by_events).
+    With having that is the first former row that passes (recorded: output_last_having_by_events).
     """
 
     make: RowFactory
@@ -160,7 +160,7 @@ class LastAggregate(RowCollector):
 
 @dataclass(slots=True)
 class LastRow(RowCollector):
-    """The last row of each side."""
+    """Collect the last row of each side."""
 
     keeps: bool = True
     _ins: Rows = field(default_factory=list)
@@ -171,14 +171,14 @@ class LastRow(RowCollector):
         self._rem = rem[-1:] or self._rem
 
     def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
-        found = self._ins, self._rem
+        rows = self._ins, self._rem
         self._ins, self._rem = [], []
-        return found
+        return rows
 
 
 @dataclass(slots=True)
 class LastRowOfGroups(RowCollector):
-    """Row-per-event groups: the last row of each group that was touched, in order of first touch."""
+    """Collect the last row of each touched group, in the order of first touch, where rows stand for events."""
 
     keeps: bool = True
     _ins: dict[Any, Any] = field(default_factory=dict)
@@ -189,17 +189,17 @@ class LastRowOfGroups(RowCollector):
         self._rem.update(pair for pair in rem if pair[1] is not None)
 
     def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
-        found = list(self._ins.values()), list(self._rem.values())
+        rows = list(self._ins.values()), list(self._rem.values())
         self._ins, self._rem = {}, {}
-        return found
+        return rows
 
 
 @dataclass(slots=True)
 class EveryRowOfGroups(RowCollector):
-    """Row-per-event groups: all rows in order, then a row for the last event of each group without one.
+    """Collect all rows of events, then repeat a row for the last event of each group without one.
 
-    Rows come as (key, row, item of the event). With `leaving` those of events that left come among the insert rows, too
-    (recorded: output_all_grouped_adds_leaving_events_to_the_inserts).
+    Rows come as (key, row, item of the event). With `leaving` the rows of left events are insert rows, too (recorded:
+    output_all_grouped_adds_leaving_events_to_the_inserts).
     """
 
     make: RowFactory
@@ -207,7 +207,7 @@ class EveryRowOfGroups(RowCollector):
     keeps: bool = True
     _ins: Rows = field(default_factory=list)
     _rem: Rows = field(default_factory=list)
-    _last: dict[Any, Any] = field(default_factory=dict)  # of each group the item
+    _last: dict[Any, Any] = field(default_factory=dict)  # the item by group
     _touched: set[Any] = field(default_factory=set)
 
     def add(self, state: Any, now: int, ins: KeyedItems, rem: KeyedItems) -> None:
@@ -229,10 +229,10 @@ class EveryRowOfGroups(RowCollector):
 
 @dataclass(slots=True)
 class PresentGroupRows(RowCollector):
-    """Statements that are one row per group: the present row of each group that was touched, in order of first touch.
+    """Collect the present row of each touched group, in the order of first touch, where rows stand for groups.
 
-    With `every` of each group seen so far. The remove row of a group is its row before the interval, of one that was
-    not touched its present row. With `levels` rows go level by level.
+    With `every`, of each group so far. The remove row of a group is its row before the interval, or its present row if
+    it was not touched. With `levels`, rows are ordered by level.
     """
 
     make: RowFactory
@@ -241,7 +241,7 @@ class PresentGroupRows(RowCollector):
     removes: bool
     keeps: bool = True
     _known: dict[Any, None] = field(default_factory=dict)
-    _touched: dict[Any, Any] = field(default_factory=dict)  # key -> former row, None if rejected or not wanted
+    _touched: dict[Any, Any] = field(default_factory=dict)  # former row by key, None if rejected or not needed
 
     def add(self, state: Any, now: int, ins: KeyedRows, rem: KeyedRows) -> None:
         former = dict(reversed(rem))
@@ -273,7 +273,7 @@ def _level(key: tuple[int, Any]) -> int:
 
 @dataclass(slots=True)
 class SnapshotRows(RowCollector):
-    """What the iterator shows when it is delivered; never remove rows."""
+    """Return the rows of the iterator at delivery, and never remove rows."""
 
     make: RowFactory
     keeps: bool = False
@@ -286,30 +286,30 @@ class SnapshotRows(RowCollector):
 
 @dataclass(frozen=True, slots=True)
 class CollectorOptions:
-    """What of a statement decides how its rows are collected; see `plan.SelectStatement`."""
+    """The properties of a statement that decide how its rows are collected (see `SelectStatement`)."""
 
     kind: str
     which: str | None
     selector: str
     levels: bool  # rollup, cube or grouping sets
-    late: bool = False  # rows are made when they are delivered
+    late: bool = False  # rows are made at delivery
     having: bool = False
-    releases: bool = False  # a window of the statement collects events and releases them as a batch
-    leaving: bool = False  # rows of what leaves are insert rows
+    releases: bool = False  # a window of the statement is a batch window
+    leaving: bool = False  # rows of left events are insert rows
 
     @property
     def removes(self) -> bool:
-        """Whether anybody sees remove rows."""
+        """True if remove rows are visible."""
         return self.selector != "istream"
 
     @property
     def grouped(self) -> bool:
-        """Whether rows come as (key, row) pairs."""
+        """True if rows come as (key, row) pairs."""
         return self.kind.endswith("_grouped")
 
 
 def make_collector(form: CollectorOptions, make: RowFactory) -> RowCollector:
-    """The collector for `form`, which is not ``first``."""
+    """Return the collector for `form`, which is not ``output first``."""
     every = form.which == "all"
     if form.which == "snapshot":
         return SnapshotRows(make)

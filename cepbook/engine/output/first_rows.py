@@ -1,4 +1,4 @@
-"""``output first``: rows are delivered at once, then there is silence; grouped statements keep one for each group."""
+"""``output first``: rows are delivered at once, followed by silence; a grouped statement keeps a gate per group."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OutputGate(State):
 
 
 class CountGate(OutputGate):
-    """Opens with the n-th event behind the one that shut it; entering and leaving ones are counted apart."""
+    """Opens with the n-th event after the one that shut it. Entered and left events are counted separately."""
 
     __slots__ = ("_in", "_number", "_open", "_out")
 
@@ -53,9 +53,9 @@ class CountGate(OutputGate):
 
 
 class StimulusGate(CountGate):
-    """Opens behind the n-th event, counted from the one that shut it.
+    """Opens after the n-th event, counted from the one that shut it.
 
-    What comes together with the n-th one does not pass (recorded: output_first_every_events).
+    Rows of the n-th event itself do not pass (recorded: output_first_every_events).
     """
 
     __slots__ = ()
@@ -73,7 +73,7 @@ class StimulusGate(CountGate):
 
 
 class CrontabGate(OutputGate):
-    """Opens at the point that follows the shutting."""
+    """Opens at the next point of the crontab."""
 
     __slots__ = ("_point_after", "_until")
 
@@ -89,7 +89,7 @@ class CrontabGate(OutputGate):
 
 
 class PeriodGate(OutputGate):
-    """Opens a period after the shutting; `within`: right behind the period's last instant, else with it."""
+    """Opens a period after it was shut; with `within` just after that instant, else at it."""
 
     __slots__ = ("_period", "_until", "_within")
 
@@ -106,7 +106,7 @@ class PeriodGate(OutputGate):
 
 
 class GridGate(OutputGate):
-    """Opens at the points of the grid that starts with the first event, whether it passed or not."""
+    """Opens at the points of a grid that begins with the first event, even if that did not pass."""
 
     __slots__ = ("_origin", "_period", "_until")
 
@@ -126,7 +126,7 @@ class GridGate(OutputGate):
 
 
 class ConditionGate(OutputGate):
-    """Opens when it is told to."""
+    """Opens when the condition of ``output first when`` holds."""
 
     __slots__ = ("_open",)
 
@@ -140,25 +140,24 @@ class ConditionGate(OutputGate):
         self._open = False
 
     def open(self) -> None:
-        """The condition holds."""
         self._open = True
 
 
 def end_of_period(length: PeriodLength, start: int) -> int:
-    """The end of a period that starts at a given time; what is null has no length."""
+    """Return the end of a period that starts at `start`; null has no length."""
     months, units, *calendar = length
     return (add_months(start, months, *calendar) if months else start) + (units or 0)
 
 
 class FirstRows(State):
-    """Of statements without groups: all rows of the stimulus that finds the gate open."""
+    """Passes all rows of a change that finds the gate open, for statements without groups."""
 
     def __init__(self, form: CollectorOptions, gate: OutputGate) -> None:
         self._form = form
         self._gate = gate
 
     def take(self, now: int, ins: Rows, rem: Rows, n_in: int, n_out: int) -> tuple[Rows, Rows] | None:
-        """The rows that pass; None if nothing does."""
+        """Return the rows that pass; None if there are none."""
         is_open = self._gate.arrived(now, n_in, n_out)
         if not (is_open and (rem if self._form.selector == "rstream" else ins or rem)):
             return None
@@ -166,61 +165,58 @@ class FirstRows(State):
         return ins, rem
 
     def reopen(self) -> None:
-        """The condition of ``output first when`` holds."""
+        """Open the gate, since the condition of ``output first when`` holds."""
         if isinstance(self._gate, ConditionGate):
             self._gate.open()
 
 
 class FirstRowsOfGroups(State):
-    """Of grouped statements: each group has a gate of its own.
+    """Gives each group of a grouped statement a gate of its own, a copy of `gate`.
 
-    `take` is given the keys of the entering and leaving events, one by one, in place of their numbers. The gates of
-    groups begin as copies of `gate`.
+    `take` receives the keys of the entered and left events instead of their numbers.
     """
 
     def __init__(self, form: CollectorOptions, gate: OutputGate) -> None:
         self._form = form
         self._fresh = gate
-        self._gates: dict[Any, OutputGate] = {}  # an open gate is as good as none
+        self._gates: dict[Any, OutputGate] = {}  # a group without a gate may pass
         self._most = _MANY
 
     def take(
         self, now: int, ins: KeyedRows, rem: KeyedRows, keys_in: list[Any], keys_out: list[Any]
     ) -> tuple[Rows, Rows] | None:
-        """The rows that pass; None if nothing does."""
+        """Return the rows that pass; None if there are none."""
         if self._form.kind == "aggregated_grouped":
-            found = self._rows(now, ins, keys_in, 1), self._rows(now, rem, keys_out, 0)
+            rows = self._rows(now, ins, keys_in, 1), self._rows(now, rem, keys_out, 0)
             if self._form.leaving:  # recorded: output_first_grouped_leaving_event_is_an_insert_row
-                found = [*found[0], *found[1]], []
+                rows = [*rows[0], *rows[1]], []
         else:
-            found = self._groups(now, ins, rem, keys_in, keys_out)
-        return found if found[0] or found[1] else None
+            rows = self._groups(now, ins, rem, keys_in, keys_out)
+        return rows if rows[0] or rows[1] else None
 
     def _rows(self, now: int, pairs: KeyedRows, keys: list[Any], entering: int) -> Rows:
-        """A row for each event: the events count one after the other."""
-        found: Rows = []
-        rows = [row for _, row in pairs] if pairs else [None] * len(keys)
-        for key, row in zip(keys, rows, strict=True):
+        rows: Rows = []
+        rows_of_keys = [row for _, row in pairs] if pairs else [None] * len(keys)
+        for key, row in zip(keys, rows_of_keys, strict=True):
             if self._passes(now, key, entering, row is not None):
-                found.append(row)
-        return found
+                rows.append(row)
+        return rows
 
     def _groups(
         self, now: int, ins: KeyedRows, rem: KeyedRows, keys_in: list[Any], keys_out: list[Any]
     ) -> tuple[Rows, Rows]:
-        """A row for each group that was touched."""
         if self._form.having and self._form.selector == "irstream":
             rem = ins  # recorded: output_first_having_grouped_old_row_repeats_the_new
-        shown = {key for key, row in (rem if self._form.selector == "rstream" else (*ins, *rem)) if row is not None}
+        present = {key for key, row in (rem if self._form.selector == "rstream" else (*ins, *rem)) if row is not None}
         keys = [(key, 1) for key in keys_in] + [(key, 0) for key in keys_out]
-        passed = {key for key, entering in keys if self._passes(now, key, entering, key in shown)}
+        passed = {key for key, entering in keys if self._passes(now, key, entering, key in present)}
         sides = [[row for key, row in pairs if key in passed and row is not None] for pairs in (ins, rem)]
         return sides[0], sides[1]
 
-    def _passes(self, now: int, key: Any, entering: int, shown: bool) -> bool:
-        """Count an event of a group; whether its row passes, which then shuts the group's gate."""
+    def _passes(self, now: int, key: Any, entering: int, has_row: bool) -> bool:
+        """Count an event of a group and return whether its row passes, which shuts the group's gate."""
         gate = self._gates.get(key)
-        if not (gate is None or gate.arrived(now, entering, 1 - entering)) or not shown:
+        if not (gate is None or gate.arrived(now, entering, 1 - entering)) or not has_row:
             return False
         if gate is None:
             if len(self._gates) >= self._most:
@@ -230,13 +226,12 @@ class FirstRowsOfGroups(State):
         return True
 
     def _forget(self, now: int) -> None:
-        """Drop the gates of groups whose silence is over."""
         self._gates = {key: gate for key, gate in self._gates.items() if not gate.arrived(now, 0, 0)}
         self._most = max(_MANY, 2 * len(self._gates))
 
     def reopen(self) -> None:
-        """The condition of ``output first when`` holds: all groups may pass again."""
+        """Open the gates of all groups, since the condition of ``output first when`` holds."""
         self._gates.clear()
 
 
-_MANY = 1024  # gates, before it pays to look for those that are open again
+_MANY = 1024  # number of gates at which open ones are dropped

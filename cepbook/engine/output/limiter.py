@@ -1,4 +1,4 @@
-"""The limiter of one state: collects what the statement makes, and hands out what is due."""
+"""The limiter of one state: it collects the rows that the statement makes and releases those that are due."""
 
 from __future__ import annotations
 
@@ -48,11 +48,12 @@ TimedRows = tuple[Rows, Rows, bool]  # the last: it is delivered even without ro
 
 @dataclass(frozen=True, slots=True)
 class LimiterSpec:
-    """What all limiters of a statement share. `functions` are those that `lowering` writes, as far as there are any:
+    """The properties that all limiters of a statement share. `functions` are those of the generated module:
 
-    ``output_rate(P, now)``, ``output_after(P, now)``: a number, or a `Length`; ``output_point(P, now)``: the next
-    point of the crontab; ``output_when(C, P, now)``, ``output_ends(C, P, now)``: conditions over the counters ``C``;
-    ``output_then(C, P, now)``, ``output_ended(C, P, now)``: assignments. ``P`` is the context partition.
+    ``output_rate(P, now)`` and ``output_after(P, now)`` return a number or a `PeriodLength`, ``output_point(P, now)``
+    the next point of the crontab. ``output_when(C, P, now)`` and ``output_ends(C, P, now)`` are conditions over the
+    counters ``C``, ``output_then(C, P, now)`` and ``output_ended(C, P, now)`` assignments. ``P`` is the context
+    partition.
     """
 
     output: OutputClause
@@ -62,32 +63,32 @@ class LimiterSpec:
 
     @property
     def steady(self) -> bool:
-        """Whether the rate is the same at all times."""
+        """True if the rate is constant."""
         rate = self.output.rate
-        parts = (rate.months, rate.millis) if isinstance(rate, x.Period) else (rate,)
-        return all(part is None or isinstance(part, x.Const) for part in parts)
+        amounts = (rate.months, rate.millis) if isinstance(rate, x.Period) else (rate,)
+        return all(amount is None or isinstance(amount, x.Const) for amount in amounts)
 
     def rate(self, partition: Any) -> Callable[[int], Any]:
-        """What gives the number of events, or the period, of the output."""
+        """Return the function of the number of events, or of the period, of the output."""
         if self.steady:
             return ConstantRate(self.functions["output_rate"](partition, 0))
         return BoundFunction(self, "output_rate", (partition,))
 
     def limiter(self, partition: Any, now: int) -> Limiter:
-        """A fresh limiter for a state that starts at `now`."""
+        """Return a new limiter for a state that starts at `now`."""
         if self.output.which == "first":
             return FirstLimiter(self, partition, now)
         return Limiter(self, partition, now)
 
     def present(self, state: Any, rows: Rows, now: int) -> Rows:
-        """The rows; those that are made when they are delivered, as they are at `now`."""
-        made = self.functions
-        return [made[row.maker](state, now, *row.kept) if isinstance(row, DeferredRow) else row for row in rows]
+        """Return the rows at `now`, with deferred rows made."""
+        functions = self.functions
+        return [functions[row.maker](state, now, *row.values) if isinstance(row, DeferredRow) else row for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class BoundFunction(State):
-    """The function `name` of `form` with its first arguments: the counters, if it reads them, and the partition."""
+    """A function of the generated module with its first arguments: the counters, if needed, and the partition."""
 
     form: LimiterSpec
     name: str
@@ -110,9 +111,9 @@ class ConstantRate(State):
 
 
 class Limiter(State):
-    """Stands between one state and its deliveries. `due` is when `advance` must be called.
+    """Holds the rows of one state back until they are due. `advance` must be called at `due`.
 
-    `armed` is the earliest time for which the statement has a timer running.
+    `armed` is the earliest time for which the statement has a timer.
     """
 
     def __init__(self, form: LimiterSpec, partition: Any, now: int) -> None:
@@ -123,21 +124,21 @@ class Limiter(State):
         self._left_out = _left_out(form, partition, now)
         self._trigger = _trigger(form, partition, self._counters)
         self._collector: RowCollector = make_collector(form.rows, form.make)
-        self._told: int | None = None  # when a timer delivered, if nothing has moved since
+        self._delivered_at: int | None = None  # time of the last timed delivery, None after a change
 
     @property
     def due(self) -> int:
-        """The time of the next timed output; `NEVER` if there is none."""
+        """The time of the next timed output, `NEVER` if there is none."""
         return self._trigger.due
 
     def take(self, state: Any, now: int, ins: Rows, rem: Rows, n_in: int, n_out: int) -> DeliveredRows | None:
-        """What one stimulus made; `n_in` and `n_out` events entered and left that the where-clause accepts.
+        """Collect the rows of one change; return those that are due at once, None if there are none.
 
-        The rows that are delivered at once; None if there are none.
+        `n_in` and `n_out` are the numbers of entered and left events that pass the where clause.
         """
         if not (n_in or n_out or ins or rem):
             return None
-        self._told = None
+        self._delivered_at = None
         if self._left_out is not None and not self._passes(now, n_in):
             if self._collector.keeps:
                 self._collector.add(state, now, ins, rem)
@@ -149,25 +150,25 @@ class Limiter(State):
         return self._posted(state, now)
 
     def advance(self, state: Any, now: int) -> TimedRows | None:
-        """What is delivered when time has reached `due`; None if it has not."""
+        """Return the rows that are due at `now`; None if no output is due."""
         if now < self.due:
             return None
         self._trigger.fired(now)
-        self._told = now
+        self._delivered_at = now
         return (*self._posted(state, now), True)
 
     def changed(self, now: int) -> None:
-        """A variable that the condition reads was assigned; `due` may be `now` then."""
+        """Reevaluate the condition after a variable that it reads was assigned; `due` may become `now`."""
         if isinstance(self._trigger, ConditionTrigger) and self._left_out is None:
             self._trigger.changed(now)
 
     def terminate(self, state: Any, now: int) -> TimedRows | None:
-        """What is delivered at the end of the context partition: the rows since the last output.
+        """Return the rows since the last output, at the end of the context partition.
 
-        What a timer delivered at this very instant is not told again (recorded: output_every_and_terminated).
+        Rows that a timer delivered at this very instant are not repeated (recorded: output_every_and_terminated).
         """
         output, functions = self._form.output, self._form.functions
-        if not output.and_terminated or self._told == now:
+        if not output.and_terminated or self._delivered_at == now:
             return None
         holds = "output_ends" not in functions or functions["output_ends"](self._counters, self._partition, now)
         if "output_ended" in functions:
@@ -187,7 +188,6 @@ class Limiter(State):
         return self._form.present(state, ins, now), self._form.present(state, rem, now)
 
     def _passes(self, now: int, n_in: int) -> bool:
-        """Whether ``after`` is over."""
         if self._left_out is None:
             return True
         if self._left_out.over(now, n_in):
@@ -196,7 +196,7 @@ class Limiter(State):
 
 
 class FirstLimiter(Limiter):
-    """``output first``. For grouped statements `take` is given keys of events in place of their numbers."""
+    """The limiter of ``output first``. For grouped statements `take` receives keys of events instead of numbers."""
 
     def __init__(self, form: LimiterSpec, partition: Any, now: int) -> None:
         super().__init__(form, partition, now)
@@ -205,11 +205,11 @@ class FirstLimiter(Limiter):
 
     @property
     def due(self) -> int:
-        """Nothing waits for a time."""
+        """`NEVER`, since no rows wait."""
         return NEVER
 
     def take(self, state: Any, now: int, ins: Rows, rem: Rows, n_in: Any, n_out: Any) -> DeliveredRows | None:
-        """As `Limiter.take`; of grouped statements `n_in` and `n_out` are the keys of the events."""
+        """Return the rows that pass, as `Limiter.take`; for grouped statements `n_in` and `n_out` are keys."""
         if not (n_in or n_out):
             return None
         counts = (len(n_in), len(n_out)) if self._form.rows.grouped else (n_in, n_out)
@@ -218,10 +218,10 @@ class FirstLimiter(Limiter):
         self._counters.add(*counts)
         if isinstance(self._trigger, ConditionTrigger) and self._trigger.arrived(now, *counts):
             self._first.reopen()
-        found = self._first.take(now, ins, rem, n_in, n_out)
-        if found is not None:
+        rows = self._first.take(now, ins, rem, n_in, n_out)
+        if rows is not None:
             self._counters.reset(now)
-        return found
+        return rows
 
     def changed(self, now: int) -> None:
         if isinstance(self._trigger, ConditionTrigger) and self._left_out is None and self._trigger.changed(now):
@@ -234,24 +234,23 @@ class FirstLimiter(Limiter):
 # ---------------------------------------------------------------- the parts of a limiter
 @dataclass(slots=True)
 class _UntilTime(State):
-    """``after`` a period."""
+    """The end of ``after`` a period."""
 
     end: int
 
     def over(self, now: int, n_in: int) -> bool:
-        """Whether ``after`` is over, given the time and the number of arriving events."""
+        """Return whether ``after`` is over, given the time and the number of arriving events."""
         return now >= self.end
 
 
 @dataclass(slots=True)
 class _UntilCount(State):
-    """``after`` a number of events."""
+    """The end of ``after`` a number of events."""
 
     amount: int
     count: int = 0
 
     def over(self, now: int, n_in: int) -> bool:
-        """As of `_UntilTime`."""
         self.count += n_in
         return self.count > self.amount
 
@@ -280,7 +279,6 @@ def _trigger(form: LimiterSpec, partition: Any, counters: OutputCounters) -> Out
 
 
 def _number(form: LimiterSpec, partition: Any) -> Callable[[int], int | None]:
-    """What gives a number of events; where it is null the last one that was not."""
     rate = form.rate(partition)
     return rate if isinstance(rate, ConstantRate) else LastKnownNumber(rate)
 

@@ -1,4 +1,4 @@
-"""When collected rows are due: after n events, every period, at points of a crontab, when a condition holds."""
+"""Triggers: collected rows are due after n events, every period, at points of a crontab, or when a condition holds."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from cepbook.engine.state import State
 from cepbook.engine.time.calendar_periods import next_on_grid
 from cepbook.engine.time.clock import NEVER
 
-# of a period: calendar months, clock units (null from variables), and how many of these a second has
+# A period: calendar months, clock units (null from variables), and the number of clock units in a second
 PeriodLength = tuple[int | None, int | None, int] | tuple[int | None, int | None, int, str]
 
 
 @dataclass(slots=True)
 class OutputCounters(State):
-    """The built-in properties of conditions: events of the insert and remove stream since the last output and in all.
+    """The built-in properties of output conditions: numbers of entered and left events since the last output and in
+    all.
 
-    `last_output_timestamp` starts as the time at which the statement or its partition started.
+    `last_output_timestamp` starts as the start time of the statement or its partition.
     """
 
     last_output_timestamp: int
@@ -33,7 +34,7 @@ class OutputCounters(State):
         self.count_remove_total += n_out
 
     def reset(self, now: int) -> None:
-        """Rows were output at `now`."""
+        """Note that rows were output at `now`."""
         self.count_insert = self.count_remove = 0
         self.last_output_timestamp = now
 
@@ -53,7 +54,7 @@ class OutputTrigger(State):
 
 
 class LastKnownNumber(State):
-    """A number that an expression gives; where it is null the last one that was not (null if there was none)."""
+    """A number that an expression returns; if it is null, the last number that was not."""
 
     __slots__ = ("_last", "_read")
 
@@ -69,7 +70,7 @@ class LastKnownNumber(State):
 
 
 class EventCountTrigger(OutputTrigger):
-    """Every n events; entering and leaving ones are counted apart, either count is enough."""
+    """Fires every n events; entered and left events are counted separately, and either count is enough."""
 
     def __init__(self, number: Callable[[int], int | None]) -> None:
         self.due = NEVER
@@ -89,7 +90,7 @@ class EventCountTrigger(OutputTrigger):
 
 
 class PeriodTrigger(OutputTrigger):
-    """Every period: the grid starts with the first event. A changed period counts at the next event or output."""
+    """Fires every period. The grid starts with the first event; a new period applies from the next event or output."""
 
     def __init__(self, period: Callable[[int], PeriodLength]) -> None:
         self.due = NEVER
@@ -112,7 +113,10 @@ class PeriodTrigger(OutputTrigger):
 
 
 def next_grid_point(now: int, origin: int, length: PeriodLength) -> int:
-    """The first point after `now` of the grid through `origin`. Errors: ValueError for a length that is null or 0."""
+    """Return the first point after `now` of the grid through `origin`.
+
+    Errors: ValueError for a length that is null or 0.
+    """
     months, units, *calendar = length
     if months is None or units is None:
         raise ValueError("the output rate is null")
@@ -122,7 +126,7 @@ def next_grid_point(now: int, origin: int, length: PeriodLength) -> int:
 
 
 class CrontabTrigger(OutputTrigger):
-    """At the points of a crontab, from the first event on."""
+    """Fires at the points of a crontab, from the first event on."""
 
     def __init__(self, point_after: Callable[[int], int]) -> None:
         self.due = NEVER
@@ -140,9 +144,9 @@ class CrontabTrigger(OutputTrigger):
 
 
 class ConditionTrigger(OutputTrigger):
-    """When a condition holds: looked at after each event, and when a variable in it changes.
+    """Fires when a condition holds, which is evaluated after each event and after each assignment of its variables.
 
-    A change that makes it hold executes the then-clause at once; the rows follow when time advances next.
+    If an assignment makes it hold, the then clause runs at once, and the rows follow at the next advance of time.
     """
 
     def __init__(self, holds: Callable[[int], bool], then: Callable[[int], None] | None) -> None:
@@ -158,8 +162,8 @@ class ConditionTrigger(OutputTrigger):
         return True
 
     def changed(self, now: int) -> bool:
-        """A variable of the condition was assigned. Whether the condition holds."""
-        if self._assigning or not self._holds(now):  # the then-clause does not start itself again
+        """Reevaluate the condition after an assignment, and return whether it holds."""
+        if self._assigning or not self._holds(now):  # the then clause must not trigger itself
             return False
         self._assign(now)
         self.due = min(self.due, now)
@@ -179,7 +183,7 @@ class ConditionTrigger(OutputTrigger):
 
 
 class ImmediateTrigger(OutputTrigger):
-    """At once: only ``after`` holds rows back."""
+    """Fires at once; only ``after`` holds rows back."""
 
     due = NEVER
 
@@ -190,7 +194,7 @@ class ImmediateTrigger(OutputTrigger):
 
 
 class TerminationTrigger(OutputTrigger):
-    """Only when the context partition ends."""
+    """Never fires; rows are released when the context partition ends."""
 
     due = NEVER
 

@@ -1,6 +1,6 @@
-"""Row order inside one delivery: distinct, order by, limit and offset (Esper reference, "EPL Reference: Clauses").
+"""Row order within one delivery: distinct, order by, limit and offset (Esper reference, "EPL Reference: Clauses").
 
-Each acts on the insert rows and the remove rows apart. Sorting is stable; null is the lowest value.
+Insert rows and remove rows are ordered separately. Sorting is stable, and null is the lowest value.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ KeyedRow = tuple[tuple[Any, ...], Any]  # (sort key, row)
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """`descending` has one flag per order-by item. `limit` and `offset` may be variables, read at each delivery.
+    """The order and limit of rows. `descending` has one flag per criterion.
 
-    A negative or null limit keeps all rows behind the offset; a null offset is 0.
+    `limit` and `offset` may be variables, which are read at each delivery. A negative or null limit keeps all rows
+    after the offset; a null offset is 0.
     """
 
     distinct: bool
     descending: tuple[bool, ...]
     limit: int | ReadableVariable | None
     offset: int | ReadableVariable | None
-    distinct_last: bool = False  # of what the limit has left (recorded: ts_distinct_order)
+    distinct_last: bool = False  # distinct applies after the limit (recorded: ts_distinct_order)
 
     def __call__(self, keyed: list[KeyedRow] | None) -> list[Any] | None:
-        """Rows, arranged, of (sort key, row) pairs; None when none is left."""
+        """Return the rows of (sort key, row) pairs in order; None if none is left."""
         if not keyed:
             return None
         if self.distinct and not self.distinct_last:
@@ -45,8 +46,8 @@ class RowOrder:
 
 
 def _present(count: int | ReadableVariable | None) -> int | None:
-    found: int | None = count if count is None or isinstance(count, int) else count.value
-    return found
+    number: int | None = count if count is None or isinstance(count, int) else count.value
+    return number
 
 
 def _nulls_first(position: int) -> Callable[[KeyedRow], tuple[bool, Any]]:
@@ -59,11 +60,11 @@ def _nulls_first(position: int) -> Callable[[KeyedRow], tuple[bool, Any]]:
 
 def _distinct(keyed: list[KeyedRow]) -> list[KeyedRow]:
     seen: set[Any] = set()
-    kept: list[KeyedRow] = []
+    rows: list[KeyedRow] = []
     for item in keyed:
         row = item[1]
         identity = hashable(row) if isinstance(row, dict) else tuple(map(hashable, row))
         if identity not in seen:
             seen.add(identity)
-            kept.append(item)
-    return kept
+            rows.append(item)
+    return rows
