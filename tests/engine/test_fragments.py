@@ -11,8 +11,8 @@ from cepbook.engine.inspection.visible_rows import window_events
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.windows import WINDOW_FORMS
-from tests.engine.statements import Statements
-from tests.engine.test_statements import read, started
+from tests.engine.generated_statements import Statements
+from tests.engine.statements.test_statements import read, started
 
 WRITTEN = "create schema E(k string, x double, at long); @name('s') select irstream k, sum(x) as s from E#{} group by k"
 

@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 KEPT_BY = {
     1: (
         "test_architecture.py::test_only_the_border_makes_deltas",
-        "engine/test_outlet.py::test_everybody_is_told_of_the_same_deliveries",
+        "engine/delivery/test_outlet.py::test_everybody_is_told_of_the_same_deliveries",
     ),
     2: (
         "engine/snapshot/test_corpus.py::test_traces_cut_saved_and_continued",
@@ -59,22 +59,22 @@ KEPT_BY = {
         "engine/test_fragments.py::test_random_statements_with_and_without_fragments",
     ),
     6: (
-        "engine/test_batch.py::test_one_type",
-        "engine/test_components.py::test_modules_of_several_components",
-        "engine/test_components.py::test_reasons_are_those_of_components",
+        "engine/replay/test_batch_replayer.py::test_one_type",
+        "engine/replay/test_components.py::test_modules_of_several_components",
+        "engine/replay/test_components.py::test_reasons_are_those_of_components",
     ),
     7: (
         "engine/test_invariants.py::test_a_replay_that_nobody_looks_at_makes_no_rows",
         "test_architecture.py::test_rows_are_made_in_few_places",
-        "engine/test_outlet.py::test_without_anybody_no_rows_are_made",
+        "engine/delivery/test_outlet.py::test_without_anybody_no_rows_are_made",
     ),
     8: (
         "lang/test_trees.py::test_a_new_node_is_walked_with_all_that_it_holds",
         "lang/test_trees.py::test_its_expressions_are_folded_and_the_rest_is_kept",
     ),
     9: (
-        "engine/test_faults.py::test_a_fault_at_any_line_leaves_a_round_whole_or_is_told",
-        "engine/test_slice_faults.py::test_a_fault_at_any_line_of_a_slice_is_told_or_changes_nothing",
+        "engine/dispatch/test_faults.py::test_a_fault_at_any_line_leaves_a_round_whole_or_is_told",
+        "engine/replay/test_slice_faults.py::test_a_fault_at_any_line_of_a_slice_is_told_or_changes_nothing",
     ),
 }
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.engine.generated_statements import VARIABLES, Statements
 from tests.engine.histories import GAPS
-from tests.engine.statements import VARIABLES, Statements
 
 # ruff: noqa: E501  (a table of statements reads better with a statement in one line)
 SCHEMA = """create schema E(k string, g int, x int, n long, d double, t long, b boolean);

@@ -12,10 +12,10 @@ from cepbook.engine.contexts.partition import PartitionCounts
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from tests.engine.histories import Event, Run
+from tests.engine.replay.test_causes import Plain, Tracing
+from tests.engine.replay.test_components import history
 from tests.engine.sinks import Deltas
 from tests.engine.slices import fails
-from tests.engine.test_causes import Plain, Tracing
-from tests.engine.test_components import history
 
 KINDS = "group x < 2 as lo, group x > 0 as hi, group k = 'a' as a from A"  # an event may be of several
 CONTEXTS = (

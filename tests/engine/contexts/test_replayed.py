@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests.engine.histories import Run
-from tests.engine.test_components import history
+from tests.engine.replay.test_components import history
 
 pytestmark = pytest.mark.histories
 

@@ -18,11 +18,11 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError
 from tests.engine import histories
 from tests.engine.contexts import test_random as contexts
+from tests.engine.generated_statements import Statements
 from tests.engine.histories import Event, Recorder, comparable
 from tests.engine.patterns import test_random as patterns
 from tests.engine.snapshot.saving import again, each_partition_again
 from tests.engine.snapshot.test_corpus import SEED
-from tests.engine.statements import Statements
 
 pytestmark = pytest.mark.histories
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cepbook.errors import BindError
+from tests.engine.generated_statements import SCHEMA, Module, Statements
 from tests.engine.histories import Run, comparable
-from tests.engine.statements import SCHEMA, Module, Statements
 
 pytestmark = pytest.mark.histories
 

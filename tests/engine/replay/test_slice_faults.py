@@ -17,10 +17,10 @@ import pytest
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.errors import StatementError
-from tests.engine import test_faults as faults
+from tests.engine.dispatch import test_faults as faults
+from tests.engine.dispatch.test_faults import COUNT, FAILURES, SEED, Injector, in_a_copy, traced
 from tests.engine.invariants import invariant_violations
 from tests.engine.sinks import Deltas
-from tests.engine.test_faults import COUNT, FAILURES, SEED, Injector, in_a_copy, traced
 
 pytestmark = faults.pytestmark
 no_garbage_of_others = faults.no_garbage_of_others

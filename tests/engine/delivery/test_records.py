@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.engine.replay.test_causes import Plain, Tracing
 from tests.engine.slices import replayed, running
-from tests.engine.test_causes import Plain, Tracing
 
 SCHEMA = "create schema E(k string, x int, y double); create context Each partition by k from E;"
 # two or three at one instant, so that as many leave together; a gap in which everything leaves
