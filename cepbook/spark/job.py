@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
             warnings.showwarning = _warn
             return _stream(options) if options.stream else _batch(options)
     except KeyboardInterrupt:
-        return _report(EXIT_INTERRUPTED, "interrupted; what Spark had not finished was not written")
+        return _report(EXIT_INTERRUPTED, "interrupted; unfinished output was not written")
     except CepbookError as wrong:
         return _report(EXIT_USAGE, str(wrong))
     except OSError as wrong:
@@ -160,13 +160,13 @@ def _columns_by_type(texts: Sequence[str]) -> str | dict[str, str] | None:
     """Return the column of ``COLUMN`` for all types, or a mapping from ``TYPE=COLUMN`` for each."""
     if any("=" in text for text in texts):
         if not all("=" in text for text in texts):
-            raise UsageError("give one column for all types, or TYPE=COLUMN for each")
+            raise UsageError("pass one column for all types, or TYPE=COLUMN for each")
         pairs = [_pair(text) for text in texts]
         if len(dict(pairs)) < len(pairs):
             raise UsageError(f"which column? {', '.join(texts)} name a type twice")
         return dict(pairs)
     if len(texts) > 1:
-        raise UsageError(f"which of {', '.join(texts)}? give one column for all types, or TYPE=COLUMN for each")
+        raise UsageError(f"which of {', '.join(texts)}? pass one column for all types, or TYPE=COLUMN for each")
     return texts[0] if texts else None
 
 
@@ -225,7 +225,7 @@ def _check_paths(options: argparse.Namespace) -> None:
         if options.overwrite or goes_on or not (_is_local(path) and _has_files(path)):
             continue
         advice = "a checkpoint that wrote it, or another directory" if options.stream else "another, or say --overwrite"
-        raise UsageError(f"--out {name}={path}: there is something in the directory already\n  hint: give {advice}")
+        raise UsageError(f"--out {name}={path}: the directory is not empty\n  hint: give {advice}")
 
 
 def _may_be_remote() -> bool:
@@ -286,15 +286,15 @@ def _open_job(options: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[
         column = time if isinstance(time, str) else (time or {}).get(name)
         event_type = runtime.catalog.event_types.get(name)
         if event_type is not None and column is None and event_type.time_property is None:
-            raise UsageError(f"which column holds the time of {name}? say --time COLUMN, or --time {name}=COLUMN")
+            raise UsageError(f"which column holds the time of {name}? pass --time COLUMN, or --time {name}=COLUMN")
     if not options.outputs:
-        raise UsageError(f"where do the rows go? say --out STATEMENT=DIRECTORY (statements: {', '.join(known)})")
+        raise UsageError(f"no output: pass --out STATEMENT=DIRECTORY (statements: {', '.join(known)})")
     return session, runtime, frames, time, sequence
 
 
 def _batch(options: argparse.Namespace) -> int:
     if options.initial is not None:
-        raise UsageError("a batch begins with nothing: --initial is for --stream")
+        raise UsageError("--initial needs --stream: a batch always begins with an empty state")
     session, runtime, frames, time, sequence = _open_job(options)
     names = [name for name, _ in options.outputs]
     run = execute(runtime, frames, time, sequence, names, options.start or 0, options.until, session, None)
@@ -323,13 +323,13 @@ def _stream(options: argparse.Namespace) -> int:
     from cepbook.spark.streaming.stream_queries import stream
 
     if options.checkpoint is None:
-        raise UsageError("a stream needs a place for its state: --checkpoint DIR")
+        raise UsageError("a stream needs a directory for its state: --checkpoint DIR")
     if options.until is not None:
-        raise UsageError("a stream has no --until: it goes on with what comes")
+        raise UsageError("a stream has no end, so it has no --until")
     if options.overwrite:
-        raise UsageError("a stream adds to what it wrote: --overwrite is for batches")
+        raise UsageError("--overwrite is for batches: a stream appends to its output")
     if options.start is not None and options.initial is not None:
-        raise UsageError("--start and --initial: the clock begins where the saved one was")
+        raise UsageError("pass either --start or --initial: the saved state has a clock")
     session, runtime, frames, time, sequence = _open_job(options)
     names = [name for name, _ in options.outputs]
     run = stream(runtime, frames, time, sequence, names, options.start, options.delay, session, options.initial)

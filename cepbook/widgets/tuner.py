@@ -55,7 +55,7 @@ class Tuner:
                 self.controls[variable.name] = control
         if not self.controls:
             raise UsageError("there is no variable to tune\n  hint: `create variable double threshold = 5`")
-        self.apply = ipywidgets.Button(description="Apply", tooltip="assign the variables of the running statements")
+        self.apply = ipywidgets.Button(description="Apply", tooltip="set the variables of the running statements")
         self.apply.on_click(self._assign_variables)
         self.note = ipywidgets.HTML()
         self.box = ipywidgets.VBox([*self.controls.values(), ipywidgets.HBox([self.apply, self.note])])
@@ -78,7 +78,7 @@ class Tuner:
                 pictures.append(stream_chart(twin, name))
             except UsageError:  # nothing to draw: no numbers, or altair is not installed
                 pictures.append(StaticPicture("", ""))
-        lost = "" if self.past.complete else "; earlier ones are not known any more"
+        lost = "" if self.past.complete else "; earlier events were dropped"
         self.note.value = escape(f"over the last {format_count(self.past.events, 'event')}{lost}")
         return pictures
 

@@ -96,7 +96,7 @@ def test_a_replay_that_holds_the_kernel_is_followed_and_interrupted(
         expect(told).to_contain_text("interrupted: the replay is paused at")
         assert "Traceback" not in told.inner_text() and "KeyboardInterrupt" not in told.inner_text()
         page.evaluate(_RUN)  # all cells at once: the kernel is busy from when the view is displayed on
-        expect(state).to_have_text("nothing heard from the kernel", timeout=20_000)
+        expect(state).to_have_text("no answer from the kernel", timeout=20_000)
         notebook.cell(2).screenshot(path=screenshot_dir / "blocking-unheard.png")
         page.wait_for_function("() => window.cepbookPanel.content.widgets[3].model.executionState !== 'running'")
         page.evaluate("() => window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
@@ -177,7 +177,7 @@ def test_a_bar_that_hears_nothing_says_so(open_lab: OpenNotebook, lab_root: Path
         page.evaluate(_RUN)
         bar = page.locator(".cepbook-progress")
         expect(bar).to_have_attribute("data-state", "silent", timeout=30_000)
-        expect(bar.locator(".cp-state")).to_have_text("nothing heard from the kernel")
+        expect(bar.locator(".cp-state")).to_have_text("no answer from the kernel")
         page.screenshot(path=screenshot_dir / "unheard.png")
         expect(bar).to_have_attribute("data-state", "finished", timeout=30_000)
         page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")

@@ -99,7 +99,7 @@ def test_one_call_gives_the_columns_alone(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("about", "message"),
     [
-        (("when",), "about=('when',): 'when' is not among what is told of rows"),
+        (("when",), "about=('when',): there is no metadata column 'when'"),
         (("time", "time"), "about=('time', 'time'): asks twice for 'time'"),
         ("time", "`about` is a list of names, not 'time'"),
     ],

@@ -304,7 +304,7 @@ def test_events_that_were_sent_by_hand_are_told_where_there_are_differences() ->
     cep.send("T", at=1000, n=3)
     cep.send("Other", n=4)
     found = compare(cep, both)
-    told = "sent by hand here: 1 of T; what they led to is only here unless the frames have these events, too"
+    told = "sent by hand here: 1 of T; their rows are only here unless the frames have these events, too"
     assert (found.verdict, found.by_hand) == ("different", {"T": 1})
     assert str(found).splitlines()[-1] == f"  {told}" and told in found._repr_html_()
     assert "by hand" not in str(compare(cep, {"q": cep.changes("q")})), "they are on both sides: nothing is to be told"

@@ -64,16 +64,16 @@ BATCHES = (
 OUTSIDE = (
     (
         "context PerSymbol select sum(price) as s from Tick#ext_timed_batch(ts, 1 sec, 0L)",
-        "Spark itself could calculate sum of a property of whole numbers",
+        "Spark itself could compute sum of a property of whole numbers",
     ),
-    ("context PerSymbol select avg(big) as s from Tick#length(3)", "columns could calculate avg of int"),
+    ("context PerSymbol select avg(big) as s from Tick#length(3)", "columns could compute avg of int"),
     (
         "context PerSymbol select sum(volume * 2) as s from Tick#length(3)",
-        "columns could calculate sum of a property of whole numbers",
+        "columns could compute sum of a property of whole numbers",
     ),
     (
         "context PerSymbol select max(price) as s from Tick#length(3)",
-        "columns could calculate max of a property of whole numbers",
+        "columns could compute max of a property of whole numbers",
     ),
     ("context PerSymbol select stddev(volume) as s from Tick#length(3)", "stddev is none"),
     ("context PerSymbol select sum(distinct volume) as s from Tick#length(3)", "sum is none"),
@@ -232,7 +232,7 @@ def test_only_what_is_in_a_window_is_held(epl: str, most: int) -> None:
 def test_sums_that_make_up_for_rounding_are_those_of_the_engine() -> None:
     epl = "context PerSymbol select sum(price) as s from Tick#length(3)"
     assert isinstance(_form(epl), VectorizedWindow)
-    assert _form(epl, config=Config(compensated_sums=True)) == "sums of doubles that are compensated need the engine"
+    assert _form(epl, config=Config(compensated_sums=True)) == "compensated sums of doubles need the engine"
     assert _form("select ts, count(*) as n from Tick#time(3 sec)", config=Config(microseconds=True)) is None
 
 

@@ -71,7 +71,7 @@ def test_by_key(epl: str, keys: dict[str, tuple[str, ...]]) -> None:
         ("select count(*) from Tick", False, "one aggregate over the events of all keys"),
         ("select symbol from Tick#length_batch(3)", False, "the window length_batch holds events of all keys"),
         ("select irstream symbol from Tick#time(3)#length(9)", True, "several data windows keep events together"),
-        ("select sum(price) from Tick#time(3)", True, "; the last digits of sum depend on all the numbers that came"),
+        ("select sum(price) from Tick#time(3)", True, "; the last digits of sum depend on all numbers that ever"),
         (
             "select count(*) from Tick#time(3) as t left outer join Bid#time(3) as b on t.price = b.price",
             True,
@@ -351,7 +351,7 @@ def test_patterns_and_spans_run_with_all_that_they_read() -> None:
     assert [p.reason for p in placements.values()] == [
         "all state is divided by Tick.symbol, Bid.symbol, BigBid.symbol",
         "the partitions of the context Span begin and end with the whole stream",
-        "it has a row for each context partition, in order of their beginning",
+        "it has a row for each context partition, in the order in which they began",
         "all state is divided by Tick.symbol; every task follows the clock of the whole stream",
     ]
 

@@ -110,7 +110,7 @@ def test_a_module_that_the_workers_lack_is_named_before_a_job_starts(
     for name in ("twice", "through"):
         with pytest.raises(UsageError, match=message.format(name)) as told:
             cep.spark({"A": FRAME}, session=spark, statements=[name])
-        assert "hint: install it where they run, or send it along: spark.addArtifact('beside_the" in str(told.value)
+        assert "hint: install it where they run, or send it: spark.addArtifact('beside_the" in str(told.value)
     sys.modules.pop("beside_the_notebook")
     assert cep.spark({"A": FRAME}, session=spark, statements=["root"]).to_arrow("root").num_rows == 2
 

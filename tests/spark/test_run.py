@@ -387,9 +387,9 @@ def test_only_the_wanted_statements_run(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("epl", "reason"),
     [
-        ("select symbol from Other", "no frame has events that it reads, so that it delivers nothing"),
-        ("select count(*) as n from Other#time(3 sec)", "no frame has events that it reads: only the clock moves it"),
-        ("select count(*) as n from pattern [every timer:interval(3 sec)]", "only the clock moves it"),
+        ("select symbol from Other", "no frame has events that it reads, so it delivers nothing"),
+        ("select count(*) as n from Other#time(3 sec)", "no frame has events that it reads: only the clock drives it"),
+        ("select count(*) as n from pattern [every timer:interval(3 sec)]", "only the clock drives it"),
         ("create context Per partition by symbol from Other; context Per select symbol from Other", "nothing"),
         ("create window W#keepall as Other", "nothing"),
     ],
@@ -403,7 +403,7 @@ def test_types_of_which_there_is_no_frame_have_no_events(spark: SparkSession, ep
     name = run.statements[0]
     assert run.coverage[name].reason.endswith(reason)
     unfed = [str(each.message) for each in told if each.category is UnfedWarning]
-    expected = [f"`{name}`: no frame has events that it reads, so that it delivers nothing"]
+    expected = [f"`{name}`: no frame has events that it reads, so it delivers nothing"]
     assert unfed == (expected if reason.endswith("nothing") else [])
     found = cep.compare(run)
     assert found.verdict == "equal" and len(found.statements) == 2

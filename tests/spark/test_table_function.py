@@ -64,7 +64,7 @@ def test_patterns_and_several_statements(spark: SparkSession, table: Any) -> Non
         "@name('other') select size from Big"
     )
     with pytest.raises(
-        UsageError, match=r"of which statement are the rows\? say statement='…'; the module has: rises, o"
+        UsageError, match=r"which statement delivers the rows\? pass statement='…'; the module has: rises, o"
     ):
         register_sql("cep_rises", module, Trade=table, time="ts", session=spark)
     register_sql("cep_rises", module, statement="rises", Trade=table, time="ts", session=spark)

@@ -26,7 +26,7 @@ class LatestRows(NamedTuple):
 
 
 class WindowEvents(NamedTuple):
-    """The last of `total` events in a window, with the properties that the statement still needs."""
+    """The last of `total` events in a window, only the properties that the statement still needs."""
 
     total: int
     properties: tuple[str, ...]

@@ -189,7 +189,7 @@ def compare(
     here, there = side_of(interactive), side_of(batch)
     names = list(there.statements) if statements is None else list(statements)
     if not names:
-        raise UsageError("there is nothing to compare: no statement was named, or the batch has none")
+        raise UsageError("nothing to compare: no statement was named, or the batch has none")
     for name in names:
         for side, known in (("interactive", here.statements), ("batch", there.statements)):
             if name not in known:
@@ -364,7 +364,7 @@ def _notes(comparison: Comparison) -> list[str]:
         notes.append(f"not compared: {', '.join(comparison.left_out)} (only here)")
     if comparison.by_hand:
         kinds = ", ".join(f"{count:,} of {name}" for name, count in comparison.by_hand.items())
-        unless = "what they led to is only here unless the frames have these events, too"
+        unless = "their rows are only here unless the frames have these events, too"
         notes.append(f"sent by hand here: {kinds}; {unless}")
     return notes
 

@@ -49,7 +49,7 @@ def check_functions_load(session: SparkSession, functions: Mapping[str, tuple[Ca
     for name, module, reason in run_action(answers.collect):
         if module:
             raise missing_module_error(module, f"the function `{name}`")
-        raise UsageError(f"the function `{name}` does not arrive at Spark's workers: {reason}")
+        raise UsageError(f"Spark's workers cannot load the function `{name}`: {reason}")
     known.update(*modules.values())
 
 
@@ -83,5 +83,5 @@ def _pickled(name: str, function: Callable[..., Any]) -> bytes:
     except Exception as wrong:  # whatever the objects that it holds raise
         raise UsageError(
             f"the function `{name}` cannot be sent to Spark's workers: {wrong}\n"
-            "  hint: make what it needs (locks, connections, sessions) inside the function"
+            "  hint: create locks, connections and sessions inside the function"
         ) from wrong

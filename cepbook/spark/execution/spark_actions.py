@@ -49,8 +49,8 @@ def error_behind(failure: str) -> CepbookError | None:
     return None if module is None else missing_module_error(module.group(1), "a registered function")
 
 
-_TOO_LARGE = """the events that travel to a task at once do not fit into memory
-  hint: fewer of them do: session.conf.set('spark.sql.execution.arrow.maxRecordsPerBatch', '100')"""
+_TOO_LARGE = """the events that are sent to a task at once do not fit into memory
+  hint: send fewer: session.conf.set('spark.sql.execution.arrow.maxRecordsPerBatch', '100')"""
 
 
 def missing_module_error(module: str, source: str) -> UsageError:
@@ -65,5 +65,5 @@ def missing_module_error(module: str, source: str) -> UsageError:
     top = module.partition(".")[0]
     return UsageError(
         f"Spark's workers have no module `{module}`, which {source} comes from\n"
-        f"  hint: install it where they run, or send it along: spark.addArtifact('{top}.py', pyfile=True)"
+        f"  hint: install it where they run, or send it: spark.addArtifact('{top}.py', pyfile=True)"
     )

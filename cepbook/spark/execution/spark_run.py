@@ -228,7 +228,7 @@ class SparkRun:
         """Raise `UsageError` for the rows of a stream, which can only be written as they arrive."""
         if self.given is None:
             raise UsageError(
-                "the rows of a stream have no end\n"
+                "a stream has no end\n"
                 "  hint: write them with `frame(name).writeStream` (failures: `failures()`), and read what was written"
             )
 
@@ -268,9 +268,9 @@ def check_about_columns(about: Sequence[str]) -> None:
     wrong = next((name for name in names if name not in VISIBLE_COLUMNS or names.count(name) > 1), None)
     if wrong is not None:
         twice = wrong in VISIBLE_COLUMNS
-        problem = f"asks twice for {wrong!r}" if twice else f"{wrong!r} is not among what is told of rows"
+        problem = f"repeats {wrong!r}" if twice else f"there is no metadata column {wrong!r}"
         raise UsageError(
-            f"about={about!r}: {problem}\n  hint: it may name {', '.join(VISIBLE_COLUMNS)}, each once; () is none"
+            f"about={about!r}: {problem}\n  hint: use {', '.join(VISIBLE_COLUMNS)}, each at most once; () selects none"
         )
     if isinstance(about, str):
         raise UsageError(f"`about` is a list of names, not {about!r}\n  hint: about=({about!r},)")

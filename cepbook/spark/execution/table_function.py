@@ -43,7 +43,7 @@ def register(
 ) -> None:
     """See `cepbook.spark.register_sql`."""
     if not name.isidentifier():
-        raise UsageError(f"{name!r} is no name for a function of Spark SQL")
+        raise UsageError(f"{name!r} is not a valid name of a Spark SQL function")
     if len(frames) > 1:
         raise UsageError(
             f"a table function reads one table, and so one event type, not {', '.join(frames)}\n"
@@ -54,11 +54,11 @@ def register(
     runtime = deploy_module(epl, columns, time, functions)
     chosen = [statement] if statement is not None else result_statements(runtime)
     if len(chosen) > 1:
-        raise UsageError(f"of which statement are the rows? say statement='…'; the module has: {', '.join(chosen)}")
+        raise UsageError(f"which statement delivers the rows? pass statement='…'; the module has: {', '.join(chosen)}")
     program, kind = single_statement_program(runtime, chosen[0])
     at = time or runtime.catalog.event_types[kind].time_property
     if at is None:
-        raise UsageError(f"which column holds the time of {kind}? say time='column'")
+        raise UsageError(f"which column holds the time of {kind}? pass time='column'")
     check_functions_load(session, program.functions)
     ddl, _ = _schema(program)
     function = F.arrow_udtf(_handler(program, at, until, name), returnType=ddl)

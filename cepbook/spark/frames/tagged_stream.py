@@ -37,7 +37,7 @@ from cepbook.spark.task.type_mapping import quote_identifier, spark_schema
 SEQUENCE_ORDER = "events of one time are ordered by the column {0}"
 FRAME_ORDER = "events of one time are ordered by type (order of the mapping), then by row"
 FILE_ORDER = "events of one time are ordered by type (order of the mapping), then by file name and row in the file"
-UNCERTAIN = "events of one time are in no certain order: {0} has no order of its own and no sequence column; give {1}"
+UNCERTAIN = "the order of events of one time is undefined: {0} has no order of its own and no sequence column; give {1}"
 _DELAY = r"(\d+(\.\d+)?\s*(year|month|week|day|hour|minute|second|millisecond|microsecond)s?\s*)+"
 SEQUENCE_ARGUMENT = "sequence='column'"
 _TYPE_BITS = 58  # a made sequence: the type above, below 2**25 partitions or files of 2**33 rows
@@ -80,10 +80,12 @@ def check_frame(frame: Any, event_type: EventType, time: str | Mapping[str, str]
     """
     name = event_type.name
     if streams and getattr(frame, "isStreaming", False) is not True:
-        raise UsageError(f"the frame for `{name}` is no stream; give a DataFrame that was read with `spark.readStream`")
+        raise UsageError(
+            f"the frame for `{name}` is not a stream; pass a DataFrame that was read with `spark.readStream`"
+        )
     if not streams and getattr(frame, "isStreaming", False) is True:
         raise UsageError(
-            f"the DataFrame for `{name}` is a streaming one, which has no end; give one that was read with "
+            f"the DataFrame for `{name}` is a stream, which has no end; pass one that was read with "
             "`spark.read`, not `spark.readStream`"
         )
     if isinstance(frame, str | os.PathLike):
@@ -108,7 +110,7 @@ def check_path(path: str | os.PathLike[str]) -> None:
     if "://" not in path and not any(mark in path for mark in "*?[{") and not os.path.exists(path):
         raise UsageError(f"there is no file {path!r}")
     if not path.lower().rstrip("/").endswith((".parquet", ".pq")) and not os.path.isdir(path):
-        raise UsageError(f"{path!r} is no Parquet file (.parquet, .pq) or directory; read it into a frame first")
+        raise UsageError(f"{path!r} is not a Parquet file (.parquet, .pq) or directory; read it into a frame first")
 
 
 def check_delay(delay: str) -> None:
@@ -345,7 +347,7 @@ def time_column(time: str | Mapping[str, str] | None, event_type: EventType) -> 
     column = time if isinstance(time, str) else (time or {}).get(event_type.name, event_type.time_property)
     if column is None:
         name = event_type.name
-        raise UsageError(f"which column holds the time of {name}? say time='column' or time={{'{name}': 'column'}}")
+        raise UsageError(f"which column holds the time of {name}? pass time='column' or time={{'{name}': 'column'}}")
     return column
 
 

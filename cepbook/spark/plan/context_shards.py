@@ -74,7 +74,7 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
         return f"what it inserts is divided by the context {name} only as it comes"
     if isinstance(level, contexts.CategorySpec):
         if deps.stores:
-            return f"what one category of the context {name} inserts is in all those that it belongs to"
+            return f"rows that one category of the context {name} inserts go to all categories that they match"
         conditions = [level.filter, *(condition for _, condition in level.categories)]
         if not all(e is None or is_expressible(e) for e in conditions):
             return f"the categories of the context {name} have conditions that Spark does not express itself"
@@ -91,7 +91,7 @@ def context_shards_of(deps: StatementDependencies, catalog: Catalog, ticks: bool
         ):
             return f"what is inserted into {target} is divided by the context {name} only as it comes"
     if level.preallocate and ticks:
-        return f"all partitions of the context {name} live from the beginning (preallocate)"
+        return f"all partitions of the context {name} exist from the start (preallocate)"
     inputs = []
     for input_type in deps.inputs:
         positions = [i for i, stream in enumerate(level.streams) if catalog.is_a(input_type, stream.event_type)]

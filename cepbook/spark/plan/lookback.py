@@ -113,7 +113,7 @@ def _statement_steps(
     consumers.
     """
     if name in before:
-        raise _Unbounded("its own rows come back to it")
+        raise _Unbounded("its own rows are inserted into its input")
     statement = next(s for s in selects if s.name == name)
     read = set(event_types_read(statement))
     feeders = [s for s in selects if s.insert is not None and any(catalog.is_a(s.insert.target, r) for r in read)]
@@ -146,7 +146,7 @@ def _own_steps(
             raise _Unbounded
         _check_calls(aggregation.calls)
         if statement.join is not None and any(each.kind != "inner" for each in statement.join.inputs):
-            raise _Unbounded("rows that had no partner stay in its aggregates for ever")
+            raise _Unbounded("rows without a partner stay in its aggregates forever")
     chains = [(chain, True) for chain in plan.streams(statement.root)]
     one_sided = set()
     if statement.join is not None:
@@ -180,7 +180,7 @@ def _check_calls(calls: Sequence[plan.AggregateCall]) -> None:
     for call in calls:
         exact = aggregate_row(call.name).exact
         if exact == "whole" and not call.ever and call.args[0].type.name not in BITS:
-            raise _Unbounded(f"the last digits of {call.name} depend on all the numbers that came and went before")
+            raise _Unbounded(f"the last digits of {call.name} depend on all numbers that ever entered or left")
         if not exact or call.ever:
             raise _Unbounded
 

@@ -31,7 +31,7 @@ from cepbook.lang.types import EXACT_KEY_TYPES
 from cepbook.spark.plan.clock_dependence import depends_on_clock, pattern_uses_clock
 from cepbook.spark.plan.key_propagation import NO_REQUIREMENT, KeyChoice, KeyRequirement, aggregation_of, tag_member
 
-_ROW_PER_PARTITION = "it has a row for each context partition, in order of their beginning"
+_ROW_PER_PARTITION = "it has a row for each context partition, in the order in which they began"
 
 
 def key_requirement_of(
@@ -39,18 +39,18 @@ def key_requirement_of(
 ) -> KeyRequirement | str:
     """Return which rows of `statement` must have equal keys, or the reason why it cannot be divided."""
     if isinstance(statement, nodes.CycleStatement):
-        return "it is run in cycles, each of which takes what waits of all keys"
+        return "each of its cycles processes the waiting events of all keys"
     if statement.drop:
-        return "it may hide events from others (@Drop)"
+        return "it may hide events from other statements (@Drop)"
     if isinstance(statement, nodes.OnSetStatement):
         return "it assigns variables, which all keys share"
     if isinstance(statement, nodes.SelectStatement) and statement.lots:
-        return "it takes what arrives together as one change"
+        return "it treats events that arrive together as one change"
     context = next((c for c in deps.contexts if c.context.name == statement.context), None)
     if context is not None:
         return _requirement_in_context(statement, context, deps, catalog)
     if any(source.contained for source in event_sources(statement)):
-        return "its events are contained in others, whose properties are not theirs"
+        return "its events are contained in other events, whose keys they do not have"
     if any(isinstance(e, expr.EventTypeName) for e in expressions_in(statement)):
         return "it reads the type of each event (typeof)"
     inside = _subquery_requirement(statement, deps), _table_requirement(statement)
@@ -82,22 +82,22 @@ def _statement_requirement(statement: nodes.StreamStatement, deps: StatementDepe
     if patterned:
         return _pattern_requirement(statement)
     if is_ordered_or_limited(statement.root) and depends_on_clock(statement):
-        return "rows of all keys that are delivered together are put in order, made distinct or limited"
+        return "rows of all keys that are delivered together are sorted, limited or made distinct"
     if statement.derived is not None:
         return f"the window {statement.derived.name} derives values from the events of all keys"
     recognize = recognition_of(statement.root)
     if recognize is not None:
         return _recognition_requirement(recognize, statement)
     if any(isinstance(e, expr.Prior) for e in expressions_in(statement.root)):
-        return "it looks at the events of all keys that came before (prior)"
+        return "it reads earlier events of all keys (prior)"
     if any(isinstance(e, expr.Prev) for e in expressions_in(statement.root)) and not _grouped(statement):
-        return "it looks at the events of all keys in its window (prev)"
+        return "it reads events of all keys in its window (prev)"
     aggregation = aggregation_of(statement)
     if aggregation is not None and (aggregation.levels or any(c.group_by is not None for c in aggregation.calls)):
-        return "it has groups of several kinds"
+        return "it has several groupings"
     reclaims = aggregation is not None and aggregation.reclaim is not None
     if reclaims or any(w.reclaim is not None for w in statement.windows):
-        return "events of any key may make it forget groups"
+        return "an event of any key may remove groups"
     if statement.join is not None:
         return _join_requirement(statement, statement.join, deps)
     windows = (*_windows_of_named_window(statement.source, deps), *statement.windows)
@@ -200,7 +200,7 @@ def _subquery_requirement(statement: nodes.StreamStatement, deps: StatementDepen
     requirements: list[tuple[KeyChoice, ...]] = []
     if not statement.subqueries:
         return NO_REQUIREMENT
-    refusal = "its subqueries look at the events of all keys"
+    refusal = "its subqueries read the events of all keys"
     if not (_reads_only_its_streams(statement) or isinstance(statement, nodes.OnSelectStatement)):
         return refusal
     outer = [source.event_type for source in event_sources(statement)]
@@ -229,7 +229,7 @@ def _subquery_requirement(statement: nodes.StreamStatement, deps: StatementDepen
                 if isinstance(arg, expr.Prop) and arg.type == prop.type
             ]
             if not choices:
-                return f"{refusal}; compared with a key of the outer events they could be divided"
+                return f"{refusal}; a comparison with a key of the outer event would divide them"
             requirements.append(tuple(choices))
     return tuple(requirements)
 
@@ -382,7 +382,7 @@ def _join_requirement(
         for group in groups
         if all(group.values())
     )
-    return (choices,) if choices else "its streams are not all joined by keys that are equal and divide them"
+    return (choices,) if choices else "its streams are not all joined by equal keys that divide them"
 
 
 def _combinations(join: nodes.StreamJoin) -> set[frozenset[int]]:
@@ -474,13 +474,13 @@ def partition_obstacle(
     if shared:
         return f"it reads or changes {min(shared)}, which holds the rows of all keys"
     if any(source.contained for source in event_sources(statement)):
-        return "its events are contained in others, whose properties are not theirs"
+        return "its events are contained in other events, whose keys they do not have"
     if statement.source.nothing:
         return _ROW_PER_PARTITION
     if isinstance(statement, nodes.SelectStatement):
         together = depends_on_clock(statement) or not isinstance(context, nodes.CreateContextStatement)
         if is_ordered_or_limited(statement.root) and together:
-            return "rows of all keys that are delivered together are put in order, made distinct or limited"
+            return "rows of all keys that are delivered together are sorted, limited or made distinct"
         if statement.output is not None and any(
             isinstance(e, expr.VariableRead) for e in expressions_in(statement.output)
         ):
@@ -548,7 +548,7 @@ def _recognition_requirement(recognize: nodes.Recognition, statement: nodes.Sele
     if statement.windows or statement.context is not None:
         return "rows of all keys in its window, or of its context, make matches"
     if statement.kind != "unaggregated" or any(isinstance(e, expr.Prior) for e in _match_expressions(statement)):
-        return "its matches are counted together"
+        return "its matches are aggregated together"
     return single_key(statement.source.event_type, keys) if keys else "its matches are in the rows of the whole stream"
 
 

@@ -41,7 +41,7 @@ NESTED_CONTEXT_ADVICE = (
 )
 
 
-NO_INPUT = "no frame has events that it reads, so that it delivers nothing"
+NO_INPUT = "no frame has events that it reads, so it delivers nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def place(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, st
     )
     if not deps.inputs:
         if ticks:
-            return Placement("ordered", (), ticks, "no frame has events that it reads: only the clock moves it")
+            return Placement("ordered", (), ticks, "no frame has events that it reads: only the clock drives it")
         return Placement("row by row", (), ticks, NO_INPUT)
     if any(s.assigned for s in deps.readers):
         names = ", ".join(s.name for s in deps.readers if s.assigned)
@@ -92,7 +92,7 @@ def place(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, st
         return Placement("native", (), False, "a filter and columns, which Spark expresses itself")
     if len(whole) == len(needs):
         if all(need == NO_REQUIREMENT for need in whole.values()):
-            return Placement("row by row", (), False, "no state that can be seen: every event is judged by itself")
+            return Placement("row by row", (), False, "no row depends on state: each event is evaluated by itself")
         keys = common_partition_keys(deps, list(whole.values()), catalog)
         if keys is not None:
             key_text = ", ".join(f"{t}.{'+'.join(props)}" for t, props in keys)

@@ -167,7 +167,7 @@ def _batch_window(
     if length is None or not 0 < length < _MAX_PERIOD or second != 1000 or clock.name in keys:
         return None
     if len(window.args) < 3:
-        return "Spark itself could group batches that have a reference point"
+        return "Spark itself could compute batches with a reference point"
     reference = _whole_constant(window.args[2])
     if reference is None:
         return None
@@ -195,15 +195,15 @@ def _aggregate_obstacle(form: VectorizedWindow, config: Config) -> str:
         plain = not (call.distinct or call.filter or call.ever or call.index or call.group_by or call.criteria)
         (argument,) = call.args if len(call.args) == 1 else (None,)
         if not plain or call.options or call.reference or call.name not in BASE_AGGREGATE:
-            return f"{call.name} is none of the aggregates of properties that {executor} could calculate"
+            return f"{call.name} is not an aggregate of properties that {executor} could compute"
         if call.name == "count" and (not call.args or isinstance(argument, expressions.Prop)):
             continue
         kind = argument.type.name if isinstance(argument, expressions.Prop) else ""
         if kind == "double" and BASE_AGGREGATE[call.name] == "total" and form.clock is None:
             if config.compensated_sums:
-                return "sums of doubles that are compensated need the engine"
+                return "compensated sums of doubles need the engine"
         elif kind not in BITS:
-            return f"{executor} could calculate {call.name} of a property of whole numbers"
+            return f"{executor} could compute {call.name} of a property of whole numbers"
         if call.name == "avg" and kind == "long":
-            return f"{executor} could calculate avg of int, whose last digits do not depend on how one divides"
+            return f"{executor} could compute avg of int, whose last digits do not depend on the division"
     return ""

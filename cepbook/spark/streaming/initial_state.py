@@ -105,7 +105,7 @@ def initial_states(
     """
     if isinstance(initial, SparkRun):
         if initial.given is None:
-            raise UsageError("initial= is a stream, which has no end; give the run of a batch")
+            raise UsageError("initial= is a stream, which has no end; pass the run of a batch")
         return _states_of_batch(initial.given, job, runtime, tagged, session)
     saved = restore_saved(_read_bytes(initial), job.program, runtime)
     if job.placement.path != "by key":
@@ -124,7 +124,7 @@ def _states_of_batch(
     missing = [name for name in tagged.read if name not in inputs.frames]
     if missing or len(inputs.frames) != len(tagged.read):
         has, wants = ", ".join(inputs.frames), ", ".join(tagged.read)
-        raise UsageError(f"the batch that the stream begins with is over events of {has}, the stream over {wants}")
+        raise UsageError(f"the batch with which the stream begins reads events of {has}, the stream over {wants}")
     types, second = runtime.catalog.event_types, runtime.config.second
     frames = {name: inputs.frames[name] for name in tagged.read}  # the order in which ties are broken is the stream's
     for name, frame in frames.items():

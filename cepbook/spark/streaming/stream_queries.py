@@ -109,8 +109,8 @@ def _placement_in_stream(
     ]
     if missing:
         raise UsageError(
-            f"`{line.target}` reads no events of {' or '.join(frames)}, so that as a stream it would never deliver "
-            f"anything\n  hint: give events of {' or '.join(missing)}, too, or leave it out"
+            f"`{line.target}` reads no events of {' or '.join(frames)}, so as a stream it would never deliver "
+            f"anything\n  hint: pass events of {' or '.join(missing)}, too, or leave the statement out"
         )
     raise UsageError(
         f"`{line.target}` reads no events, and those that a statement reads move its clock in a stream: it would "
@@ -130,9 +130,9 @@ def _warn_of_early_timers(jobs: Sequence[SparkJob]) -> None:
             names = " and ".join(f"`{name}`" for name in collected)
             deliver = "delivers" if len(collected) == 1 else "deliver"
             warnings.warn(
-                f"{names} {deliver} by the clock alone, which starts in 1970 where nobody says when: what is due up to "
-                "the first event may be very much\n"
-                "  hint: say when the clock is to start: `start=`, of a job --start",
+                f"{names} {deliver} by the clock alone, which starts in 1970 by default: a very large number of rows may be due before "
+                "the first event\n"
+                "  hint: pass `start=` (of a job: --start)",
                 EarlyWarning,
                 stacklevel=caller_stacklevel(),
             )

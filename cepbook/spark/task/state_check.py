@@ -11,19 +11,17 @@ from typing import Any
 from cepbook.errors import SnapshotError
 
 STATE_FORMAT = 1  # of what `processor` keeps
-OUTDATED_STATE = "was written by a version of cepbook that kept something else in it: it would not fit"
+OUTDATED_STATE = "was written by a version of cepbook with another format: it would not fit"
 _MISMATCHES = (
     ("format", OUTDATED_STATE),
     ("code", "holds the state of other statements, or of another version of cepbook: it would not fit"),
-    ("divided", "holds a state that is divided otherwise ({there}, here {here}): it would be incomplete"),
+    ("divided", "holds a state that is divided in another way ({there}, here {here}): it would be incomplete"),
     ("events", "holds events with other columns ({there}, here {here}): they would not fit"),
 )
 RESTART_HINT = (
-    "\n  hint: go on with what the stream was begun with, or begin anew: another checkpoint, another directory"
+    "\n  hint: continue with the original statements and data, or start over with another checkpoint and directory"
 )
-_INITIAL_HINT = (
-    "\n  hint: what the stream began with must be given again (`initial=`), or begin anew: another checkpoint"
-)
+_INITIAL_HINT = "\n  hint: pass the same `initial=` again, or start over with another checkpoint"
 
 
 def check_fingerprint(expected: str, actual: str | None, where: str = "the checkpoint") -> None:

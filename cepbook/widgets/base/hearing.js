@@ -2,8 +2,8 @@
 // although its module is there and is displayed. It listens by itself then. Python puts this text before the others.
 
 const PATIENCE = 3000; // ms until a widget says that it has heard nothing
-const UNHEARD = "nothing heard from the kernel";
-const SILENT = "The kernel is busy, or this page started too slowly to hear it: if this stays, reload the page.";
+const UNHEARD = "no answer from the kernel";
+const SILENT = "The kernel is busy, or this page missed its first messages. If this message stays, reload the page.";
 const DEAF = 1200; // ms without an answer after which this is tried; a kernel that is busy is none the worse for it
 
 // Called when the kernel was first asked for frames: if no message comes, `again` asks once more, with open ears.

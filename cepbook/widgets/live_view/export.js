@@ -17,7 +17,7 @@ class Exporter {
       button.onclick = () => this.ask(form);
       return button;
     });
-    this.node = make("div", { class: "cv-takes", role: "group", "aria-label": "take these rows" }, this.note, ...this.buttons);
+    this.node = make("div", { class: "cv-takes", role: "group", "aria-label": "download these rows" }, this.note, ...this.buttons);
   }
   ask(form) {
     const { ui, client } = this.store;

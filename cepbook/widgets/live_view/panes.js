@@ -3,7 +3,7 @@
 // Python puts this text before view.js.
 
 const FLASH = 1200; // ms, as in view.css
-const RISING = { arrived: "events since this page looks", "per second": "events per second of engine time since then" };
+const RISING = { arrived: "events since this page was opened", "per second": "events per second of engine time since then" };
 const PLAIN = { text: (value) => value, chars: Infinity }; // a line as it is
 
 function partitionName(panel, id) {
@@ -69,7 +69,7 @@ function drawStream(panel) {
   const kept = rows.time.length;
   const parts = [passing ? `${numbers.format(count)} of ${plural(kept, "row")}` : plural(kept, "row")];
   if (total > kept && !panel.held) parts.push(`${numbers.format(total - kept)} earlier rows not kept here`);
-  if (panel.held) parts.push("standing still while you read", `${numbers.format(total - panel.held.next)} newer`);
+  if (panel.held) parts.push("paused while you read", `${numbers.format(total - panel.held.next)} newer`);
   return total ? parts.join(" · ") : "";
 }
 
@@ -126,7 +126,7 @@ function drawWaiting(panel) {
     waiting.columns.forEach((column, c) => fillCell(cells[c], column, waiting.cells[c][r]));
     setText(cells[0], `${open ? "▾" : "▸"} ${cells[0].textContent.replace(/^[▾▸] /, "")}`);
   };
-  table.draw(columns, entries.length, fill, "The pattern waits for nothing.");
+  table.draw(columns, entries.length, fill, "There are no partial matches.");
   const parts = [plural(waiting.total, "partial match", "partial matches")];
   if (waiting.total > waiting.count) parts.push(`the first ${numbers.format(waiting.count)} are shown`);
   return parts.join(" · ");
@@ -155,7 +155,7 @@ function drawRows(panel, pane, shown, empty) {
   const found = window.found ?? window.total;
   if (window.found !== undefined && wordsOf(panel).length) parts[0] = `${numbers.format(found)} of ${plural(window.total, noun)}`;
   if (found > window.count) parts.push(`the ${sorted ? "first" : "last"} ${numbers.format(window.count)} are shown`);
-  if (pane === "events" && count) parts.push("with the properties that the statement still needs");
+  if (pane === "events" && count) parts.push("only the properties that the statement still needs");
   return parts.join(" · ");
 }
 

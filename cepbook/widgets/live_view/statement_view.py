@@ -378,9 +378,9 @@ class StatementView(LiveWidget):
             "rows": len(matches) == len(rows),
             "total": len(matches) if record is None else record.total,
             "matches": [match_lines(match, self._source.times) for match in matches],
-            "nothing": "Not known: which events made a row is kept while a view of the statement is open."
+            "nothing": "Unknown: the events behind a row are recorded only while a view of the statement is open."
             if record is None
-            else "No events: time or a changed window made this row.",
+            else "No events: the row is due to time or to a changed window.",
         }
 
     def _add_panes(self, frame: dict[str, object], panes: set[Pane], buffers: BinaryBuffers) -> None:

@@ -46,10 +46,10 @@ class Panel {
     this.eplButton.onclick = () => this.set({ epl: !this.store.ui.epl });
     this.tables = {
       stream: new VirtualTable("stream of insert and remove rows"),
-      window: new VirtualTable(this.store.info.results ? `${this.store.info.results.toLowerCase()}: what the statement shows now` : "window contents"),
+      window: new VirtualTable(this.store.info.results ? `${this.store.info.results.toLowerCase()}: the present rows of the statement` : "window contents"),
       events: new VirtualTable("events in the window"),
       partitions: new VirtualTable("context partitions", this.store.info.levels.length ? "treegrid" : "grid"),
-      waiting: new VirtualTable("partial matches: what the pattern waits for", "grid"),
+      waiting: new VirtualTable("partial matches of the pattern", "grid"),
     };
     this.cursors = { partitions: 0, waiting: 0, stream: -1 };
     this.entries = {};
@@ -66,7 +66,7 @@ class Panel {
     this.filter.setAttribute("aria-label", "show only rows that contain all of these words");
     this.filter.value = this.store.ui.filter;
     this.filter.oninput = () => this.seek();
-    this.follow = make("button", { class: "cv-follow", type: "button", title: "keep the newest row in sight" }, "Follow");
+    this.follow = make("button", { class: "cv-follow", type: "button", title: "scroll to the newest row" }, "Follow");
     this.follow.onclick = () => this.set({ follow: !this.store.ui.follow });
     this.chosen = make("button", { class: "cv-chosen", type: "button", title: "show all partitions" });
     this.chosen.onclick = () => this.choose(null);

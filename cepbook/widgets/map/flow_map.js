@@ -3,7 +3,7 @@
 
 function showFlow(model, el) {
   const client = Math.random().toString(36).slice(2);
-  const root = make("section", { class: "cepbook-flow", "aria-label": "map of what is deployed" });
+  const root = make("section", { class: "cepbook-flow", "aria-label": "map of the data flow" });
   root.setAttribute("data-lm-suppress-shortcuts", "true");
   const picture = make("div", { class: "cf-picture" });
   const below = new Below(model);

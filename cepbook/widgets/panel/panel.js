@@ -32,7 +32,7 @@ class CepPanel {
     this.tell({ kind: "order", order, ...more });
   }
   build(el) {
-    this.root = make("section", { class: "cepbook-panel", "aria-label": "what the workbench holds" });
+    this.root = make("section", { class: "cepbook-panel", "aria-label": "contents of the workbench" });
     this.root.setAttribute("data-lm-suppress-shortcuts", "true");
     this.search = make("input", { class: "cc-search", type: "search", placeholder: "Search", "aria-label": "show only what contains these words" });
     this.search.oninput = () => {
@@ -40,18 +40,18 @@ class CepPanel {
       this.seeking = setTimeout(() => this.order("search", { text: this.search.value }), 150);
     };
     this.clock = make("span", { class: "cc-clock", title: "engine time (UTC)" });
-    this.step = make("button", { type: "button", title: "move the clock one second forward" }, "+1 s");
+    this.step = make("button", { type: "button", title: "advance the clock by one second" }, "+1 s");
     this.step.onclick = () => this.order("advance");
     this.due = make("button", { type: "button" }, "Next due");
     this.due.onclick = () => this.order("due");
-    this.map = make("button", { type: "button", title: "what feeds what, as a picture" }, "Map");
+    this.map = make("button", { type: "button", title: "map of the data flow" }, "Map");
     this.map.onclick = () => this.open({ what: "map" }, "%epl map");
     this.note = make("div", { class: "cc-note", role: "status" });
     this.problem = make("div", { class: "cc-problem", role: "alert" });
     this.list = make("div", { class: "cc-list", role: "tree", "aria-label": "statements, types, contexts, stores, variables, errors" });
     this.detail = make("div", { class: "cc-detail", role: "region", "aria-label": "details", tabindex: "-1" });
     this.side = make("div", { class: "cc-side" });
-    this.hint = make("div", { class: "cc-note" }, "Select something to see it here.");
+    this.hint = make("div", { class: "cc-note" }, "Select an item to see its details.");
     this.side.append(this.hint);
     this.below = new Below(this.model);
     this.below.node.className = "cc-below";
@@ -79,7 +79,7 @@ class CepPanel {
     setText(this.clock, clock ?? "");
     this.due.disabled = !due || busy;
     this.step.disabled = Boolean(busy);
-    setAttribute(this.due, "title", due ? `move the clock to ${due}, when something is due` : "nothing is due");
+    setAttribute(this.due, "title", due ? `advance the clock to ${due}, the next due time` : "nothing is due");
     setText(this.problem, said?.clock ?? "");
     this.problem.hidden = !said?.clock;
     if (note) {
@@ -128,10 +128,10 @@ class CepPanel {
         nodes.push(row);
       }
       if (section.found > section.items.length) {
-        nodes.push(make("div", { class: "cc-note cc-more" }, `… ${numbers.format(section.found - section.items.length)} more: search for them`));
+        nodes.push(make("div", { class: "cc-note cc-more" }, `… ${numbers.format(section.found - section.items.length)} more: use the search`));
       }
     }
-    if (!nodes.length) nodes.push(make("div", { class: "cc-note" }, this.search.value ? "Nothing of this name." : "Nothing is deployed."));
+    if (!nodes.length) nodes.push(make("div", { class: "cc-note" }, this.search.value ? "No item matches." : "Nothing is deployed."));
     const wanted = this.narrow && this.selectedRow() ? this.withDetail(nodes) : nodes;
     const same = wanted.length === this.list.children.length && wanted.every((node, i) => this.list.children[i] === node);
     if (!same) {
@@ -156,7 +156,7 @@ class CepPanel {
     return row;
   }
   clearButton() {
-    const button = make("button", { type: "button", class: "cc-clear", title: "forget these errors" }, "Clear");
+    const button = make("button", { type: "button", class: "cc-clear", title: "clear these errors" }, "Clear");
     button.onclick = (event) => {
       event.stopPropagation();
       this.order("clear");

@@ -313,7 +313,7 @@ def _details(workbench: Workbench, section: Section, name: str) -> Iterator[str]
         for error in errors[-3:]:
             yield f'<pre class="cc-code cc-error">{escape(printable(str(error)))}</pre>'
         if not errors:
-            yield _note("earlier errors are not kept")
+            yield _note("earlier errors were dropped")
 
 
 def _of_statement(workbench: Workbench, name: str) -> Iterator[str]:

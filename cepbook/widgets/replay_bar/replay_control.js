@@ -75,7 +75,7 @@ function show(control, el) {
   const step = button("Step", "run this many events, then pause", () =>
     control.order("step", { n: Math.max(1, Math.floor(Number(size.value)) || 1) }),
   );
-  const stop = button("Stop", "end the replay here", () => control.order("stop"));
+  const stop = button("Stop", "stop the replay", () => control.order("stop"));
   const root = make("section", { class: "cepbook-progress", "aria-label": "replay" });
   root.setAttribute("data-lm-suppress-shortcuts", "true");
   root.append(

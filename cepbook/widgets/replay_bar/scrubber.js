@@ -9,25 +9,25 @@ class Scrub {
     this.control = control;
     this.busy = false; // the kernel has an instant to show; the last one asked for meanwhile follows
     this.wanted = undefined;
-    this.back = button("‹", "the delivery before this instant", () => this.hop(true));
-    this.next = button("›", "the delivery after this instant", () => this.hop(false));
+    this.back = button("‹", "previous delivery", () => this.hop(true));
+    this.next = button("›", "next delivery", () => this.hop(false));
     for (const node of [this.back, this.next]) node.classList.add("cp-hop");
-    this.statement = make("select", { "aria-label": "statement whose deliveries the arrows find" });
-    this.range = make("input", { type: "range", class: "cp-range", min: "0", max: "0", step: "1", "aria-label": "instant to look at" });
+    this.statement = make("select", { "aria-label": "statement for the previous and next buttons" });
+    this.range = make("input", { type: "range", class: "cp-range", min: "0", max: "0", step: "1", "aria-label": "instant to show" });
     this.range.oninput = () => this.seek(Number(this.range.value));
     this.range.onkeydown = (event) => this.key(event);
     this.marks = make("div", { class: "cp-marks" });
-    this.now = button("Now", "look at the present again", () => this.seek(null));
+    this.now = button("Now", "return to the present", () => this.seek(null));
     this.mark = button("☆", "bookmark this instant", () => control.order("mark"));
     this.mark.classList.add("cp-hop");
     this.at = make("span", { class: "cp-at", role: "status" });
     this.speed = make("input", { type: "range", class: "cp-speed", min: "0", max: String(SPEEDS.length - 1), step: "1", "aria-label": "speed" });
     this.speed.oninput = () => control.order("speed", { factor: SPEEDS[Number(this.speed.value)] });
     this.speedText = make("span", { class: "cp-rate" });
-    this.second = button("+1 s", "run what comes within the next second of engine time, then pause", () => control.order("clock", { by: 1000 }));
-    this.due = button("Next due", "run to the time at which something is due next, then pause", () => control.order("clock", { due: true }));
+    this.second = button("+1 s", "run the next second of engine time, then pause", () => control.order("clock", { by: 1000 }));
+    this.due = button("Next due", "run to the next due time, then pause", () => control.order("clock", { due: true }));
     this.until = make("input", { type: "text", class: "cp-until", placeholder: "statement, or Tick(price > 100)", "aria-label": "run until this fires" });
-    this.go = button("Run until", "run event by event until this fires, then pause", () => control.order("until", { text: this.until.value }));
+    this.go = button("Run until", "run until this fires, then pause", () => control.order("until", { text: this.until.value }));
     this.until.onkeydown = (event) => {
       if (event.key === "Enter") this.go.click();
     };

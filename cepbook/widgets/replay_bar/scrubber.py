@@ -129,9 +129,9 @@ class Scrubber:
 
     def _run_until(self, text: str) -> None:
         if self._replay.state in ENDED:
-            raise UsageError("the replay has ended: nothing comes any more")
+            raise UsageError("the replay has ended: no more events arrive")
         if not text:
-            raise UsageError("until what? The name of a statement, or events such as `Tick(price > 100)`")
+            raise UsageError("run until what? Enter the name of a statement, or events such as `Tick(price > 100)`")
         self._workbench.glance.leave()
         self._disarm()
         name = text if text in self._workbench.runtime.statements else TRIGGER_NAME

@@ -30,7 +30,7 @@ def test_spark_runs_what_it_feeds_with_it() -> None:
     line = dependencies_of("big", plan.statements, runtime.catalog, ["E"])
     assert [s.name for s in line.triggers] == ["split"]
     found = place(line, runtime.catalog)
-    assert (found.path, found.reason) == ("row by row", "no state that can be seen: every event is judged by itself")
+    assert (found.path, found.reason) == ("row by row", "no row depends on state: each event is evaluated by itself")
 
 
 def test_plan_and_steps_show_the_branches() -> None:

@@ -34,7 +34,7 @@ def test_what_coverage_plan_and_steps_say() -> None:
     assert runtime.batch(["E"]).merged["q"] == "`u` changes events before others see them"
     line = dependencies_of("q", deployment.plan.statements, runtime.catalog, ["E"])
     found = place(line, runtime.catalog)
-    assert (found.path, found.reason) == ("row by row", "no state that can be seen: every event is judged by itself")
+    assert (found.path, found.reason) == ("row by row", "no row depends on state: each event is evaluated by itself")
     shown = show_plan(deployment.plan)
     assert "update statement `u` (of E)\n  where k is not null\n  v = v + 1\n  priority 2" in shown
     steps = explain_program("u", runtime.statement("u").program)
