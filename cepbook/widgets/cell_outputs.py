@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from cepbook.session import Replay
 from cepbook.session.replay.live_ingestion import Live
@@ -21,14 +21,8 @@ WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 MAX_LIVE_OUTPUTS = 200  # things that live in outputs; the oldest ones that no page shows are closed beyond that
 
 
-class LiveOutput(Protocol):
-    """What lives in an output: `show` displays it by `IPython.display.display`, and again after `close`."""
-
-    def show(self, display: Display) -> None: ...
-    def close(self) -> None: ...
-    @property
-    def watched(self) -> bool:
-        """Whether a page shows it, as far as that is known."""
+LiveOutput = LiveWidget | FollowingChart | Tuner | LiveSourceStatus
+"""Objects in an output: `show` displays one by `IPython.display.display`, also again after `close`."""
 
 
 class StaticDisplay:

@@ -153,7 +153,4 @@ def _control(name: str, type_name: str, value: Any, ranges: Mapping[str, tuple[f
     return ipywidgets.FloatSlider(value=value, min=low, max=high, step=(high - low) / STEPS, **settings)
 
 
-_NUMBER_TYPES: dict[str, Any] = dict.fromkeys(BITS, int) | {
-    "float": float,
-    "double": float,
-}
+_NUMBER_TYPES: dict[str, Any] = dict.fromkeys(BITS, int) | {"float": float, "double": float}

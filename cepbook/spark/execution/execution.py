@@ -17,17 +17,10 @@ from cepbook.lang.plan.catalog import Catalog, EventType
 from cepbook.lang.plan.context import CategorySpec
 from cepbook.lang.plan.dependencies import QueryStatement, StatementDependencies, dependencies_of, properties_read
 from cepbook.spark.execution.function_shipping import check_functions_load, shipped_functions
-from cepbook.spark.execution.key_assignment import (
-    is_worth_balancing,
-)
+from cepbook.spark.execution.key_assignment import is_worth_balancing
 from cepbook.spark.execution.spark_run import RunInputs, SparkRun
 from cepbook.spark.execution.task_input import KEY_GROUP_COUNT, assign_tasks, program_events, task_count, task_events
-from cepbook.spark.execution.time_slices import (
-    TimeSlice,
-    counted_events,
-    cut_slices,
-    time_histogram,
-)
+from cepbook.spark.execution.time_slices import TimeSlice, counted_events, cut_slices, time_histogram
 from cepbook.spark.frames.job_output import JobOutput, task_output
 from cepbook.spark.frames.native_batches import native_batches_output as batches
 from cepbook.spark.frames.native_filter import delivery_metadata, native_filter_output
@@ -46,14 +39,7 @@ from cepbook.spark.plan.placement import NO_INPUT, Placement, bypass_engine, eve
 from cepbook.spark.plan.predicate_pushdown import PredicateAlternatives, push_down, pushed_predicates
 from cepbook.spark.session import local_session, quiet_pandas_warning
 from cepbook.spark.task.program import DeploymentStep, TaskProgram
-from cepbook.spark.task.stream_columns import (
-    CLOCK,
-    DELIVERY_COLUMN_NAMES,
-    EVENT,
-    TIME,
-    Sql,
-    sql_literal,
-)
+from cepbook.spark.task.stream_columns import CLOCK, DELIVERY_COLUMN_NAMES, EVENT, TIME, Sql, sql_literal
 from cepbook.spark.task.task_runner import task_function, task_schema, vectorized_columns
 from cepbook.spark.task.type_mapping import quote_identifier, spark_schema
 

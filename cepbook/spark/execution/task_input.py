@@ -7,33 +7,14 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cepbook.spark.execution.key_assignment import (
-    balanced_assignment,
-    key_columns,
-    shard_tasks,
-    task_number_sql,
-)
-from cepbook.spark.execution.time_slices import (
-    TimeSlice,
-    is_in_slice,
-    slice_tasks,
-)
+from cepbook.spark.execution.key_assignment import balanced_assignment, key_columns, shard_tasks, task_number_sql
+from cepbook.spark.execution.time_slices import TimeSlice, is_in_slice, slice_tasks
 from cepbook.spark.frames.sql_query import SqlQuery
-from cepbook.spark.frames.tagged_stream import (
-    TaggedStream,
-    union,
-)
+from cepbook.spark.frames.tagged_stream import TaggedStream, union
 from cepbook.spark.plan.placement import Placement
 from cepbook.spark.task.clock_ticks import PACKED_TICKS, pack_ticks
 from cepbook.spark.task.program import TaskProgram
-from cepbook.spark.task.stream_columns import (
-    SEQ,
-    TAG,
-    TASK,
-    TICK,
-    TICKS,
-    TIME,
-)
+from cepbook.spark.task.stream_columns import SEQ, TAG, TASK, TICK, TICKS, TIME
 
 KEY_GROUP_COUNT = 32
 """The number of key groups of a stream: the same everywhere, so that a checkpoint fits a session with any number of

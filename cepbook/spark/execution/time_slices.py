@@ -112,10 +112,7 @@ def counted_events(reach: Lookback) -> list[LastEvents]:
 
 
 def time_histogram(
-    stream: DataFrame,
-    inputs: TaskInputs,
-    counted: Sequence[LastEvents],
-    catalog: Catalog,
+    stream: DataFrame, inputs: TaskInputs, counted: Sequence[LastEvents], catalog: Catalog
 ) -> list[TimeBucket]:
     """Return how the events of a stream lie in time, from a job over all of them."""
     low, high = run_action(stream.agg(F.min(TIME), F.max(TIME)).first) or (None, None)

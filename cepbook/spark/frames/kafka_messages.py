@@ -37,9 +37,7 @@ def from_kafka(messages: DataFrame, types: Mapping[str, EventType], name: str) -
     properties = types[name].properties
     shapes = [f"{quote_identifier(p)} {type_mapping_of(type_, types).ddl}" for p, type_ in properties.items()]
     read = F.from_json(
-        F.col("value").cast("string"),
-        ", ".join([*shapes, f"{_WRONG} string"]),
-        {"columnNameOfCorruptRecord": _WRONG},
+        F.col("value").cast("string"), ", ".join([*shapes, f"{_WRONG} string"]), {"columnNameOfCorruptRecord": _WRONG}
     )
     fits = f"{_EVENT} IS NOT NULL AND {_EVENT}.{_WRONG} IS NULL"
     property_columns = (

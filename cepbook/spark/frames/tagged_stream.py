@@ -80,9 +80,7 @@ def check_frame(frame: Any, event_type: EventType, time: str | Mapping[str, str]
     """
     name = event_type.name
     if streams and getattr(frame, "isStreaming", False) is not True:
-        raise UsageError(
-            f"the frame for `{name}` is not a stream; pass a DataFrame that was read with `spark.readStream`"
-        )
+        raise UsageError(f"the frame for `{name}` is not a stream; read it with `spark.readStream`")
     if not streams and getattr(frame, "isStreaming", False) is True:
         raise UsageError(
             f"the DataFrame for `{name}` is a stream, which has no end; pass one that was read with "

@@ -118,11 +118,7 @@ def event_time_properties(columns: Mapping[str, str | None], catalog: Catalog) -
 
 
 def bypass_engine(
-    placement: Placement,
-    deps: StatementDependencies,
-    catalog: Catalog,
-    config: Config,
-    clocks: Mapping[str, str],
+    placement: Placement, deps: StatementDependencies, catalog: Catalog, config: Config, clocks: Mapping[str, str]
 ) -> Placement:
     """Return the placement of a statement that Spark itself, or the tasks over columns, compute without the engine.
 

@@ -104,11 +104,7 @@ def _is_event_condition(condition: expr.BoundExpr) -> bool:
     return reads_event_only and is_expressible(condition)
 
 
-def push_down(
-    events: SqlQuery,
-    chosen: Mapping[str, PredicateAlternatives],
-    inputs: TaskInputs,
-) -> SqlQuery:
+def push_down(events: SqlQuery, chosen: Mapping[str, PredicateAlternatives], inputs: TaskInputs) -> SqlQuery:
     """Return the tagged events without those that no statement can use; `inputs` as in `TaskProgram`."""
     if not chosen:
         return events

@@ -90,10 +90,7 @@ def _is_plain_query(statement: plan.SelectStatement) -> bool:
 
 
 def _partition_keys(
-    deps: StatementDependencies,
-    statement: plan.SelectStatement,
-    aggregation: plan.Aggregation,
-    windowed: plan.Windowed,
+    deps: StatementDependencies, statement: plan.SelectStatement, aggregation: plan.Aggregation, windowed: plan.Windowed
 ) -> tuple[str, ...] | None:
     """Return the properties that divide the events of the window, and form its groups."""
     key_expressions: tuple[expressions.BoundExpr, ...]

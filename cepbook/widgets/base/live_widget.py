@@ -13,7 +13,7 @@ from uuid import uuid4
 import anywidget
 import traitlets
 
-from cepbook.session import Workbench
+from cepbook.session import Progress, Replay
 from cepbook.session.replay.replay import ENDED
 from cepbook.widgets.base.frame_scheduler import FrameScheduler
 from cepbook.widgets.base.static_picture import StaticPicture
@@ -42,53 +42,6 @@ class DisplayHandle(Protocol):
 Display = Callable[..., DisplayHandle | None]  # IPython.display.display, which this package does not import
 
 
-class ReplayProgress(Protocol):
-    """How far a replay is. `total` is None while the number of events is unknown; `clock` is in ms.
-
-    `state` is ``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``.
-    """
-
-    @property
-    def events(self) -> int: ...
-    @property
-    def total(self) -> int | None: ...
-    @property
-    def estimate(self) -> int | None:
-        """The approximate number of events, if `total` is not known."""
-
-    @property
-    def clock(self) -> int: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def behind(self) -> float: ...
-
-
-class ControllableReplay(Protocol):
-    """A replay as its control sees it. The four orders only set flags that the replay obeys between its slices."""
-
-    @property
-    def progress(self) -> ReplayProgress: ...
-    def pause(self) -> object: ...
-    def resume(self) -> object: ...
-    def step(self, n: int = 1) -> object: ...
-    def stop(self) -> object: ...
-    @property
-    def workbench(self) -> Workbench | None:
-        """The workbench of the replay, if known: only then can its past be shown."""
-
-    @property
-    def span(self) -> tuple[int, int] | None:
-        """The first and last instant that can be shown, in clock units; None if there are no snapshots."""
-
-    @property
-    def speed(self) -> float | None:
-        """The speed as a multiple of real time; None: as fast as possible."""
-
-    def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
-        """Call `fn()` after every slice and at the end; returns the function that ends the subscription."""
-
-
 class LiveWidget(anywidget.AnyWidget):
     """A widget that sends frames at display rate and has a static picture for the saved notebook.
 
@@ -112,7 +65,7 @@ class LiveWidget(anywidget.AnyWidget):
         self._clients: set[object] = set()
         self._saved: object = None
         self._current_picture: StaticPicture | None = None
-        self._replay: ControllableReplay | None = None
+        self._replay: Replay[Any] | None = None
         self._unfollow: Callable[[], None] | None = None
         self._spent = spent
         self._pump = FrameScheduler(self._build, rate=rate, now=now, spent=spent)
@@ -186,13 +139,13 @@ class LiveWidget(anywidget.AnyWidget):
         if self._handles and not busy and self._mark() != self._saved:
             self.refresh_output()
 
-    def follow(self, replay: ControllableReplay) -> None:
+    def follow(self, replay: Replay[Any]) -> None:
         """Follow `replay` while it runs, even when it blocks the event loop, and `refresh_output` at its end."""
         self._stop_following_replay()
         self._replay = replay
         self._unfollow = replay.subscribe(lambda: self._on_slice(replay.progress))
 
-    def _on_slice(self, progress: ReplayProgress) -> None:
+    def _on_slice(self, progress: Progress) -> None:
         if progress.state in ENDED:
             self._stop_following_replay()
             self.refresh_output()

@@ -6,10 +6,10 @@ import csv
 import io
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.lang.types import Type
@@ -48,17 +48,6 @@ def file_name(name: str, form: FileFormat) -> str:
     return f"{plain}.{form}"
 
 
-class RowsSource(Protocol):
-    """Whose rows they are."""
-
-    @property
-    def name(self) -> str:
-        """That of the statement."""
-
-    def taken(self, form: FileFormat, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
-        """How many rows, and the file that has them."""
-
-
 @dataclass(slots=True)
 class DownloadRequest:
     """Rows that a page requests as a file. `frame_number` is the frame with the answer; 0: none yet."""
@@ -82,12 +71,12 @@ class DownloadRequest:
             partition if isinstance(partition, int) else None,
         )
 
-    def answer(self, source: RowsSource, buffers: BinaryBuffers) -> dict[str, object]:
-        """Return the part of a frame with the file, or with the reason why there is none."""
+    def answer(self, name: str, read: Callable[..., tuple[int, bytes]], buffers: BinaryBuffers) -> dict[str, object]:
+        """Return the part of a frame with the file, which `read` makes, or with the reason why there is none."""
         answer: dict[str, object] = {"id": self.id, "form": self.form}
         try:
-            rows, content = source.taken(self.form, stream=self.stream, partition=self.partition)
+            rows, content = read(self.form, stream=self.stream, partition=self.partition)
         except CepbookError as error:
             return {**answer, "problem": printable(str(error))}
         buffers.parts.append(content)
-        return {**answer, "file": file_name(source.name, self.form), "rows": rows, "buffer": len(buffers.parts) - 1}
+        return {**answer, "file": file_name(name, self.form), "rows": rows, "buffer": len(buffers.parts) - 1}

@@ -17,9 +17,9 @@ import traitlets
 from cepbook.display import format_time
 from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.feeds import Feed
-from cepbook.session import Workbench
+from cepbook.session import Progress, Workbench
 from cepbook.widgets.base.column_encoding import BinaryBuffers, ViewColumn, encode_rows, encode_values
-from cepbook.widgets.base.live_widget import LiveWidget, ReplayProgress, widget_asset, widget_script
+from cepbook.widgets.base.live_widget import LiveWidget, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.live_view.download import DownloadRequest
 from cepbook.widgets.live_view.partition_rows import (
@@ -127,11 +127,11 @@ class StatementView(LiveWidget):
             self._pump.touch()
         return super().flush(urgent=urgent)
 
-    def _on_slice(self, progress: ReplayProgress) -> None:
+    def _on_slice(self, progress: Progress) -> None:
         self._take_state(progress)
         super()._on_slice(progress)
 
-    def _take_state(self, progress: ReplayProgress) -> None:
+    def _take_state(self, progress: Progress) -> None:
         if self._state != "dropped":
             known: dict[str, ViewState] = {"ready": "ready", "running": "live", "paused": "paused"}
             self._state = known.get(progress.state, "finished")
@@ -310,7 +310,7 @@ class StatementView(LiveWidget):
             self._explained = self._why, number
         if self._taken is not None:
             self._taken.frame_number = number
-            frame["taken"] = self._taken.answer(self._source, buffers)
+            frame["taken"] = self._taken.answer(self._source.name, self._source.taken, buffers)
         if feed is not None:
             if not self._shown or "stream" in self._shown.values():
                 frame["stream"] = self._stream(feed, number, buffers)

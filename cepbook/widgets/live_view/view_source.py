@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from cepbook.engine.contexts.partition import PartitionCounts
 from cepbook.engine.inspection.visible_rows import (
@@ -18,7 +18,7 @@ from cepbook.engine.inspection.visible_rows import (
 )
 from cepbook.errors import CepbookError
 from cepbook.feeds import Feed
-from cepbook.session import Workbench
+from cepbook.session import Replay, Workbench
 from cepbook.session.inspect.match_record import DeliveryMatches, MatchRecord
 from cepbook.session.inspect.partial_matches import PartialMatches, partial_matches, pattern_tags
 from cepbook.session.inspect.partition_table import context_levels, key_names
@@ -26,7 +26,6 @@ from cepbook.session.inspect.store_table import store_users
 from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.session.io.sinks import change_columns, feed_rows
 from cepbook.widgets.base.column_encoding import ViewColumn
-from cepbook.widgets.base.live_widget import ControllableReplay
 from cepbook.widgets.base.static_picture import answer_picture as answer
 from cepbook.widgets.live_view.download import FileFormat, file_of
 from cepbook.widgets.live_view.partition_sheet import PartitionFigures, PartitionSheet
@@ -48,139 +47,11 @@ class PartitionList(NamedTuple):
     found: int
 
 
-class ViewSource(Protocol):
-    """A statement as a view sees it. Reading never changes the statement; every member may be read at any time."""
-
-    @property
-    def name(self) -> str:
-        """The statement's name."""
-
-    @property
-    def epl(self) -> str:
-        """The statement's own text."""
-
-    @property
-    def columns(self) -> Sequence[ViewColumn]:
-        """The output columns in order."""
-
-    @property
-    def times(self) -> frozenset[str]:
-        """The properties of the events of its window that hold times in ms."""
-
-    @property
-    def feed(self) -> Feed:
-        """The deliveries; a different object after the statement was deployed anew."""
-
-    @property
-    def delivers(self) -> bool:
-        """True if it has a stream; a table has rows only."""
-
-    @property
-    def fed_by(self) -> Sequence[Feed]:
-        """The feeds whose deliveries announce changes of the rows: those of statements that fill a table."""
-
-    @property
-    def keeps_rows(self) -> bool:
-        """True if there can be rows: the statement has a data window, or aggregates all events to one row."""
-
-    def clock(self) -> int:
-        """Return the engine's time in ms."""
-
-    @property
-    def ticking(self) -> bool:
-        """True if real time drives the clock, so that it moves without events."""
-
-    def ms(self, time: int) -> int:
-        """Return a time of a delivery, which is in clock units, in ms."""
-
-    def all_ms(self, times: Sequence[int]) -> Sequence[int]:
-        """Return times of deliveries in ms."""
-
-    @property
-    def results(self) -> str | None:
-        """The title of the rows of the iterator if they are not the events of the window; else None."""
-
-    def outline(self, choice: RowFilter, folds: FoldState, shown: range) -> TreeLines:
-        """Return the lines at the places `shown` of the tree of a nested context's partitions."""
-
-    def every(self, partition: int | None = None) -> RowSheet:
-        """Return all rows of the statement's iterator, of one context partition or of all."""
-
-    def every_event(self, partition: int | None = None) -> RowSheet:
-        """Return likewise all events of the window, if `results` are not these."""
-
-    def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> LatestRows:
-        """Return those of the last `most` rows at the places `shown` (None: all), at a cost that does not grow with
-        their number.
-        """
-
-    def events(self, most: int, partition: int | None = None, shown: range | None = None) -> WindowEvents:
-        """Return likewise events of the window, if `results` are not these."""
-
-    @property
-    def levels(self) -> Sequence[str]:
-        """The levels of a nested context, outermost first; none for any other context."""
-
-    @property
-    def tags(self) -> Sequence[str] | None:
-        """The tags of a pattern; None for a statement without one."""
-
-    @property
-    def traced(self) -> bool:
-        """True if it is known which events made a row: those of a match of its pattern, or of its join."""
-
-    @property
-    def partitioned(self) -> bool:
-        """True if the statement has a context."""
-
-    def partitions(
-        self, most: int | None = None, choice: RowFilter = NO_FILTER, shown: range | None = None
-    ) -> PartitionList:
-        """Return those of the first `most` matching context partitions (None: all) at the places `shown`.
-
-        They are in the requested order, or by id. A row has ``id``, properties (of a level as ``PerDay.symbol``),
-        `EVENT_COLUMNS` while events are counted, and those of `SIZE_COLUMNS` that apply: ``events`` of windows,
-        ``groups``, of a pattern ``waiting`` (partial matches). Keys have the names of their properties.
-        """
-
-    @property
-    def counted_since(self) -> int | None:
-        """The time (ms) since which events of partitions are counted, if earlier ones may be missing; else None."""
-
-    def count(self, looking: bool) -> None:
-        """Start to count the events of context partitions, or stop; then it costs nothing."""
-
-    def partials(self, partition: int | None = None) -> PartialMatches:
-        """Return the partial matches of a pattern, in one context partition or in all."""
-
-    def pulse(self) -> object:
-        """Return a value that changes when partitions or partial matches come or go, even if nothing is delivered."""
-
-    def watch(self, looking: bool) -> None:
-        """Start to record which matches make a delivery of a pattern, or stop; then it costs nothing."""
-
-    def made(self, delivery: int) -> DeliveryMatches | None:
-        """Return the matches behind a delivery; None if they were not recorded."""
-
-    def why(self, delivery: int, behind: int, insert: bool) -> str:
-        """Return HTML that explains why a row was delivered; `behind` rows of its side follow it in `delivery`."""
-
-    def taken(self, form: FileFormat, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
-        """Return the known rows of the `stream`, or those of the iterator, as a file, and their number."""
-
-    def replay(self) -> ControllableReplay | None:
-        """Return the running replay, which the view then follows to its end."""
-
-    @property
-    def past(self) -> bool:
-        """True if everything is of a past instant, which the replay bar displays."""
-
-    def on_glance(self, method: Callable[[], object], *, to_replays: bool = False) -> None:
-        """Call a bound method when the instant changes, or else when a replay was made."""
-
-
 class WorkbenchSource:
-    """A `ViewSource` over statement `name` of a workbench. Raises UsageError if there is no such statement."""
+    """Statement `name` of a workbench, as a view sees it. Raises UsageError if there is no such statement.
+
+    Reading never changes the statement; every member may be read at any time.
+    """
 
     def __init__(self, workbench: Workbench, name: str) -> None:
         self._workbench = workbench
@@ -199,27 +70,33 @@ class WorkbenchSource:
 
     @property
     def past(self) -> bool:
+        """True if everything is of a past instant, which the replay bar displays."""
         return self._workbench.glance.workbench is not None
 
     def on_glance(self, method: Callable[[], object], *, to_replays: bool = False) -> None:
+        """Call a bound method when the instant changes, or else when a replay was made."""
         self._workbench.glance.subscribe(method, to_replays=to_replays)
 
     @property
     def name(self) -> str:
+        """The statement's name."""
         return self._statement
 
     @property
     def epl(self) -> str:
+        """The statement's own text."""
         return str(self._runtime.statement(self._statement).epl)
 
     @property
     def columns(self) -> Sequence[ViewColumn]:
+        """The output columns in order."""
         properties = self._runtime.statement(self._statement).output_type.properties
         times = self._known_times[0]
         return tuple(ViewColumn(name, str(kind), name in times) for name, kind in properties.items())
 
     @property
     def times(self) -> frozenset[str]:
+        """The properties of the events of its window that hold times in ms."""
         return self._known_times[1]
 
     @property
@@ -234,6 +111,7 @@ class WorkbenchSource:
 
     @property
     def feed(self) -> Feed:
+        """The deliveries; a different object after the statement was deployed anew."""
         feed: Feed = self._workbench.feed(self._statement)
         glance = self._workbench.glance
         if glance.workbench is None or glance.time is None:
@@ -246,11 +124,13 @@ class WorkbenchSource:
 
     @property
     def delivers(self) -> bool:
+        """True if it has a stream; a table has rows only."""
         store = self._runtime.statement(self._statement).owned
         return store is None or store.type.kind != "table"
 
     @property
     def fed_by(self) -> Sequence[Feed]:
+        """The feeds whose deliveries announce changes of the rows: those of statements that fill a table."""
         if self.delivers:
             return ()
         users = store_users(self._runtime, self._runtime.statement(self._statement).owned)
@@ -258,38 +138,50 @@ class WorkbenchSource:
 
     @property
     def keeps_rows(self) -> bool:
+        """True if there can be rows: the statement has a data window, or aggregates all events to one row."""
         return self._workbench.keeps_rows(self._statement)
 
     def clock(self) -> int:
+        """Return the engine's time in ms."""
         return self.ms(self._runtime.now)
 
     @property
     def ticking(self) -> bool:
+        """True if real time drives the clock, so that it moves without events."""
         return self._workbench.live_clock is not None and not self.past
 
     def ms(self, time: int) -> int:
+        """Return a time of a delivery, which is in clock units, in ms."""
         return time * 1000 // int(self._runtime.config.second)
 
     def all_ms(self, times: Sequence[int]) -> Sequence[int]:
+        """Return times of deliveries in ms."""
         second = int(self._runtime.config.second)
         return times if second == 1000 else [time * 1000 // second for time in times]
 
     def every(self, partition: int | None = None) -> RowSheet:
+        """Return all rows of the statement's iterator, of one context partition or of all."""
         return all_rows(self._runtime.statement(self._statement), None if partition is None else (partition,))
 
     def every_event(self, partition: int | None = None) -> RowSheet:
+        """Return likewise all events of the window, if `results` are not these."""
         return all_window_events(self._runtime.statement(self._statement), None if partition is None else (partition,))
 
     @property
     def results(self) -> str | None:
+        """The title of the rows of the iterator if they are not the events of the window; else None."""
         statement = self._runtime.statement(self._statement)
         return _RESULTS.get(statement.steps.kind, "Rows") if has_window_events(statement) else None
 
     def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> LatestRows:
+        """Return those of the last `most` rows at the places `shown` (None: all), at a cost that does not grow with
+        their number.
+        """
         selector = None if partition is None else (partition,)
         return latest_rows(self._runtime.statement(self._statement), most, selector, shown)
 
     def events(self, most: int, partition: int | None = None, shown: range | None = None) -> WindowEvents:
+        """Return likewise events of the window, if `results` are not these."""
         selector = None if partition is None else (partition,)
         return window_events(self._runtime.statement(self._statement), most, selector, shown)
 
@@ -300,23 +192,33 @@ class WorkbenchSource:
 
     @property
     def levels(self) -> Sequence[str]:
+        """The levels of a nested context, outermost first; none for any other context."""
         return () if self._context is None else context_levels(self._runtime, self._context)
 
     @property
     def tags(self) -> Sequence[str] | None:
+        """The tags of a pattern; None for a statement without one."""
         return pattern_tags(self._runtime, self._statement)
 
     @property
     def traced(self) -> bool:
+        """True if it is known which events made a row: those of a match of its pattern, or of its join."""
         return self.tags is not None or self._runtime.statement(self._statement).steps.join is not None
 
     @property
     def partitioned(self) -> bool:
+        """True if the statement has a context."""
         return self._context is not None
 
     def partitions(
         self, most: int | None = None, choice: RowFilter = NO_FILTER, shown: range | None = None
     ) -> PartitionList:
+        """Return those of the first `most` matching context partitions (None: all) at the places `shown`.
+
+        They are in the requested order, or by id. A row has ``id``, properties (of a level as ``PerDay.symbol``),
+        `EVENT_COLUMNS` while events are counted, and those of `SIZE_COLUMNS` that apply: ``events`` of windows,
+        ``groups``, of a pattern ``waiting`` (partial matches). Keys have the names of their properties.
+        """
         context = self._context
         if context is None:
             return PartitionList(0, [], 0)
@@ -329,6 +231,7 @@ class WorkbenchSource:
         )
 
     def outline(self, choice: RowFilter, folds: FoldState, shown: range) -> TreeLines:
+        """Return the lines at the places `shown` of the tree of a nested context's partitions."""
         context = self._context
         assert context is not None
         running = self._runtime.context(context)
@@ -343,11 +246,13 @@ class WorkbenchSource:
 
     @property
     def counted_since(self) -> int | None:
+        """The time (ms) since which events of partitions are counted, if earlier ones may be missing; else None."""
         if self._counting is None or self.past or self._counted_from_start:
             return None
         return self._counting[1].since * 1000 // int(self._runtime.config.second)
 
     def count(self, looking: bool) -> None:
+        """Start to count the events of context partitions, or stop; then it costs nothing."""
         if looking and self.past:
             return
         context = self._context if looking else None
@@ -364,15 +269,18 @@ class WorkbenchSource:
             self._runtime.rewired()
 
     def partials(self, partition: int | None = None) -> PartialMatches:
+        """Return the partial matches of a pattern, in one context partition or in all."""
         return partial_matches(self._runtime, self._statement, partition)
 
     def pulse(self) -> object:
+        """Return a value that changes when partitions or partial matches come or go, even if nothing is delivered."""
         statement, context = self._runtime.statement(self._statement), self._context
         partitions = {} if context is None else self._runtime.context(context).partitions
         newest = next(reversed(partitions.values())).id if partitions else None  # in order of allocation
         return len(partitions), newest, statement.pulse(), sum(feed.deliveries for feed in self.fed_by)
 
     def watch(self, looking: bool) -> None:
+        """Start to record which matches make a delivery of a pattern, or stop; then it costs nothing."""
         record = self._record
         if looking and (self.past or (record is not None and record.is_of(self._runtime.statement(self._statement)))):
             return
@@ -384,15 +292,18 @@ class WorkbenchSource:
             self._record.begin()
 
     def made(self, delivery: int) -> DeliveryMatches | None:
+        """Return the matches behind a delivery; None if they were not recorded."""
         return None if self._record is None else self._record.of(delivery)
 
     def why(self, delivery: int, behind: int, insert: bool) -> str:
+        """Return HTML that explains why a row was delivered; `behind` rows of its side follow it in `delivery`."""
         try:
             return answer(self._workbench.why_row(self._statement, delivery, behind, insert=insert)).html
         except CepbookError as error:
             return f"<div>{escape(str(error))}</div>"
 
     def taken(self, form: FileFormat, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
+        """Return the known rows of the `stream`, or those of the iterator, as a file, and their number."""
         types = dict(self._runtime.statement(self._statement).output_type.properties)
         if stream:
             changed = feed_rows(self.feed, types)
@@ -401,5 +312,10 @@ class WorkbenchSource:
         rows = list(zip(*map(sheet.column, types), strict=True))
         return len(rows), file_of(rows, types, form, self._statement)
 
-    def replay(self) -> ControllableReplay | None:
+    def replay(self) -> Replay[Any] | None:
+        """Return the running replay, which the view then follows to its end."""
         return self._workbench.replaying
+
+
+ViewSource = WorkbenchSource
+"""The type of a view's source; anything with the same members will do."""

@@ -11,7 +11,7 @@ from typing import Any
 from cepbook.display import format_time
 from cepbook.session import Replay
 from cepbook.session.replay.replay import ENDED
-from cepbook.widgets.base.live_widget import ControllableReplay, LiveWidget, widget_asset, widget_script
+from cepbook.widgets.base.live_widget import LiveWidget, widget_asset, widget_script
 from cepbook.widgets.base.static_picture import StaticPicture
 from cepbook.widgets.replay_bar.scrubber import Scrubber
 
@@ -28,9 +28,7 @@ class ReplayControl(LiveWidget):
     _esm = widget_script(__file__, "scrubber.js", "replay_control.js")
     _css = widget_asset(__file__, "replay_control.css")
 
-    def __init__(
-        self, replay: ControllableReplay, *, rate: float = 10.0, now: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, replay: Replay[Any], *, rate: float = 10.0, now: Callable[[], float] = time.monotonic) -> None:
         self._target = replay
         self._interval = 1.0 / rate
         self._last: dict[str, object] = {}
