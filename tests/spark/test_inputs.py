@@ -20,10 +20,9 @@ from cepbook.errors import EventError, UsageError
 from cepbook.lang.types import MAP, OBJECT, Type
 from cepbook.spark.execution.spark_actions import run_action
 from cepbook.spark.frames.arrow_casts import cast_property
-from cepbook.spark.frames.clock_bounds import bounded_event_time
 from cepbook.spark.frames.sql_casts import ColumnLocation, cast_sql
 from cepbook.spark.frames.tagged_stream import physical_plan
-from cepbook.spark.task.stream_columns import DELIVERY_COLUMN_NAMES, sql_literal
+from cepbook.spark.task.stream_columns import DELIVERY_COLUMN_NAMES, bounded_event_time, sql_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,8 +27,7 @@ from cepbook.spark.streaming.initial_state import (
     workbench_program,
 )
 from cepbook.spark.streaming.processor import EngineProcessor, to_ipc_bytes
-from cepbook.spark.task.program import DeploymentStep, TaskProgram
-from cepbook.spark.task.state_check import check_fingerprint
+from cepbook.spark.task.program import DeploymentStep, TaskProgram, check_fingerprint
 from cepbook.spark.task.stream_columns import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.task.task_runner import output_schema
 from tests.spark.streams import Store, Watermark, differences

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from cepbook.errors import CepbookError, EventError, SnapshotError, UsageError
 from cepbook.spark.execution.action_progress import run_with_progress
-from cepbook.spark.frames.clock_bounds import format_clock_error
 from cepbook.spark.frames.tagged_stream import unreadable_files_error
-from cepbook.spark.task.state_check import OUTDATED_STATE, RESTART_HINT
+from cepbook.spark.task.program import OUTDATED_STATE, RESTART_HINT
+from cepbook.spark.task.stream_columns import format_clock_error
 
 _T = TypeVar("_T")
 

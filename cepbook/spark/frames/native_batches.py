@@ -9,13 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from cepbook.lang.plan import expressions, nodes
 from cepbook.lang.plan.catalog import EventType
-from cepbook.spark.frames.clock_bounds import bounded_event_time
 from cepbook.spark.frames.job_output import JobOutput
 from cepbook.spark.frames.native_filter import delivery_metadata
 from cepbook.spark.frames.sql_conditions import condition_sql
 from cepbook.spark.frames.sql_query import SqlQuery
 from cepbook.spark.task.program import BASE_AGGREGATE, TaskProgram, VectorizedWindow
-from cepbook.spark.task.stream_columns import CLOCK_END, SEQ, TIME, Sql
+from cepbook.spark.task.stream_columns import CLOCK_END, SEQ, TIME, Sql, bounded_event_time
 from cepbook.spark.task.type_mapping import type_mapping_of
 
 _POSITION_BITS = 63  # of a place within a batch: what of the time there is, then the sequence number

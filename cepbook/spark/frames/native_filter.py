@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from cepbook.lang.plan import expressions, nodes
-from cepbook.spark.frames.clock_bounds import bounded_event_time
 from cepbook.spark.frames.job_output import JobOutput
 from cepbook.spark.frames.sql_conditions import condition_sql, filter_conditions
 from cepbook.spark.frames.sql_query import SqlQuery
 from cepbook.spark.task.program import TaskProgram
-from cepbook.spark.task.stream_columns import EVENT, SEQ, TIME, Sql, sql_literal
+from cepbook.spark.task.stream_columns import EVENT, SEQ, TIME, Sql, bounded_event_time, sql_literal
 
 _NO_TEXT = "CAST(NULL AS STRING)"
 

@@ -28,10 +28,9 @@ from pyspark.sql import types as st
 from cepbook.errors import EventError, UsageError, did_you_mean
 from cepbook.lang.plan.catalog import EventType
 from cepbook.spark.frames.arrow_casts import arrow_from_pandas, cast_event_times, cast_property, plain_array
-from cepbook.spark.frames.clock_bounds import bounded_event_time, missing_value_error
 from cepbook.spark.frames.sql_casts import ColumnLocation, as_bigint, cast_sql, event_time_sql
 from cepbook.spark.frames.sql_query import SqlQuery
-from cepbook.spark.task.stream_columns import CLOCK_END, SEQ, TAG, TIME, Sql
+from cepbook.spark.task.stream_columns import CLOCK_END, SEQ, TAG, TIME, Sql, bounded_event_time, missing_value_error
 from cepbook.spark.task.type_mapping import quote_identifier, spark_schema
 
 SEQUENCE_ORDER = "events of one time are ordered by the column {0}"

@@ -62,14 +62,14 @@ class Lookback:
         events = max((m.count for m in moves if isinstance(m, LastEvents)), default=0)
         lengths = [f"{time / 1000:g} s"] if time else []
         lengths += [f"{events} event{'s' if events > 1 else ''}"] if events else []
-        return f"its state reaches back {' and '.join(lengths)}: each slice of time begins that much earlier"
+        return f"its state reaches back {' and '.join(lengths)}: operand slice of time begins that much earlier"
 
 
 class _Unbounded(Exception):
     """The reason why a statement has no lookback; empty if other reasons say more."""
 
 
-EventTimeProperties = frozenset[tuple[str, str]]  # types, each with the property that is the time of all its events
+EventTimeProperties = frozenset[tuple[str, str]]  # types, operand with the property that is the time of all its events
 
 
 def lookback_of(deps: StatementDependencies, catalog: Catalog, clocks: Mapping[str, str]) -> Lookback | str | None:
@@ -124,7 +124,7 @@ def _statement_steps(
 
 
 def furthest_steps(step_lists: Sequence[Sequence[LookbackStep]]) -> tuple[LookbackStep, ...]:
-    """Return steps that go at least as far as each of several lookbacks."""
+    """Return steps that go at least as far as operand of several lookbacks."""
     furthest = []
     for moves in zip_longest(*step_lists, fillvalue=()):
         furthest.append(tuple(dict.fromkeys(move for step in moves for move in step)))
@@ -145,12 +145,12 @@ def _own_steps(
         if aggregation.reclaim is not None:
             raise _Unbounded
         _check_calls(aggregation.calls)
-        if statement.join is not None and any(each.kind != "inner" for each in statement.join.inputs):
+        if statement.join is not None and any(input_.kind != "inner" for input_ in statement.join.inputs):
             raise _Unbounded("rows without a partner stay in its aggregates forever")
     chains = [(chain, True) for chain in plan.streams(statement.root)]
     one_sided = set()
     if statement.join is not None:
-        one_sided = {i for i, each in enumerate(statement.join.inputs) if each.unidirectional}
+        one_sided = {i for i, input_ in enumerate(statement.join.inputs) if input_.unidirectional}
     stream_steps = []
     for number, (stream, _) in enumerate(chains):
         alone = statement.join is None and aggregation is None
@@ -200,7 +200,7 @@ def _stream_steps(
     if windows and windows[0].row.grouping and windows[0].reclaim is None:
         windows = windows[1:]
         if windows and (windows[0].row.forgets in ("size", "one") or windows[0].row.stamped):
-            raise _Unbounded  # the last events of each group may be long ago
+            raise _Unbounded  # the last events of operand group may be long ago
     if not windows:
         if not free:
             raise _Unbounded
@@ -273,11 +273,11 @@ def _duration_steps(node: patterns.PatternExpr) -> tuple[LookbackStep, ...]:
         case patterns.IntervalTimer():
             return ((_constant_millis(node.period),),)
         case patterns.FollowedByPattern() if all(m is None for m in node.maxima):
-            return tuple(step for each in reversed(node.operands) for step in _duration_steps(each))
+            return tuple(step for operand in reversed(node.operands) for step in _duration_steps(operand))
         case patterns.LogicalPattern():
-            ending = [each for each in node.operands if not isinstance(each, patterns.NotPattern)]
+            ending = [operand for operand in node.operands if not isinstance(operand, patterns.NotPattern)]
             if len(ending) == len(node.operands) or (node.op == "and" and ending):
-                return furthest_steps([_duration_steps(each) for each in ending])
+                return furthest_steps([_duration_steps(operand) for operand in ending])
         case patterns.WhileGuard():
             return _duration_steps(node.operand)
     raise _Unbounded("it has no `timer:within` that ends what it began")

@@ -46,7 +46,7 @@ NO_INPUT = "no frame has events that it reads, so it delivers nothing"
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a statement runs.
+    """The place on Spark where a statement runs.
 
     `keys` gives by input type the properties that decide on the task; ``by key`` without keys is divided by `shards`. A
     time slice starts with the earlier events within `lookback`. With `ticks` every task gets all clock ticks of the

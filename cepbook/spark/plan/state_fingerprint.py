@@ -9,8 +9,7 @@ from cepbook.engine.snapshot.runtime_parts import RuntimeParts
 from cepbook.lang.plan.context import CategorySpec
 from cepbook.lang.plan.expressions import Prop
 from cepbook.spark.plan.placement import Placement
-from cepbook.spark.task.program import TaskProgram
-from cepbook.spark.task.state_check import STATE_FORMAT
+from cepbook.spark.task.program import STATE_FORMAT, TaskProgram
 from cepbook.spark.task.task_runner import load_runtime
 
 

@@ -42,7 +42,7 @@ from cepbook.spark.task.type_mapping import type_mapping_of
 INITIAL_STATE_COLUMNS = f"{TASK} int, saved binary, passed bigint, due bigint, count bigint"
 _COLUMN_TYPES = (pa.int32(), pa.binary(), pa.int64(), pa.int64(), pa.int64())
 _SCHEMA = pa.schema(
-    [(each.split()[0], kind) for each, kind in zip(INITIAL_STATE_COLUMNS.split(", "), _COLUMN_TYPES, strict=True)]
+    [(column.split()[0], kind) for column, kind in zip(INITIAL_STATE_COLUMNS.split(", "), _COLUMN_TYPES, strict=True)]
 )
 InitialState = SparkRun | str | os.PathLike[str] | bytes
 UNDIVIDED_STATE = "the saved state that it begins with is not divided"

@@ -26,8 +26,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from cepbook.display import format_count, format_time
 from cepbook.engine.snapshot.runtime_snapshot import restore_state
-from cepbook.spark.task.program import TaskProgram
-from cepbook.spark.task.state_check import check_fingerprint
+from cepbook.spark.task.program import TaskProgram, check_fingerprint
 from cepbook.spark.task.stream_columns import EVENT, SEQ, TAG, TASK, TIME
 from cepbook.spark.task.task_runner import TaskRunner, failure_batch, load_runtime, output_schema
 

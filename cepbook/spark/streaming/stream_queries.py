@@ -130,8 +130,8 @@ def _warn_of_early_timers(jobs: Sequence[SparkJob]) -> None:
             names = " and ".join(f"`{name}`" for name in collected)
             deliver = "delivers" if len(collected) == 1 else "deliver"
             warnings.warn(
-                f"{names} {deliver} by the clock alone, which starts in 1970 by default: a very large number of rows may be due before "
-                "the first event\n"
+                f"{names} {deliver} by the clock alone, which starts in 1970 by default: very many rows may be due "
+                "before the first event\n"
                 "  hint: pass `start=` (of a job: --start)",
                 EarlyWarning,
                 stacklevel=caller_stacklevel(),

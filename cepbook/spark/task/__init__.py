@@ -1,1 +1,1 @@
-"""What runs within a task: events in, the engine or whole columns, deliveries out. Workers load nothing else."""
+"""The code of a task: events in, the engine or whole columns, deliveries out. Workers load nothing else."""

@@ -6,15 +6,30 @@ Arrow, so that planning can use it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from cepbook.engine.config import Config
+from cepbook.errors import SnapshotError
 from cepbook.lang.plan import expressions, nodes
 from cepbook.lang.plan.catalog import EventType, FunctionType
 from cepbook.lang.plan.nodes import ModulePlan
 from cepbook.lang.types import Type
+
+STATE_FORMAT = 1  # of what `processor` keeps
+OUTDATED_STATE = "was written by a version of cepbook with another format: it would not fit"
+_MISMATCHES = (
+    ("format", OUTDATED_STATE),
+    ("code", "holds the state of other statements, or of another version of cepbook: it would not fit"),
+    ("divided", "holds a state that is divided in another way ({there}, here {here}): it would be incomplete"),
+    ("events", "holds events with other columns ({there}, here {here}): they would not fit"),
+)
+RESTART_HINT = (
+    "\n  hint: continue with the original statements and data, or start over with another checkpoint and directory"
+)
+_INITIAL_HINT = "\n  hint: pass the same `initial=` again, or start over with another checkpoint"
 
 TaskInputs = tuple[tuple[int, str, tuple[str, ...], tuple[str, ...]], ...]
 """By event type its tag, its name, the properties that are read and their columns in the stream."""
@@ -98,5 +113,20 @@ class TaskProgram:
 
     @property
     def numbered(self) -> bool:
-        """Whether a task must know its number, which the rows have in `TASK`."""
+        """True if a task must know its number, which the rows have in `TASK`."""
         return bool(self.task_modules or self.slice_starts)
+
+
+def check_fingerprint(expected: str, actual: str | None, where: str = "the checkpoint") -> None:
+    """Raise `SnapshotError` unless the fingerprint of a state is the expected one; an old state has none (None)."""
+    if expected == actual:
+        return
+    here, there = (json.loads(text or "{}") for text in (expected, actual))
+    for name, message in _MISMATCHES:
+        if there.get(name) != here.get(name):
+            text = message.format(there=there.get(name), here=here.get(name))
+            raise SnapshotError(f"{where} {text}{_hint(name, there)}")
+
+
+def _hint(name: str, stored: dict[str, Any]) -> str:
+    return _INITIAL_HINT if name == "divided" and stored["divided"] == "whole" else RESTART_HINT

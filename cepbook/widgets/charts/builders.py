@@ -10,8 +10,7 @@ from cepbook.display import DATE_THRESHOLD_MS
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
 from cepbook.session.io.result_frames import changes_frame
-from cepbook.widgets.charts.altair_types import Chart, PandasFrame, PandasSeries
-from cepbook.widgets.charts.offline_renderer import offline_altair
+from cepbook.widgets.charts.offline_renderer import Chart, PandasFrame, PandasSeries, offline_altair
 
 LABEL = 200  # characters of a text in a line chart
 POINTS = 5_000  # altair's own limit; a line of more points than pixels shows nothing more

@@ -2,7 +2,8 @@
 
 JupyterLab bundles Vega-Lite 5 and knows no newer mime type, while altair 6 writes Vega-Lite 6 or HTML that loads remote
 scripts. The renderer writes the same specification as Vega-Lite 5 and, if the package `vl-convert-python` is installed,
-a PNG for viewers that run no scripts. altair is imported when a chart is first made.
+a PNG for viewers that run no scripts. altair, which takes a second to load, is imported when a chart is first made; the
+types at the top of this module are for annotations, which are never evaluated.
 """
 
 from __future__ import annotations
@@ -13,12 +14,21 @@ import zlib
 from base64 import b64encode
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cepbook.errors import UsageError
 from cepbook.widgets.charts.theme import printed, themed
+
+if TYPE_CHECKING:
+    from altair import Chart as Chart
+    from altair import LayerChart as LayerChart
+    from altair import VConcatChart as VConcatChart
+    from pandas import DataFrame as PandasFrame
+    from pandas import Series as PandasSeries
+else:
+    Chart = LayerChart = VConcatChart = PandasFrame = PandasSeries = Any
 
 MIME = "application/vnd.vegalite.v5+json"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # an identifier; nothing is loaded from there

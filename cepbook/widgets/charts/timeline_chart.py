@@ -11,9 +11,8 @@ from cepbook.display import format_time, format_value
 from cepbook.session.history.partition_lifetimes import PartitionLifetime
 from cepbook.session.inspect.partition_table import TIMES, flat_properties
 from cepbook.session.inspect.timeline import Timeline
-from cepbook.widgets.charts.altair_types import VConcatChart
 from cepbook.widgets.charts.builders import labels
-from cepbook.widgets.charts.offline_renderer import offline_altair, show_as_chart
+from cepbook.widgets.charts.offline_renderer import VConcatChart, offline_altair, show_as_chart
 from cepbook.widgets.charts.theme import FAINT
 
 WIDTH = 560
@@ -138,16 +137,16 @@ def _bars(altair: Any, axis: _Axis, timeline: Timeline, rows: list[dict[str, Any
     if len({row["outer"] for row in rows}) > 1:
         legend = altair.Legend(orient="bottom", columns=1, labelLimit=WIDTH)
         color = altair.Color("outer", type="nominal", title=timeline.levels[0], sort=None, legend=legend)
-    shown = {"y": y, "tooltip": tooltip}
+    encoding = {"y": y, "tooltip": tooltip}
     step = ROW if labelled else THIN
     tick = {"thickness": 2, "orient": "vertical", "size": 0.75 * step}
     dead = base.transform_filter("!datum.lives")
     layers = [
         base.mark_bar(opacity=0.45, height={"band": 0.8}).encode(
-            x=axis.x(shown=False), x2="until", color=color, **shown
+            x=axis.x(shown=False), x2="until", color=color, **encoding
         ),
-        base.mark_tick(color=BORN_COLOR, **tick).encode(x=axis.x(shown=False), **shown),
-        dead.mark_tick(color=DIED_COLOR, **tick).encode(x=altair.X("until", type=axis.kind), **shown),
+        base.mark_tick(color=BORN_COLOR, **tick).encode(x=axis.x(shown=False), **encoding),
+        dead.mark_tick(color=DIED_COLOR, **tick).encode(x=altair.X("until", type=axis.kind), **encoding),
     ]
     return altair.layer(*layers).properties(width=WIDTH, height=altair.Step(step) if rows else ROW)
 

@@ -13,9 +13,8 @@ from typing import Any
 from cepbook.display import format_time, format_value
 from cepbook.session.explain.marble import Marble
 from cepbook.session.history.rerun_windows import MarbleArrival, WindowStay
-from cepbook.widgets.charts.altair_types import LayerChart
 from cepbook.widgets.charts.builders import labels
-from cepbook.widgets.charts.offline_renderer import offline_altair, show_as_chart
+from cepbook.widgets.charts.offline_renderer import LayerChart, offline_altair, show_as_chart
 from cepbook.widgets.charts.theme import FAINT, INK
 
 WIDTH = 560  # of the plot; labels to its left take up to 110 pixels more

@@ -345,16 +345,16 @@ def _of_context(workbench: Workbench, name: str) -> Iterator[str]:
     runtime = workbench.runtime
     context = runtime.catalog.contexts[name]
     for deployment in runtime.deployments.values():
-        for each in deployment.plan.statements:
-            if getattr(getattr(each, "context", None), "name", None) == name:
-                yield _code(each.epl)
+        for statement in deployment.plan.statements:
+            if getattr(getattr(statement, "context", None), "name", None) == name:
+                yield _code(statement.epl)
     if context.event_types:
         yield _note(f"of events of {', '.join(context.event_types)}")
     if name in runtime.contexts:
         names = key_names(runtime, name)
         rows_found = [
-            {"id": each.id, **{names.get(key, key): value for key, value in partition_properties(each).items()}}
-            for each in islice(runtime.context(name).identities(), ROWS)
+            {"id": identity.id, **{names.get(key, key): value for key, value in partition_properties(identity).items()}}
+            for identity in islice(runtime.context(name).identities(), ROWS)
         ]
         yield from _rows("first partitions", rows_found)
     else:

@@ -49,7 +49,7 @@ class Scrubber:
             case {"order": "mark"}:
                 self._bookmark(self._ms(self._now))
             case {"order": "unmark", "time": int() | float() as ms}:
-                self.marks = [each for each in self.marks if each != ms]
+                self.marks = [mark for mark in self.marks if mark != ms]
             case {"order": "speed", "factor": None | int() | float() as factor}:
                 self._replay.speed = factor
             case {"order": "until", "text": str(text)}:
