@@ -22,11 +22,13 @@ from cepbook.errors import UsageError
 from cepbook.widgets.charts.theme import printed, themed
 
 if TYPE_CHECKING:
+    import pandas as pd
     from altair import Chart as Chart
     from altair import LayerChart as LayerChart
     from altair import VConcatChart as VConcatChart
-    from pandas import DataFrame as PandasFrame
-    from pandas import Series as PandasSeries
+
+    PandasFrame = pd.DataFrame
+    PandasSeries = pd.Series
 else:
     Chart = LayerChart = VConcatChart = PandasFrame = PandasSeries = Any
 
