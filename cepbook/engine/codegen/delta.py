@@ -1,7 +1,11 @@
-"""Code that takes a change through a statement: items that entered and items that left, all in one delivery.
+"""Code that takes a delta through a statement: the items that entered and those that left, in one delivery.
 
-The same code serves an arrival that is known to enter alone (`DeltaCodegen.alone`: the event's own locals are read, and
-nothing is looped over) and any other change, of which the locals ``batch`` and ``former`` hold what entered and left.
+The same code serves an arriving event that enters alone (`DeltaCodegen.alone`: it reads the event's own locals and
+needs no loop) and any other delta, whose entered and left items are in the locals ``batch`` and ``former``.
+
+The order is the same in each kind of statement. Former rows are made first, where they are needed. Then all cells are
+updated. Rows of entered items follow. A failure on the way is kept in ``broken`` and raised once all cells are updated,
+so a failing expression never leaves a group half updated.
 """
 
 from __future__ import annotations
@@ -15,18 +19,17 @@ from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.physical.operators import Eviction
 
 WriteBody = Callable[[CodeScope], None]
-EVICTED_BLOCK = "for item in change[1]:", "item"  # what leaves, where a view was asked
+EVICTED_BLOCK = "for item in change[1]:", "item"  # left items in the answer of a view
 
 
 class DeltaCodegen:
-    """Writes what a change does to rows and groups.
+    """Writes what a delta does to rows and groups.
 
-    `p` is the scope of the arriving event, `q` that of an item that entered, `gone` that of one that left. With `alone`
-    the arriving event is all that entered, `leaves` is the block in which what leaves then does (see
-    `EmittedChange`), and
-    `hoisted` tells that the cells of the one group stay locals behind it. `direct` delivers the one insert row there is
-    where it is made, `flat` collects rows as records. `passed`: the local ``ok`` tells whether the arriving event
-    passed where, `loaded`: the cells of the one group are locals already.
+    `p` is the scope of the arriving event, `q` that of an entered item, `gone` that of a left one. With `alone` the
+    arriving event is all that entered, `leaves` is the block of items that leave with it (see `EmittedChange`), and
+    `hoisted` means that the cells of the only group stay locals afterwards. `direct` delivers the only insert row where
+    it is made, `flat` collects rows as records. `passed`: the local ``ok`` says whether the arriving event passed the
+    where clause. `loaded`: the cells of the only group are locals already.
     """
 
     code: CodegenContext
@@ -43,7 +46,7 @@ class DeltaCodegen:
 
     # -------------------------------------------------------------- what moves
     def entered(self, body: WriteBody) -> None:
-        """Write `body` for what entered and passes the where-clause."""
+        """Write `body` for entered items that pass the where clause."""
         if self.alone:
             with self._passes():
                 body(self.p)
@@ -54,7 +57,7 @@ class DeltaCodegen:
                 body(self.q)
 
     def left(self, body: WriteBody) -> None:
-        """Write `body` for what left and passes the where-clause."""
+        """Write `body` for left items that pass the where clause."""
         steps, source = self.code.steps, self.code.source
         if steps.eviction is Eviction.NONE and not steps.resets_aggregates and self.leaves is None:
             return  # aggregates have no code for it either
@@ -67,7 +70,6 @@ class DeltaCodegen:
                 body(self.gone)
 
     def _drop_left(self) -> None:
-        """Take out of the window what leaves, where nobody looks at it."""
         if self.leaves is not None and not self.leaves[1].isidentifier():
             head, item = self.leaves
             with self.code.source.block(head):
@@ -79,8 +81,9 @@ class DeltaCodegen:
         return self.code.source.block("if ok:") if self.passed else self.code.where(self.p)
 
     def _note_passing(self) -> None:
-        """The arriving event's where-clause in a local, for several looks. Of a join that makes its aggregates anew
-        the local groups begin anew, too.
+        """Evaluate the where clause of the arriving event into ``ok``.
+
+        Local groups of a join that resets its aggregates are cleared, too.
         """
         source, where = self.code.source, self.code.steps.where
         for group in self.code.local if self.code.steps.join is not None and self.code.steps.resets_aggregates else ():
@@ -101,7 +104,6 @@ class DeltaCodegen:
         return bool(self.code.risky_keys) or (self.code.risky and may_fail(self.code.steps.where))
 
     def _test(self, scope: CodeScope, name: str = "ok") -> None:
-        """Write what sets the local `name`: whether the where-clause holds; keys of groups that may fail are tried."""
         source, where, keys = self.code.source, self.code.steps.where, self.code.risky_keys
         source.line(f"{name} = {'True' if where is None else truth(scope, where)}", where.span if where else None)
         with source.block(f"if {name}:") if keys else nullcontext():
@@ -109,8 +111,8 @@ class DeltaCodegen:
                 source.line(value(scope, key), key.span)
 
     def _where(self, items: str, scope: CodeScope) -> AbstractContextManager[None]:
-        """The where-clause. Its failure, or that of the key of a group, keeps an event out, and is told when it enters,
-        not again when it leaves.
+        """Write the where clause. If it or a group key fails, the item does not enter; the failure is not reported
+        again when it leaves.
         """
         source = self.code.source
         if not self._may_fail_to_enter:
@@ -129,7 +131,7 @@ class DeltaCodegen:
 
     # -------------------------------------------------------------- rows
     def former_row(self, rows: str) -> None:
-        """`append_row` of what was before the change, which a failure must not keep from taking place."""
+        """Append the row before the delta. Its failure must not keep the delta from taking effect."""
         if not self.code.steps.former_rows_may_fail:
             self.append_row(rows, self.gone)
             return
@@ -139,7 +141,7 @@ class DeltaCodegen:
             self.code.source.line("broken = failure")
 
     def append_row(self, rows: str, scope: CodeScope) -> None:
-        """``rows.append(row)`` if having lets it through; the one insert row there is may be delivered at once."""
+        """Write ``rows.append(row)`` under having; an only insert row may be delivered at once."""
         source, span = self.code.source, self.code.steps.projection.span
         self.code.load_local(scope)
         with self.code.having(scope):
@@ -158,12 +160,12 @@ class DeltaCodegen:
 
     @property
     def one_insert_row(self) -> bool:
-        """Whether there is at most one insert row; ``ins`` is null before."""
+        """True if there is at most one insert row; ``ins`` is None before."""
         return self.alone and (self.code.steps.kind != "fully_aggregated_grouped" or self.one_group)
 
     @property
     def one_remove_row(self) -> bool:
-        """Whether there is at most one remove row; ``rem`` is null before."""
+        """True if there is at most one remove row; ``rem`` is None before."""
         if not self.alone or self.code.steps.kind == "fully_aggregated":
             return False
         if self.code.steps.kind == "fully_aggregated_grouped":
@@ -172,17 +174,16 @@ class DeltaCodegen:
 
     @property
     def _one_leaves(self) -> bool:
-        """Whether no more than one event leaves as the arriving one enters."""
         return self.leaves is None or self.leaves[0].startswith("if ")
 
     @property
     def no_remove_row(self) -> bool:
-        """Whether an arrival makes no remove row: rows stand for events, and nothing leaves."""
+        """True if an arrival makes no remove row: rows stand for events, and none leaves."""
         return self.alone and self.leaves is None and not self.code.steps.rows_per_group
 
     @property
     def one_group(self) -> bool:
-        """Whether an arrival moves no other group than its own."""
+        """True if an arrival changes no group but its own."""
         steps = self.code.steps
         same = self.leaves is None or (steps.evicts_own_group and steps.where is None)
         return (
@@ -193,7 +194,7 @@ class DeltaCodegen:
 
     # -------------------------------------------------------------- changes
     def arrival_delta(self, leaves: tuple[str, str] | None, emit: Emitter, *, hoisted: bool) -> None:
-        """Write what the arriving event does that enters alone, with what leaves at that, and the delivery."""
+        """Write the delta of an arriving event that enters alone, with the items that leave, and its delivery."""
         steps, source = self.code.steps, self.code.source
         self.alone, self.leaves, self.hoisted = True, leaves, hoisted
         rows_of_events = steps.kind in ("aggregated", "aggregated_grouped")
@@ -216,9 +217,7 @@ class DeltaCodegen:
         self.passed = self.loaded = False
 
     def timer_delta(self, emit: RecordEmitter) -> None:
-        """Write what a change (``batch``, ``former``) that a timer made does within a slice: records go to ``ins`` and
-        ``rem``.
-        """
+        """Write a delta of a timer within a batch; records go to ``ins`` and ``rem``."""
         steps, source = self.code.steps, self.code.source
         if steps.kind == "fully_aggregated":
             source.line("forced = not batch and not former")
@@ -233,7 +232,6 @@ class DeltaCodegen:
         self.flat = None
 
     def _materialize(self, head: str, item: str) -> None:
-        """What leaves is looked at more than once."""
         source = self.code.source
         source.line("former = []")
         with source.block(head):
@@ -241,9 +239,9 @@ class DeltaCodegen:
         self.leaves = "for item in former:", "item"
 
     def change(self) -> None:
-        """Write what the change does; rows go to ``ins`` and ``rem``.
+        """Write the delta; rows go to ``ins`` and ``rem``.
 
-        ``forced`` asks for a row even without a change, where one row stands for all events.
+        ``forced`` asks for a row even of an empty delta, where one row stands for all events.
         """
         kind = {
             "unaggregated": self._unaggregated,
@@ -259,14 +257,13 @@ class DeltaCodegen:
         kind()
 
     def _moved(self) -> None:
-        """All cells are as they are to be: a failure on the way now keeps the statement from making rows."""
         if self.code.risky:
             with self.code.source.block("if broken is not None:"):
                 self.code.source.line("raise broken")
 
     @property
     def _at_once(self) -> bool:
-        """Whether the remove row of what leaves can be made where it leaves: all else has moved, and nothing fails."""
+        """True if a remove row can be made where its item leaves: all cells are updated and nothing fails."""
         return self.alone and not self.code.risky and (self._one_leaves or not self.code.steps.makes_remove_rows)
 
     def _unaggregated(self) -> None:
@@ -279,7 +276,6 @@ class DeltaCodegen:
             self.entered(lambda q: self.append_row("ins", q))
 
     def _move_one_group(self, note: str, leave: WriteBody) -> None:
-        """Aggregates of the one group from what they were to what they are with the change."""
         source, cells, steps = self.code.source, self.code.aggregates, self.code.steps
 
         def enter(q: CodeScope) -> None:
@@ -347,7 +343,6 @@ class DeltaCodegen:
 
     # -------------------------------------------------------------- groups
     def _enter_group(self, q: CodeScope, before: Callable[[], None] | None = None) -> None:
-        """The event enters its group ``k``, whose cells are ``H`` then, and locals; `before` is written before that."""
         self.code.open_group("k", "H")
         if before is not None:
             before()
@@ -355,7 +350,7 @@ class DeltaCodegen:
         self.code.aggregates.store("H")
 
     def _move_groups(self, touch: WriteBody) -> None:
-        """Groups from what they were to what they are; `touch` is written before each change, when cells are loaded."""
+        """Update the groups; `touch` is written before each update, when cells are loaded."""
         source, code, resets = self.code.source, self.code, self.code.steps.resets_aggregates
 
         def enter(q: CodeScope) -> None:
@@ -402,7 +397,6 @@ class DeltaCodegen:
             self.left(row("rem"))
 
     def _one_event_of_a_group(self) -> None:
-        """The cells of the arriving event's group stay locals until its row is made."""
         source, code, steps, cells = self.code.source, self.code, self.code.steps, self.code.aggregates
         self._note_passing()
         same = steps.evicts_own_group and self.leaves is not None
@@ -479,7 +473,7 @@ class DeltaCodegen:
 
     @property
     def _leaves_one_group(self) -> bool:
-        """Whether one event that leaves moves no group but its own, which shows nothing of what it held before."""
+        """True if one leaving item changes only its own group, whose former state is not visible."""
         steps, code = self.code.steps, self.code
         if steps.kind != "fully_aggregated_grouped" or code.aggregates.size is None:
             return False
@@ -494,7 +488,6 @@ class DeltaCodegen:
         return not (apart or steps.resets_aggregates or steps.buffers_input)
 
     def _left_one_group(self, q: CodeScope) -> None:
-        """The one event that moves leaves its group: the rows of that are made at once."""
         source, code, cells = self.code.source, self.code, self.code.aggregates
         source.line(f"k = {code.key(q)}")
         code.find_to_leave("k")
@@ -510,7 +503,7 @@ class DeltaCodegen:
             self.append_row("ins", q)
 
     def _touched(self) -> str:
-        """Code of the groups that changed; with lots in the order in which they appeared, a forgotten one anew."""
+        """Return the code of changed groups; with buffered input in the order in which they appeared."""
         source, steps = self.code.source, self.code.steps
         if not steps.buffers_input or steps.resets_aggregates:
             return "touched"
@@ -525,7 +518,6 @@ class DeltaCodegen:
         return "touched"
 
     def _one_touched_group(self, q: CodeScope) -> None:
-        """Only the arriving event's group changes; what leaves is of the same group."""
         source, code, cells = self.code.source, self.code, self.code.aggregates
         source.line(f"k = {code.key(q)}")
         code.open_group("k", "H")
@@ -538,7 +530,7 @@ class DeltaCodegen:
             self.append_row("ins", q)
 
     def _rolled_up(self) -> None:
-        """Groups of several grouping sets. Rows come set by set, in each the groups of arriving events first."""
+        """Write the groups of several grouping sets. Rows come set by set, groups of entered items first."""
         source, code, cells = self.code.source, self.code, self.code.aggregates
         levels, makes_remove_rows = self.code.steps.levels, self.code.steps.makes_remove_rows
         self._note_passing()

@@ -1,4 +1,4 @@
-"""Writes the deliveries of one event or timer: which side goes where is the statement's stream selector."""
+"""Code of deliveries: the stream selector of the statement decides which rows go where."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from cepbook.lang.types import is_hashable
 
 
 class Emitter:
-    """Writes into one function: ``out(record)`` for one insert row, else ``push(now, insert rows, remove rows)``.
+    """Writes ``out(record)`` for a single insert row, else ``push(now, insert rows, remove rows)``.
 
     In the loop over columns both also get the mark of the event. `now` is the code of the time. With `guarded` both may
-    be None, when nobody listens: no rows are built then.
+    be None, if there is no listener; then no rows are made.
     """
 
     def __init__(self, code: CodegenContext, now: str, *, guarded: bool) -> None:
@@ -27,11 +27,11 @@ class Emitter:
         self._now = now
         self._guarded = guarded
         insert = code.steps.emit.insert
-        # rows for a table of the context leave each partition by themselves
+        # rows for a table of the context are placed partition by partition
         self._place = code.source.bind("place_rows", None) if insert is not None and insert.inside else None
 
     def row(self, scope: CodeScope) -> None:
-        """Deliver the row of `scope` as the one insert row."""
+        """Deliver the row of `scope` as the only insert row."""
         source, steps = self._code.source, self._code.steps
         if self._code.arranged or self._place:
             self(f"[{self._code.row(scope)}]", None)
@@ -40,7 +40,7 @@ class Emitter:
                 source.line(f"out({self._code.record(scope, self._now)})", steps.projection.span)
 
     def __call__(self, insert: str | None, remove: str | None) -> None:
-        """Deliver rows; the codes of lists (names: of lists or None), None for a side without rows."""
+        """Deliver rows, given the code of lists (names: of lists or None); None for a side without rows."""
         source, steps = self._code.source, self._code.steps
         if steps.delivered_selector == "rstream":
             insert, remove = remove, None
@@ -61,7 +61,6 @@ class Emitter:
                 source.line(f"{self._place}(S[0], {sides})", steps.projection.span)
 
     def _if_any(self, names: list[str]) -> AbstractContextManager[None]:
-        """Under the condition that somebody listens and there are rows."""
         conditions = ["push"] if self._guarded else []
         if names:
             if self._code.steps.posts_empty_batches:
@@ -71,32 +70,31 @@ class Emitter:
 
 
 class ColumnEmitter(Emitter):
-    """Writes into `run` where each event that passes the filter is a delivery of one insert row: columns are collected,
-    and no records made.
+    """Writes into `run` where each event that passes the filter delivers one insert row: columns, not records.
 
-    Columns of the slice are handed on as they are; only the values of others are appended to lists, ``y0`` and so on.
-    ``run`` then returns which events gave a row (None: all), and the columns; those of the slice have all events.
-    The filter, which cannot fail, is asked for all events before the first is taken, if it was not ``asked`` before.
+    Columns of the batch are passed on as they are; values of others are appended to lists, ``y0`` and so on. ``run``
+    returns which events gave a row (None: all), and the columns; those of the batch contain all events. The filter,
+    which cannot fail, is evaluated for all events in advance, unless it was ``asked`` before.
     """
 
     def __init__(self, code: CodegenContext, scope: CodeScope, names: Sequence[str]) -> None:
-        """`scope` is that of the arriving event, whose properties `names` are read."""
+        """`scope` is that of the arriving event, `names` are the properties that are read."""
         super().__init__(code, "now", guarded=False)
         self._scope = scope
         self._names = names
-        self._given = {f"p{i}": f"c{i}_" for i in range(len(names))}
+        self._batch_columns = {f"p{i}": f"c{i}_" for i in range(len(names))}
         self._values = [column.value for column in code.steps.projection.columns]
-        found = [self._of_slice(scope, e) for e in self._values]
-        self._columns = [name or f"y{i}" for i, name in enumerate(found)]
-        self._made = [f"y{i}" for i, name in enumerate(found) if name is None]
+        batch_columns = [self._of_slice(scope, e) for e in self._values]
+        self._columns = [name or f"y{i}" for i, name in enumerate(batch_columns)]
+        self._made = [f"y{i}" for i, name in enumerate(batch_columns) if name is None]
 
     def _of_slice(self, scope: CodeScope, e: x.BoundExpr) -> str | None:
         if isinstance(e, x.KeyRef) and is_hashable(e.type):
             e = self._code.steps.keys[e.index]
-        return self._given.get(lower.value(scope, e)) if isinstance(e, x.Prop) else None
+        return self._batch_columns.get(lower.value(scope, e)) if isinstance(e, x.Prop) else None
 
     def begin(self, *, loop: bool) -> None:
-        """Before the loop, if there is one."""
+        """Write what precedes the loop, if there is one."""
         source, condition = self._code.source, self._code.steps.source.filter
         if condition is None:
             source.line("kept = None")
@@ -111,22 +109,22 @@ class ColumnEmitter(Emitter):
             source.line(f"{name} = []")
 
     def _filter(self, condition: x.BoundExpr) -> None:
-        """Write ``kept``: of each event whether it passes."""
+        """Write ``kept``: for each event, whether it passes."""
         names = [f"p{self._names.index(name)}" for name in lower.property_names(condition)]
-        given = [self._given[name] for name in names]
-        of = given[0] if len(given) == 1 else f"zip({', '.join(given)})"
+        columns = [self._batch_columns[name] for name in names]
+        of = columns[0] if len(columns) == 1 else f"zip({', '.join(columns)})"
         truth = lower.truth(self._scope, condition)
         self._code.source.line(f"kept = None if asked else [{truth} for {', '.join(names)} in {of}]", condition.span)
 
     def kept(self, rows: str) -> str:
-        """Code of those of `rows`, of which there is one for each event, that pass the filter."""
+        """Return the code of those of `rows` that pass the filter."""
         if self._code.steps.source.filter is None:
             return rows
         return f"{rows} if kept is None else {self._code.source.bind('_compress', compress)}({rows}, kept)"
 
     @property
     def needs_loop(self) -> bool:
-        """Whether rows have values that are no columns of the slice."""
+        """True if rows have values that are not columns of the batch."""
         return bool(self._made)
 
     def row(self, scope: CodeScope) -> None:
@@ -135,7 +133,7 @@ class ColumnEmitter(Emitter):
                 self._code.source.line(f"{name}.append({lower.value(scope, e)})", e.span)
 
     def failed(self) -> None:
-        """The event that failed gives no row; some of its values may be there."""
+        """Write that the failed event gives no row, even if some of its values were appended."""
         source = self._code.source
         source.line("at = count - _length_hint(times) - 1")
         source.line("kept = kept or [True] * count")
@@ -144,36 +142,34 @@ class ColumnEmitter(Emitter):
             source.line(f"del {name}[sum(kept[:at]) :]")
 
     def end(self) -> None:
-        """Behind the loop."""
+        """Write what follows the loop."""
         self._code.source.line(f"return kept, ({', '.join(self._columns)}{',' * (len(self._columns) == 1)})")
 
 
 class RecordEmitter(Emitter):
-    """Writes into functions of a slice: the rows of a delivery are collected as records end to end, and ``out`` takes
-    them together. So nothing is made for a row, and nothing but ``out`` is called for a delivery.
+    """Writes into functions of a batch: the rows of a delivery are collected as flat records for one call of ``out``.
 
-    A side is a list, of whose first record the mark is set when it is known to begin the delivery; or one record, a
-    tuple, where there is no more than one. The mark of the delivery is in the local ``mark``.
+    A side is a list, whose first record gets its mark once it is known to begin the delivery; or a tuple if there is at
+    most one record. The mark of the delivery is in the local ``mark``.
     """
 
     def __init__(self, code: CodegenContext, now: str) -> None:
         super().__init__(code, now, guarded=False)
-        self._one: dict[str, bool] = {}  # of the sides that have been written: whether it is one record
+        self._one: dict[str, bool] = {}  # by written side: True if it is one record
 
     @staticmethod
     def suits(code: CodegenContext) -> bool:
-        """Whether rows are delivered as they are made: nobody arranges them, puts them aside or places them."""
+        """Return whether rows are delivered as they are made: not ordered, held back or placed."""
         insert, steps = code.steps.emit.insert, code.steps
         placed = insert is not None and insert.inside
         return steps.enters_alone and steps.output is None and not code.arranged and not placed
 
     @property
     def _begins(self) -> str:
-        """The side whose rows come first."""
         return "rem" if self._code.steps.delivered_selector == "rstream" else "ins"
 
     def append(self, rows: str, scope: CodeScope, *, one: bool) -> None:
-        """Write that the row of `scope` goes to `rows`: ``ins``, or a list for what becomes ``rem``."""
+        """Write that the row of `scope` goes to `rows`: ``ins``, or a list that becomes ``rem``."""
         begins = rows == "ins" or self._begins == "rem"
         self._one["ins" if rows == "ins" else "rem"] = one
         mark = str(MORE if begins else GONE)
@@ -190,7 +186,7 @@ class RecordEmitter(Emitter):
         sides = {"istream": ("ins",), "rstream": ("rem",), "irstream": ("ins", "rem")}[
             self._code.steps.delivered_selector
         ]
-        first, *then = [side for side in sides if side in self._one] or [""]  # one of both may make no rows
+        first, *then = [side for side in sides if side in self._one] or [""]  # one side may make no rows
         if first == begins:
             with source.block(f"if {first}:"):
                 if not self._one[first]:

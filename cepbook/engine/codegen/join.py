@@ -1,12 +1,11 @@
 """Code of joins: how events enter the inputs, and how the combinations with an item of an input are found.
 
-Each input is a little statement up to its windows: a state of its own (``_input_state0``) and a function that takes an
-event (``arrive0``). ``find0(R, items)`` makes the combinations with `items` of input 0 out of the relations ``R``:
-loops, one per other input, each over what an index or the whole relation gives. Of named windows and tables these are
-the relations that all their readers share: there ``R`` has the context partition, with which they are asked.
+Each input is a small statement up to its windows, with a state of its own (``_input_state0``) and a function that takes
+an event (``arrive0``). ``find0(R, items)`` returns the combinations with `items` of input 0, from the relations ``R``:
+one loop per other input, over the result of an index or over the whole relation.
 
-Outer joins are made stream after stream, as they are written: ``extend2`` joins stream 2 to combinations of the streams
-before it, ``with2`` finds those that go with items of stream 2.
+Named windows and tables have one relation for all their readers. There ``R`` contains the context partition, which is
+passed to the lookup.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ from cepbook.lang.plan import nodes
 
 @dataclass(slots=True)
 class _Input:
-    """One input as it is written: its code and views, and the indexes that its relation needs."""
+    """One input while it is written: its context, its views, and the indexes that its relation needs."""
 
     code: CodegenContext
     pipeline: ViewCodegen
@@ -58,7 +57,7 @@ class _Input:
 
 
 class JoinCodegen(ViewCodegen):
-    """Writes what turns events of several inputs into changes of combinations. `at`: the input that is written."""
+    """Writes how events of several inputs become deltas of combinations. `at` is the input that is written."""
 
     def __init__(self, code: CodegenContext) -> None:
         super().__init__(code, False)
@@ -66,12 +65,12 @@ class JoinCodegen(ViewCodegen):
         self.join = self.steps.join
         self.rows = code.items
         self.at = 0
-        self.assigner = False  # whether the locals of events are there already, and the filter is tested
+        self.reads_columns = False  # True if the locals of events exist and the filter was tested
         self.looks = LookupCodegen(self.source)
         self.inputs: list[_Input] = []
         for steps in self.steps.inputs:
             own = CodegenContext(steps, code.base.at(aggregates=(), keys=(), state="state_of(S[0])"))
-            own.helpers = code.helpers  # of one module, with names of their own
+            own.helpers = code.helpers  # one module for all inputs
             pipeline = ViewCodegen(own, False)
             self.inputs.append(_Input(own, pipeline, pipeline.view()))
         code.helpers.append(self._write_finders)
@@ -92,13 +91,13 @@ class JoinCodegen(ViewCodegen):
         return f"q{number}_r{own[0]}"
 
     def previous(self, e: x.Prev) -> str:
-        """Of ``prev``: code of the view that it looks at, and of the item of that input."""
+        """Return, for ``prev``, the code of the view and of the item of that input."""
         number = 0 if e.value is None else _one_input(e.value)
         begin = self.rows.place(number)
         return f"W.states[{number}][1], item[{begin}:{begin + len(self.rows.inputs[number].parts)}]"
 
     def of_input(self, e: x.BoundExpr) -> tuple[CodegenContext, x.BoundExpr]:
-        """The code of the input that an expression reads, and the expression as it stands there."""
+        """Return the context of the input that an expression reads, and the expression within that input."""
         return self.inputs[_one_input(e)].code, _local(e)
 
     # -------------------------------------------------------------- views and arrivals
@@ -118,7 +117,7 @@ class JoinCodegen(ViewCodegen):
         source.line(f"if change is not None: change = changed{at}(W, *change)")
 
     def take(self) -> None:
-        """Write that the input that is written takes an event; ``change`` is what that changes in it."""
+        """Write that the input takes an event; ``change`` is the delta of the input."""
         source, at = self.source, self.at
         source.line("J, V = S, W")  # of the join; now S and W are those of the input
         source.line(f"S = V.states[{at}]")
@@ -141,82 +140,86 @@ class JoinCodegen(ViewCodegen):
     # -------------------------------------------------------------- inputs
     @property
     def streams(self) -> list[int]:
-        """The inputs that events come to, or matches: all but named windows and tables."""
-        return [number for number, each in enumerate(self.steps.inputs) if not each.reads_store]
+        """The inputs that receive events or matches: all but named windows and tables."""
+        return [number for number, input_ in enumerate(self.steps.inputs) if not input_.reads_store]
 
     @property
     def stores(self) -> list[int]:
-        """The inputs that are named windows: they are told of changes."""
+        """The inputs that are named windows, which report their changes."""
         steps, tables = self.steps.inputs, self.join.tables
-        return [number for number, each in enumerate(steps) if each.reads_store and not tables[number]]
+        return [number for number, input_ in enumerate(steps) if input_.reads_store and not tables[number]]
 
     @property
     def tables(self) -> list[int]:
-        """The inputs that are tables whose rows are copied before they are looked at."""
+        """The inputs that are tables whose rows are copied before each lookup."""
         return [number for number, table in enumerate(self.join.tables) if table and number not in self.join.shared]
 
     def write_tables(self) -> None:
-        """``table0(S)``: the present rows of the table that is input 0, as items of that input."""
+        """Write ``table0(S)``: the present rows of the table that is input 0, as items of that input."""
         for number in self.tables:
             self.write_taken(number)
             with self.source.block(f"def table{number}(S):"):
                 self.source.line(f"return taken{number}(S, stored(S, {number}), clock.now)")
 
     def write_taken(self, number: int) -> None:
-        """``taken0(S, stored, now)``: rows of the named window that is input 0 as items of that input."""
-        each = self.inputs[number]
-        write_store_items(f"taken{number}", each.code, each.pipeline)
+        """Write ``taken0(S, stored, now)``: rows of the named window that is input 0, as items of that input."""
+        input_ = self.inputs[number]
+        write_store_items(f"taken{number}", input_.code, input_.pipeline)
 
     def changed(self, unread: str) -> None:
-        """Write that the input that is written, a named window, is told of a change; `unread` is of `taking`."""
+        """Write how the input, a named window, takes a change; `unread` is from `deferred_filter_failure`."""
         entered = f"taken{self.at}(W.states[{self.at}], entered, now{unread})"
         left = f"taken{self.at}(W.states[{self.at}], left, now{', []' if unread else ''})"
         self.source.line(f"change = changed{self.at}(W, {entered}, {left})")
 
     def prefill(self) -> None:
-        """Write that all named windows are there from the beginning; rows that they make count and are not posted."""
+        """Write how named windows are filled at the start. The rows that this makes count and are not posted."""
         for number in self.stores:
             if not self.join.node.inputs[number].unidirectional and number not in self.join.shared:
-                held = f"taken{number}(W.states[{number}], stored(S, {number}), now)"
-                self.source.line(f"W.relations[{number}].change({held}, ())")
+                rows = f"taken{number}(W.states[{number}], stored(S, {number}), now)"
+                self.source.line(f"W.relations[{number}].change({rows}, ())")
         if not self.join.unidirectional:
             self.source.line("process(S, list(W.contents()), (), now, [], [], False)")
 
     def write_inputs(self) -> None:
-        """``arrive0(e, S, now)``: what an event changes in the input 0, of which ``S`` is the state."""
+        """Write ``arrive0(e, S, now)``: the delta that an event causes in input 0 with state ``S``."""
         for number in self.streams:
             self.at = number
             with self.source.block(f"def arrive{number}(e, S, now):"):
                 self._write_arrival("return")
 
     def _write_arrival(self, then: str) -> None:
-        """What an event changes in the input that is written, of which ``S`` is the state."""
-        each = self.inputs[self.at]
-        if not self.assigner:
-            write_event_reading(each.code, each.code.steps.source.filter, "now")
+        input_ = self.inputs[self.at]
+        if not self.reads_columns:
+            write_event_reading(input_.code, input_.code.steps.source.filter, "now")
         self.source.line("W = S[1]")
-        each.code.number()
-        self.source.line(f"{then} W.arrive({each.pipeline.item()}, now)", each.pipeline.span)
+        input_.code.number()
+        self.source.line(f"{then} W.arrive({input_.pipeline.item()}, now)", input_.pipeline.span)
 
     def write_states(self) -> None:
-        """``_input_state0(P, now)``: written when all window parameters are known."""
-        for number, each in enumerate(self.inputs):
+        """Write ``_input_state0(P, now)``, once all window parameters are known."""
+        for number, input_ in enumerate(self.inputs):
             with self.source.block(f"def _input_state{number}(P, now):"):
-                self.source.line(f"S = [{', '.join(['P', 'None', 'None', '0', *each.code.parameters])}]")
-                self.source.line(f"S[1] = {each.view}")
+                self.source.line(f"S = [{', '.join(['P', 'None', 'None', '0', *input_.code.parameters])}]")
+                self.source.line(f"S[1] = {input_.view}")
                 self.source.line("return S")
 
     def form(self, namespace: Mapping[str, object]) -> JoinSpec:
-        """What running joins are given."""
+        """Return what running joins share."""
         numbers, steps = range(len(self.inputs)), self.steps
         find: Any = {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]}
         guarded = self.join.inner and self._may_fail
         return JoinSpec(
             arrive={n: namespace[f"arrive{n}"] for n in self.streams if not steps.buffers_input},  # type: ignore[misc]
-            find={n: partial(each, failing=partial(report_condition_failure, namespace)) for n, each in find.items()}
+            find={
+                n: partial(function, failing=partial(report_condition_failure, namespace))
+                for n, function in find.items()
+            }
             if guarded
             else find,
-            gone={n: partial(each, failing=ignore_condition_failure) for n, each in find.items()} if guarded else find,
+            gone={n: partial(function, failing=ignore_condition_failure) for n, function in find.items()}
+            if guarded
+            else find,
             changed={n: namespace[f"changed{n}"] for n in numbers},  # type: ignore[misc]
             contents=namespace["joined_rows"],  # type: ignore[arg-type]
             active=self.join.active,
@@ -230,20 +233,19 @@ class JoinCodegen(ViewCodegen):
         )
 
     def keeps(self, number: int) -> bool:
-        """Whether the events of an input are there for others."""
+        """Return whether the events of an input are kept for events of others."""
         return not self.join.node.inputs[number].unidirectional and number not in self.join.shared
 
     @property
     def _leaving(self) -> bool:
-        """Whether somebody looks at what leaves."""
         steps = self.steps
         return bool(steps.makes_remove_rows or steps.aggregation or steps.output) and not self.join.unidirectional
 
     def _side(self, number: int, name: str) -> JoinStream:
         items, at = self.rows.inputs[number], self.rows.place(number)
         whole = at + items.parts.index("e") if "e" in items.parts else None
-        kept = tuple((each, at + items.parts.index(str(items.positions[each]))) for each in items.properties)
-        return JoinStream(name, at, whole, kept)
+        properties = tuple((name_, at + items.parts.index(str(items.positions[name_]))) for name_ in items.properties)
+        return JoinStream(name, at, whole, properties)
 
     # -------------------------------------------------------------- combinations
     def _write_finders(self) -> None:
@@ -256,7 +258,6 @@ class JoinCodegen(ViewCodegen):
         self.looks.write_keys(self._unpack_item, self._scope)
 
     def _write_combinations(self) -> None:
-        """Write ``find0(R, items)`` of each active input, and ``joined_rows(R)``."""
         for number, active in enumerate(self.join.active):
             if active or number == 0:
                 self._write_loops(number)
@@ -265,7 +266,7 @@ class JoinCodegen(ViewCodegen):
 
     # -------------------------------------------------------------- a change of one input
     def _write_changed(self, number: int) -> None:
-        """``changed0(W, entered, left)``: what a change of input 0, of its views, makes of combinations."""
+        """Write ``changed0(W, entered, left)``: from a delta of input 0 to one of combinations."""
         source, active = self.source, self.join.active[number]
         with source.block(f"def changed{number}(W, entered, left):"):
             if self.tables:
@@ -290,65 +291,63 @@ class JoinCodegen(ViewCodegen):
             source.line(f"return (found, {former}) if found{' or former' * self._leaving} else None")
 
     def write_update(self, number: int) -> None:
-        """The relation of an input and its indexes take a change; it is `Relation.change`, without calls."""
-        source, made = self.source, list[tuple[str, str, str]]()
+        """Write `Relation.change` for an input, without calls."""
+        source, tables = self.source, list[tuple[str, str, str]]()
         for place, (kind, exprs) in enumerate(self.inputs[number].indexes):
             key = self._plain_key(number, exprs) if kind == "hash" else None
             if key is None:
                 source.line(f"R[{number}].change(entered, left)")
                 return
-            made.append((f"t{place}", f"g{place}", key))
+            tables.append((f"t{place}", f"g{place}", key))
         source.line(f"rows = R[{number}].rows")
-        for place, (table, _, _) in enumerate(made):
+        for place, (table, _, _) in enumerate(tables):
             source.line(f"{table} = R[{number}].indexes[{place}].table")
         with source.block("for item in entered:"):
             source.line("o = item[0]")
             source.line("rows[o] = item")
-            for table, _, key in made:
+            for table, _, key in tables:
                 source.line(f"if {key} in {table}: {table}[{key}][o] = item")
                 source.line(f"else: {table}[{key}] = {{o: item}}")
         with source.block("for item in left:"):
             source.line("o = item[0]")
             with source.block("if rows.pop(o, None) is not None:"):
-                for table, group, key in made:
+                for table, group, key in tables:
                     source.line(f"{group} = {table}.get({key})")
                     with source.block(f"if {group} is not None:"):
                         source.line(f"{group}.pop(o, None)")
                         source.line(f"if not {group}: del {table}[{key}]")
 
     def _plain_key(self, number: int, exprs: Sequence[x.BoundExpr]) -> str | None:
-        """Code of the key of ``item`` where it is just parts of it, as `write_key_function` takes them; else None."""
+        """Return the code of the key of ``item`` if it consists of parts of the item; else None."""
         places = plain_key_positions(exprs, self._scope, self.rows.locals_of(number))
         if places is None:
             return None
-        parts = ", ".join(f"item[{place}]" for place in places)
-        return parts if len(places) == 1 else f"({parts})"
+        code = ", ".join(f"item[{place}]" for place in places)
+        return code if len(places) == 1 else f"({code})"
 
     def _write_relations(self) -> None:
         relation = self.source.bind("_Relation", Relation)
-        for number, each in enumerate(self.inputs):
+        for number, input_ in enumerate(self.inputs):
             if number in self.join.shared:
                 continue
-            made = []
-            for place, (kind, exprs) in enumerate(each.indexes):
+            indexes = []
+            for place, (kind, exprs) in enumerate(input_.indexes):
                 name = f"key{number}_{place}"
-                parts = self.rows.locals_of(number)
-                write_key_function(name, exprs, partial(self._unpack_item, number), self._scope, parts)
-                made.append(new_index_code(kind, name, self.source))
+                locals_ = self.rows.locals_of(number)
+                write_key_function(name, exprs, partial(self._unpack_item, number), self._scope, locals_)
+                indexes.append(new_index_code(kind, name, self.source))
             with self.source.block(f"def _relation{number}():"):
-                self.source.line(f"return {relation}([{', '.join(made)}])")
+                self.source.line(f"return {relation}([{', '.join(indexes)}])")
 
     def _whole(self, number: int) -> str:
-        """Code of all items of an input."""
         return f"items{number}(R)" if number in self.join.shared else f"R[{number}].rows.values()"
 
     def _write_whole(self, number: int) -> None:
-        """``items0(R)``: all rows of the store that is input 0, as items of that input."""
         with self.source.block(f"def items{number}(R):"):
             self.source.line("found = []")
             path = self.join.all_of(number)
             self._hoist(path)
-            with self._each(path), self._if(path.rest):
+            with self._loop_over(path), self._if(path.rest):
                 self.source.line(f"found.append({self._item(number)})")
             self.source.line("return found")
 
@@ -357,7 +356,6 @@ class JoinCodegen(ViewCodegen):
         return self.rows.scope(self.code.base, retained=True)
 
     def _unpacking(self, numbers: Iterable[int], item: str) -> str:
-        """The line that takes the items of some inputs, one behind the other, apart."""
         names = [name for number in numbers for name in self.rows.locals_of(number)]
         return f"{', '.join(names)}{',' * (len(names) == 1)} = {item}"
 
@@ -365,14 +363,12 @@ class JoinCodegen(ViewCodegen):
         self.source.line(self._unpacking([number], f"i{number}"))
 
     def _unpack_item(self, number: int, item: str) -> None:
-        """Write what takes an item of a relation apart: of an input's own, or of a store's."""
         if number in self.join.shared:
             write_item_unpacking(self.rows.inputs[number], item, f"q{number}_", self.source)
         else:
             self.source.line(self._unpacking([number], item))
 
     def _item(self, number: int) -> str:
-        """Code of the item of an input that was found in a relation and taken apart."""
         if number not in self.join.shared:
             return f"i{number}"
         names = self.rows.locals_of(number)
@@ -385,22 +381,21 @@ class JoinCodegen(ViewCodegen):
             self.write_found(number, "items", partial(self._append, number))
             self.source.line("return found")
 
-    def write_found(self, number: int, items: str, found: Callable[[], None], *, apart: bool = False) -> None:
-        """Write loops over the combinations with these items of an input, of a join of inner kinds.
+    def write_found(self, number: int, items: str, write_match: Callable[[], None], *, apart: bool = False) -> None:
+        """Write loops over the combinations of an inner join with these items of an input.
 
-        `found` writes what is done with one; `apart`: its items are taken apart for that.
+        `write_match` writes what happens to one; with `apart` its items are unpacked.
         """
         source, open_conditions = self.source, list(self.join.conditions)
         open_conditions += [e for n, (_, filters) in self.join.shared.items() if n != number for e in filters]
         accesses = self.join.reached(number)
-        for each in accesses:
-            self._hoist(each)
+        for path in accesses:
+            self._hoist(path)
         with source.block(f"for i{number} in {items}:"):
             self._unpack(number)
-            self._nested({number}, accesses, open_conditions, found, apart)
+            self._nested({number}, accesses, open_conditions, write_match, apart)
 
     def _append(self, number: int) -> None:
-        """Write that ``found`` has a further combination, with an item of input `number` that came in."""
         items = (f"i{n}" if n == number else self._item(n) for n in range(len(self.inputs)))
         self.source.line(f"found.append({' + '.join(items)})")
 
@@ -409,31 +404,32 @@ class JoinCodegen(ViewCodegen):
         known: set[int],
         accesses: list[AccessPath],
         open_: list[x.BoundExpr],
-        found: Callable[[], None],
+        write_match: Callable[[], None],
         apart: bool,
     ) -> None:
-        """Write the loops over the inputs that are left, each behind the conditions that can be tested before it."""
+        """Write the loops over the remaining inputs, each after the conditions that can be tested before it."""
         ready = [e for e in open_ if inputs_read(e) <= known]
         later = [e for e in open_ if e not in ready]
         with self._if(ready, guarded=True):
             if not accesses:
-                found()
+                write_match()
                 return
             first, *rest = accesses
             by_index = [e for e in later if inputs_read(e) <= {*known, first.input} and e not in first.rest]
             tested = [e for e in later if e not in by_index]
-            read = {n for e in (*tested, *(e for each in rest for e in each.known)) for n in inputs_read(e)}
-            with self._each(first, apart or first.input in read):
-                self._nested({*known, first.input}, rest, tested, found, apart)
+            read = {n for e in (*tested, *(e for path in rest for e in path.known)) for n in inputs_read(e)}
+            with self._loop_over(first, apart or first.input in read):
+                self._nested({*known, first.input}, rest, tested, write_match, apart)
 
     @property
     def _may_fail(self) -> bool:
-        """Whether a condition on combinations may fail."""
         return lower.may_fail(*self.join.conditions, *(e for _, filters in self.join.shared.values() for e in filters))
 
     @contextmanager
     def _if(self, conditions: Sequence[x.BoundExpr], *, guarded: bool = False) -> Iterator[None]:
-        """Under `conditions`; `guarded`: one that fails does not hold, and ``failing`` is told, if there is such."""
+        """Write `conditions`. With `guarded` a failing condition is false, and is passed to ``failing`` if there is
+        one.
+        """
         if not conditions:
             yield
             return
@@ -453,52 +449,49 @@ class JoinCodegen(ViewCodegen):
         with source.block("if held:"):
             yield
 
-    def _index(self, each: AccessPath) -> int:
-        """The place of the index that an access needs among those of its input."""
-        assert each.index is not None
-        indexes = self.inputs[each.input].indexes
-        if each.index not in indexes:
-            indexes.append(each.index)
-        return indexes.index(each.index)
+    def _index(self, path: AccessPath) -> int:
+        assert path.index is not None
+        indexes = self.inputs[path.input].indexes
+        if path.index not in indexes:
+            indexes.append(path.index)
+        return indexes.index(path.index)
 
-    def _hoist(self, each: AccessPath) -> None:
-        """Write the local that an access looks into, before the loop."""
-        if each.input in self.join.shared:
-            looked = f"{self.looks.look(each)}(R[{each.input}])"
+    def _hoist(self, path: AccessPath) -> None:
+        if path.input in self.join.shared:
+            looked = f"{self.looks.look(path)}(R[{path.input}])"
         else:
-            looked = lookup_target(each, f"R[{each.input}]", 0 if each.scans else self._index(each))
-        self.source.line(f"x{each.input} = {looked}")
+            looked = lookup_target(path, f"R[{path.input}]", 0 if path.scans else self._index(path))
+        self.source.line(f"x{path.input} = {looked}")
 
     @contextmanager
-    def _each(self, each: AccessPath, is_read: bool = True) -> Iterator[None]:
-        """Write the loop over the items of an input that an access finds, taken apart where they are read."""
-        with self.source.block(write_loop_head(each, f"x{each.input}", f"i{each.input}", self._scope)):
-            if is_read or each.input in self.join.shared:
-                self._unpack_item(each.input, f"i{each.input}")
+    def _loop_over(self, path: AccessPath, is_read: bool = True) -> Iterator[None]:
+        with self.source.block(write_loop_head(path, f"x{path.input}", f"i{path.input}", self._scope)):
+            if is_read or path.input in self.join.shared:
+                self._unpack_item(path.input, f"i{path.input}")
             yield
 
 
 def _one_input(e: x.BoundExpr) -> int:
-    """The input whose events an expression reads. Errors: Refusal when it reads several."""
-    found = inputs_read(e)
-    if len(found) > 1:
+    """Return the input that an expression reads. Errors: Refusal if it reads several."""
+    inputs = inputs_read(e)
+    if len(inputs) > 1:
         raise Refusal("several-inputs", "prev and prior look at the events of one stream of a join")
-    return next(iter(found), 0)
+    return next(iter(inputs), 0)
 
 
 def _local(e: x.BoundExpr) -> x.BoundExpr:
-    """`e`, of one input, as the steps of that input have it."""
     return rebase_to_input(e, _one_input(e))
 
 
 def stream_names(join: nodes.StreamJoin) -> list[str]:
-    """What the streams of a join are called: by alias, else by type; with their numbers where that is not enough."""
-    sources = [nodes.source_of(each.stream) for each in join.inputs]
+    """Return the names of the streams of a join: alias, else event type; with numbers if these are not unique."""
+    sources = [nodes.source_of(stream.stream) for stream in join.inputs]
     names = [source.alias or source.event_type or "pattern" for source in sources]
     return [name if names.count(name) == 1 else f"{name} {number}" for number, name in enumerate(names)]
 
 
 def _out_of_order(accesses: Sequence[AccessPath]) -> bool:
-    """Whether loops from the first input on give others than in order: of another input first, or by a sorted index."""
-    inputs = [each.input for each in accesses]
-    return inputs != sorted(inputs) or any(a.range is not None or any(key.more for key in a.keys) for a in accesses)
+    inputs = [path.input for path in accesses]
+    return inputs != sorted(inputs) or any(
+        path_.range is not None or any(key.more for key in path_.keys) for path_ in accesses
+    )

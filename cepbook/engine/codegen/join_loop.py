@@ -1,12 +1,12 @@
-"""The loop of a join over columns, which replays use: ``run_joined(order, S, out, push, advance, reads)``.
+"""The loop of a join over columns, for replays: ``run_joined(order, S, out, push, advance, reads)``.
 
-`order` tells, event by event, which input has it; ``reads[n]()`` gives the next of input n, a tuple of its time, its
-context partition (only in a context), the event (only if all of it is kept) and the properties that the input takes.
-Behind the inputs stands what several of them read: time, partition, event, and the numbers of these inputs.
-``advance(t)`` runs the timers that are due.
+`order` gives the input of each event. ``reads[n]()`` returns the next event of input n as a tuple: its time, its
+context partition (only in a context), the event (only if it is kept whole) and the properties that the input reads. The
+last function of ``reads`` serves events that several inputs read: time, partition, event, and the numbers of these
+inputs. ``advance(t)`` fires the timers that are due.
 
-An event arrives as in ``on_event0``, ``on_events``. Where each combination is one row of inner joins, and no row can
-fail, its rows go straight from the index that finds the partners into the delivery: no combination is made.
+An event arrives as in ``on_event0`` and ``on_events``. If each combination of an inner join is one row, and no row can
+fail, rows go straight from the index into the delivery, and no combination is made.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ JoinColumns = tuple[tuple[tuple[str, ...], bool], ...]
 
 
 def join_columns(joins: JoinCodegen) -> JoinColumns | None:
-    """What the loop takes of each input: properties, and whether whole events. None: the join has no such loop."""
+    """Return the properties that the loop reads of each input, and whether whole events; None without such a loop."""
     steps = joins.steps
     if len(joins.streams) < len(steps.inputs) or steps.reads_pattern or steps.subqueries or steps.buffers_input:
         return None
-    return tuple((each.properties, each.retains_event) for each in steps.inputs)
+    return tuple((input_.properties, input_.retains_event) for input_ in steps.inputs)
 
 
 class JoinLoopCodegen:
-    """Writes it, when all that it looks into is known."""
+    """Writes the loop, once all indexes of the join are known."""
 
     def __init__(self, body: StatementCodegen, joins: JoinCodegen, loop: JoinColumns) -> None:
         self._body = body
@@ -43,17 +43,16 @@ class JoinLoopCodegen:
         self._straight = self._goes_straight()
 
     def _goes_straight(self) -> bool:
-        """Whether rows need no combinations: each is one row, in the order in which partners are found."""
         steps, code = self._joins.steps, self._code
-        shown = [c.value for c in steps.projection.columns]
+        columns = [c.value for c in steps.projection.columns]
         tested = [e for e in (steps.where, steps.having, *self._joins.join.conditions) if e is not None]
         plain = self._joins.join.inner and self._body.joins_rows and not code.arranged and not steps.projection.wildcard
-        previous = any(isinstance(part, x.Prev) for e in (*shown, *tested) for part in x.walk(e))
-        safe = not previous and not any(map(lower.may_fail, (*shown, *tested)))
+        previous = any(isinstance(node, x.Prev) for e in (*columns, *tested) for node in x.walk(e))
+        safe = not previous and not any(map(lower.may_fail, (*columns, *tested)))
         return plain and safe and steps.delivered_selector != "rstream"
 
     def write(self) -> None:
-        """``run_joined``."""
+        """Write ``run_joined``."""
         source, joins = self._source, self._joins
         numbers = range(len(self._loop))
         with source.block("def run_joined(order, S, out, push, advance, reads):"):
@@ -63,7 +62,7 @@ class JoinLoopCodegen:
             if not self._contextual:
                 self._code.load_state()
                 source.line("J, V = S, W")
-            joins.assigner = True
+            joins.reads_columns = True
             with source.block("while True:"):
                 with source.block("try:"):
                     with source.block("for number in order:"):
@@ -75,9 +74,9 @@ class JoinLoopCodegen:
                     source.line("break")
                 with source.block("except Exception as failure:"):
                     if not self._contextual:
-                        source.line("S, W = J, V")  # it may have come while they were those of an input
+                        source.line("S, W = J, V")  # the failure may have come while they were those of an input
                     source.line("failed(failure)")
-            joins.assigner = False
+            joins.reads_columns = False
 
     def _event(self, number: int) -> None:
         source, joins = self._source, self._joins
@@ -97,7 +96,6 @@ class JoinLoopCodegen:
         self._body.arrival(Emitter(self._code, "now", guarded=False), hoisted=False)
 
     def _next(self, number: int, names: list[str]) -> None:
-        """The next event of an input: the clock comes to its time, and the state is that of its partition."""
         source, joins = self._source, self._joins
         names = ["now", *["P"] * self._contextual, *names]
         source.line(f"{', '.join(names)}{',' * (len(names) == 1)} = next{number}()")
@@ -135,7 +133,6 @@ class JoinLoopCodegen:
         joins.armed()
 
     def _row(self) -> None:
-        """The row of the items that were taken apart."""
         code, q = self._code, self._body.q
         with code.where(q), code.having(q):
             self._source.line(f"out({code.record(q, 'now', 'mark')})", self._joins.steps.projection.span)

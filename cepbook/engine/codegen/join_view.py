@@ -1,8 +1,8 @@
-"""The view of a join: changes of its inputs become changes of combinations.
+"""The view of a join: deltas of its inputs become deltas of combinations.
 
-A combination is the items of all inputs in one flat tuple; where an outer join has no event, nulls stand. The pairs of
-what leaves are made before the change, those of what enters after it; neither takes back what others posted earlier:
-a null row stays posted when a partner comes, and does not come again when the last one goes.
+A combination is the items of all inputs in one flat tuple, with nulls where an outer join has no event. Pairs of left
+items are made before the change, pairs of entered items after it. Neither takes back what was posted earlier: a null
+row stays posted when a partner arrives, and is not posted again when the last partner leaves.
 
 ::
 
@@ -31,26 +31,25 @@ FindFunction = Callable[[InputRelations, Iterable[Item]], list[Item]]  # the com
 
 
 def report_condition_failure(namespace: Mapping[str, Any], failure: Exception) -> None:
-    """A condition on a combination failed, which the statement of `namespace` tells."""
+    """Report that a condition on a combination failed."""
     namespace["failed"](failure)
 
 
 def ignore_condition_failure(failure: Exception) -> None:
-    """It failed for a combination that leaves, and was told when that entered."""
+    """Ignore the failure for a combination that leaves; it was reported when the combination entered."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinSpec:
-    """What the joins of one statement have in common: generated functions and facts, input by input.
+    """The generated functions and facts that all joins of one statement share, by input.
 
-    `arrive` takes the events of inputs that are streams; `changed` what that, or a named window, changes in an input.
-    `find` is there for those that are `active`: their events make rows. `keeps`: it has windows, so its events are
-    there for others. `gone` is `find` for what leaves: conditions that fail are not told again. `leaving`: somebody
-    looks at what leaves.
-    `tables` gives the present items of the inputs that are tables, by their states. `ordinals` are the places of the
-    inputs' ordinals in a combination; that of a missing event is `MISSING_ORDINAL`. What comes to the inputs
-    `passing` is there
-    for the one change only.
+    `arrive` takes events of inputs that are streams, `changed` takes their deltas. `find` returns combinations; only
+    `active` inputs, whose events make rows, have it. `gone` is `find` for left items, without reports of failures.
+    `keeps` is True for inputs with windows, whose events are kept for others. `leaving` is True if left combinations
+    are visible.
+
+    `tables` returns the present items of inputs that are tables. `ordinals` are the positions of the inputs' ordinals
+    in a combination; a missing event has `MISSING_ORDINAL`. Events of the inputs `passing` count for one delta only.
     """
 
     arrive: Mapping[int, ArriveFunction]
@@ -69,7 +68,7 @@ class JoinSpec:
     told: list[Callable[[Mapping[str, Any]], object]] = field(default_factory=list)
 
     def tell(self, combinations: Iterable[Item]) -> None:
-        """Tell `told` of what enters: of each stream what is kept of its event, None where there is none."""
+        """Pass the events of entered combinations to listeners, by stream; None for a missing event."""
         for item in combinations:
             events = {side.name: side.event(item) for side in self.layout}
             for listener in self.told:
@@ -78,7 +77,7 @@ class JoinSpec:
 
 @dataclass(frozen=True, slots=True)
 class JoinStream:
-    """Where the event of a stream is in a combination: its ordinal, all of it or else its kept properties."""
+    """The position of a stream's event in a combination: its ordinal, and the whole event or its kept properties."""
 
     name: str
     ordinal: int
@@ -86,14 +85,14 @@ class JoinStream:
     kept: tuple[tuple[str, int], ...]
 
     def event(self, item: Item) -> dict[str, Any] | None:
-        """What is kept of the event; None of a missing one."""
+        """Return the kept properties of the event; None if it is missing."""
         if item[self.ordinal] == MISSING_ORDINAL:
             return None
         return {name: item[place] for name, place in self.kept} if self.whole is None else dict(item[self.whole])
 
 
 class JoinView(WindowView):
-    """The inputs' states (each with a view of its own) and relations."""
+    """The states of the inputs, each with a view of its own, and the relations."""
 
     __slots__ = ("form", "relations", "states")
 
@@ -105,12 +104,12 @@ class JoinView(WindowView):
         self.look()
 
     def look(self) -> None:
-        """When its views want to be advanced."""
+        """Set `due` to the earliest time at which an input must be advanced."""
         self.due = min((state[1].due for state in self.states), default=NEVER)
 
     # -------------------------------------------------------------- changes
     def take_all(self, numbers: Sequence[int], event: Any, now: int) -> ViewDelta | None:
-        """An event that several inputs read enters all of them before combinations are made."""
+        """Let an event enter all inputs that read it, before combinations are made."""
         changes = []
         for number in numbers:
             change = self.form.arrive[number](event, self.states[number], now)
@@ -120,20 +119,20 @@ class JoinView(WindowView):
         return self._all_changed(changes)
 
     def take_lots(self, lots: Sequence[Sequence[Item]], now: int) -> ViewDelta | None:
-        """What the items of an activation, input by input, and the time `now` change, in the order of arrival."""
+        """Take the items of an activation, by input; return the delta in the order of arrival."""
         changes = []
         for number, state in enumerate(self.states):
             change = state[1].take(lots[number], now)
             if change is not None:
                 changes.append((number, change))
         self.look()
-        found = self._all_changed(changes)
+        delta = self._all_changed(changes)
         for number, (entered, _) in changes:
             if number in self.form.passing:
                 self.relations[number].change((), entered)
-        if found is None:
+        if delta is None:
             return None
-        batch, former = found
+        batch, former = delta
         return sorted(batch, key=self._place), sorted(former, key=self._place)
 
     def _place(self, item: Item) -> tuple[int, ...]:
@@ -156,7 +155,7 @@ class JoinView(WindowView):
         self.look()
 
     def look_at_tables(self) -> None:
-        """Tables tell nobody of their changes: their rows are taken as they are."""
+        """Copy the present rows of tables, which do not report their changes."""
         for number, items in self.form.tables:
             relation = self.relations[number]
             relation.change((), list(relation.rows.values()))
@@ -185,20 +184,19 @@ class JoinView(WindowView):
             form.tell(batch.values())
         return (list(batch.values()), list(former.values())) if batch or former else None
 
-    def _add(self, found: dict[Any, Item], items: list[Item]) -> None:
-        """Each combination once, by what it consists of."""
+    def _add(self, combinations: dict[Any, Item], items: list[Item]) -> None:
         places = self.form.ordinals
         for item in items:
-            found.setdefault(tuple(item[place] for place in places), item)
+            combinations.setdefault(tuple(item[place] for place in places), item)
 
     # -------------------------------------------------------------- reading
     def contents(self) -> Iterable[Item]:
         self.look_at_tables()
-        found = self.form.contents(self.relations)
-        return sorted(found, key=self._place) if self.form.out_of_order else found
+        combinations = self.form.contents(self.relations)
+        return sorted(combinations, key=self._place) if self.form.out_of_order else combinations
 
     def retained(self) -> int:
         return sum(state[1].retained() for state in self.states)
 
     def discard(self, item: Item) -> None:
-        """Nothing else takes combinations away."""
+        """Do nothing, since only the inputs remove combinations."""

@@ -27,14 +27,14 @@ class OuterJoinCodegen(JoinCodegen):
 
     def _write_combinations(self) -> None:
         last = len(self.inputs) - 1
-        for number, each in enumerate(self.join.node.inputs):
+        for number, stream in enumerate(self.join.node.inputs):
             missing = ", ".join([str(MISSING_ORDINAL), *["None"] * (len(self.rows.inputs[number].parts) - 1)])
             self.source.line(f"nothing{number} = ({missing},)")
             if number:
-                self._write_extend(number, each.kind)
-            self._write_with(number, each.kind)
+                self._write_extend(number, stream.kind)
+            self._write_with(number, stream.kind)
             with self.source.block(f"def all{number}(R):"):
-                self._write_all(number, each.kind)
+                self._write_all(number, stream.kind)
         needed = self._required()
         for number, active in enumerate(self.join.active):
             if not active:
@@ -47,36 +47,40 @@ class OuterJoinCodegen(JoinCodegen):
             self._write_required(needed)
 
     def _required(self) -> list[int]:
-        """The inputs without whose events there is no row: those of inner joins (recorded: inner_chain_then_full)."""
-        found: set[int] = set()
-        for number, each in enumerate(self.join.node.inputs):
-            if number and each.kind == "inner":
-                found.update(inputs_read(each.on) if each.on is not None else range(number + 1))
-        return sorted(found)
+        """Return the inputs without whose events there is no row: those of inner joins (recorded:
+        inner_chain_then_full).
+        """
+        required: set[int] = set()
+        for number, stream in enumerate(self.join.node.inputs):
+            if number and stream.kind == "inner":
+                required.update(inputs_read(stream.on) if stream.on is not None else range(number + 1))
+        return sorted(required)
 
     def _write_required(self, needed: Sequence[int]) -> None:
         tests = " and ".join(f"item[{self.rows.place(n)}] >= 0" for n in needed)
         self.source.line(f"return [item for item in found if {tests}]" if tests else "return found")
 
     def _up_to(self, begin: int, end: int, items: str) -> str:
-        """Code of the combinations of the inputs 0 to `end` with these items of the input `begin`."""
-        found = f"with{begin}(R, {items})"
+        code = f"with{begin}(R, {items})"
         for number in range(begin + 1, end + 1):
-            found = f"extend{number}(R, {found})"
-        return found
+            code = f"extend{number}(R, {code})"
+        return code
 
     def _write_extend(self, number: int, kind: str) -> None:
-        """``extend1(R, before)``: combinations of the inputs before it, each with the partners of input 1."""
-        source, found = self.source, self.join.beyond(number)
+        source, path = self.source, self.join.beyond(number)
         before = sorted({n for e in self.join.tied(number) for n in inputs_read(e)} - {number})
         with source.block(f"def extend{number}(R, before):"):
             source.line("found = []")
-            self._hoist(found)
+            self._hoist(path)
             with source.block("for item in before:"):
                 source.line(self._unpacking(range(number), "item"))
                 source.line("alone = True")
                 present = " and ".join(f"q{n}_o >= 0" for n in before)
-                with source.block(f"if {present}:" if present else "if True:"), self._each(found), self._if(found.rest):
+                with (
+                    source.block(f"if {present}:" if present else "if True:"),
+                    self._loop_over(path),
+                    self._if(path.rest),
+                ):
                     source.line(f"found.append(item + {self._item(number)})")
                     source.line("alone = False")
                 if kind in ("left", "full"):
@@ -85,7 +89,6 @@ class OuterJoinCodegen(JoinCodegen):
             source.line("return found")
 
     def _write_with(self, number: int, kind: str) -> None:
-        """``with1(R, items)``: combinations of the inputs up to 1 with these items of input 1."""
         source = self.source
         with source.block(f"def with{number}(R, items):"):
             if number == 0:
@@ -103,7 +106,7 @@ class OuterJoinCodegen(JoinCodegen):
                 source.line("alone = True")
                 if tied:
                     source.line("partners = []")
-                    with self._each(partners), self._if(partners.rest):
+                    with self._loop_over(partners), self._if(partners.rest):
                         source.line(f"partners.append({self._item(partners.input)})")
                     source.line(f"before = {self._up_to(partners.input, number - 1, 'partners')} if partners else ()")
                 with source.block("for item in before:"):
@@ -116,7 +119,6 @@ class OuterJoinCodegen(JoinCodegen):
             source.line("return found")
 
     def _write_all(self, number: int, kind: str) -> None:
-        """All combinations of the inputs up to `number`."""
         source = self.source
         rows = self._whole(number)
         if number == 0:

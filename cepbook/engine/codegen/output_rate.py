@@ -1,7 +1,7 @@
-"""Code of statements with an output clause: changes go through the state's limiter before they are delivered.
+"""Code of statements with an output clause: deltas go through the state's limiter before delivery.
 
-``process`` also tells how many events entered and left that the where-clause accepts (of ``first`` with groups: their
-keys), and grouped rows go to the limiter as (key, row), None in place of a row that the having-clause rejects.
+``process`` also returns how many entered and left events pass the where clause (for grouped ``first``: their keys).
+Grouped rows go to the limiter as (key, row), with None for a row that the having clause rejects.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ class OutputRateCodegen(StatementCodegen):
 
     @property
     def arrivals(self) -> str:
-        """As of all; what arrives goes through the output clause."""
+        """How arrivals are written, for people."""
         if self._alone_at_once:
             return "arrivals are written into the statement: what they make goes through the output clause"
         return "arrivals call the view: what it answers goes through the output clause"
 
     @property
     def _alone_at_once(self) -> bool:
-        """Whether an arriving event is the whole change, and is not looked at again: no view need be asked."""
+        """True if an arriving event is the whole delta and is not read again, so that no view need be called."""
         steps, output = self.steps, self.output
         again = defers_rows(steps, output) or (steps.kind == "aggregated_grouped" and output.which == "all")
         return steps.enters_alone and self.pipeline.keeps_nothing and not again
 
     @property
     def reads_now(self) -> bool:
-        """Limiters always ask what time it is."""
+        """True, since limiters always read the time."""
         return True
 
     # -------------------------------------------------------------- rows
     def append_row(self, rows: str, scope: CodeScope) -> None:
-        """Rows of groups with their keys; ``all`` of row-per-event groups wants the events, too."""
+        """Append rows of groups with their keys; ``all`` of rows per event needs the events, too."""
         source, grouped = self.source, self.steps.grouped
         if grouped:
             source.line("row = None")
@@ -67,44 +67,44 @@ class OutputRateCodegen(StatementCodegen):
             source.line(f"{rows}.append((k, row, item))" if with_item else f"{rows}.append((k, row))")
 
     def _deferred_row(self, scope: CodeScope) -> str:
-        """Code of what stands for a row until it is delivered: the name of the function ``late0(S, now, …)`` that makes
-        it, and what changes before that: the item, the key, values of aggregates, ``prev``.
+        """Return the code of a row that is made at delivery, by a function ``late0(S, now, …)``.
+
+        The code captures the values that may change until then: the item, the key, aggregates, ``prev``.
         """
         source, steps = self.source, self.steps
-        kept = {} if steps.rows_per_group else {"item": "item"}
+        captured = {} if steps.rows_per_group else {"item": "item"}
         if steps.grouped:
-            kept["k"] = "k"
+            captured["k"] = "k"
         values = list(scope.aggregates)
         for i in sorted(aggregate_indexes(*row_expressions(steps))):
             copied = ".copy()" if steps.calls[i].reference else ""
-            kept[f"now{i}"], values[i] = f"{values[i]}{copied}", f"now{i}"
+            captured[f"now{i}"], values[i] = f"{values[i]}{copied}", f"now{i}"
         of_row = scope.row
         assert of_row is not None
-        found: dict[x.BoundExpr, str] = {}
+        previous: dict[x.BoundExpr, str] = {}
 
         def held(e: x.BoundExpr) -> str:
             if not isinstance(e, x.Prev):
                 return of_row(e)
-            if e not in found:
-                found[e] = f"held{len(found)}"
-                kept[found[e]] = of_row(e)
-            return found[e]
+            if e not in previous:
+                previous[e] = f"held{len(previous)}"
+                captured[previous[e]] = of_row(e)
+            return previous[e]
 
         row = self.code.row(scope.at(aggregates=tuple(values), row=held))
         name = f"late{len(self.code.helpers)}"
 
         def write() -> None:
-            with source.block(f"def {name}(S, now, {', '.join(kept)}):"):
+            with source.block(f"def {name}(S, now, {', '.join(captured)}):"):
                 if not steps.rows_per_group:
                     self.code.items.unpack(source, "item")
                 source.line(f"return {row}", steps.projection.span)
 
         self.code.helpers.append(write)
-        values_kept = "".join(f"{code}, " for code in kept.values())
+        values_kept = "".join(f"{code}, " for code in captured.values())
         return f"{source.bind('_Late', DeferredRow)}({source.const(name)}, ({values_kept}))"
 
     def _count(self) -> None:
-        """Write what counts the events of the change."""
         source = self.source
         if not self._counts_keys and self.steps.where is None:
             source.line(f"n_in, n_out = {'1, 0' if self.alone else 'len(batch), len(former)'}")
@@ -124,11 +124,10 @@ class OutputRateCodegen(StatementCodegen):
             self.source.line(f"{count}.append({code.key(scope)})")
 
     # -------------------------------------------------------------- arrival
-    def ahead(self) -> None:
-        """The view is always asked."""
+    def ahead(self) -> None: ...
 
     def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
-        """Hand an event to the view, what this changes to the limiter, and deliver what is due."""
+        """Pass an event to the view, its delta to the limiter, and deliver rows that are due."""
         source = self.source
         self.code.number()
         if self._alone_at_once:
@@ -147,7 +146,7 @@ class OutputRateCodegen(StatementCodegen):
             self.consume(emit)
 
     def consume(self, emit: Emitter) -> None:
-        """A change goes to the limiter, and what is due is delivered."""
+        """Pass a delta to the limiter, and deliver rows that are due."""
         self._begin()
         self._limit("ins", "rem")
         self._deliver(emit)
@@ -157,14 +156,13 @@ class OutputRateCodegen(StatementCodegen):
         self.source.line("ins, rem, forced = [], [], False")
 
     def _deliver(self, emit: Emitter) -> None:
-        """Write what delivers what is due at once."""
         self._arm_limiter()
         with self.source.block("if posted is not None:"):
             self.source.line("ins, rem = posted")
             emit("ins", "rem")
 
     def _limit(self, ins: str, rem: str) -> None:
-        """Write what takes the local ``change`` through the statement and the limiter: ``posted`` is due at once."""
+        """Take the local ``change`` through the statement and the limiter; ``posted`` is due at once."""
         source = self.source
         source.line("batch, former = change")
         source.line(f"n_in, n_out = process(S, batch, former, now, {ins}, {rem}, not batch and not former)")
@@ -217,14 +215,14 @@ class OutputRateCodegen(StatementCodegen):
                 self.source.line(line)
 
     def ended(self) -> None:
-        """``ended(S, now, ins, rem)``: what is delivered when the context partition ends; whether without rows, too."""
+        """Write ``ended(S, now, ins, rem)``: rows at the end of the partition; returns whether to deliver none."""
         with self.source.block("def ended(S, now, ins, rem):"):
             self.source.line(f"posted = {self._limiter}.terminate(S, now)")
             self._add_posted()
             self.source.line("return posted is not None and posted[2]")
 
     def reevaluate(self) -> None:
-        """As for all, and ``reconsider(S, now)``: a variable that the output's condition reads was assigned."""
+        """Also write ``reconsider(S, now)``: a variable of the output's condition was assigned."""
         super().reevaluate()
         with self.source.block("def reconsider(S, now):"):
             self.source.line(f"L = {self._limiter}")
@@ -233,7 +231,7 @@ class OutputRateCodegen(StatementCodegen):
 
     # -------------------------------------------------------------- what limiters call
     def helpers(self) -> None:
-        """Rows made at output, the clause's own expressions, and what else is needed."""
+        """Also write rows made at output and the clause's expressions."""
         if self.steps.rows_per_group:
             self._write_rows("group_rows(S, k, now)", of_event=False)
         if self.steps.kind == "aggregated_grouped":
@@ -261,13 +259,13 @@ _OF_DELIVERY = (x.CurrentTimestamp, x.VariableRead, x.ContextProp, x.SubqueryRef
 
 
 def defers_rows(steps: PhysicalPlan, output: OutputClause) -> bool:
-    """Whether collected rows read what is not of events, so that it must be read when they are delivered."""
-    late = any(isinstance(part, _OF_DELIVERY) for e in row_expressions(steps) for part in x.walk(e))
-    return late and output.which not in ("first", "snapshot")
+    """Return whether collected rows read values that must be read at delivery."""
+    deferred = any(isinstance(node, _OF_DELIVERY) for e in row_expressions(steps) for node in x.walk(e))
+    return deferred and output.which not in ("first", "snapshot")
 
 
 def bind_limiter(steps: PhysicalPlan, output: OutputClause, namespace: dict[str, Any]) -> None:
-    """Give the generated module the function that makes a state's limiter."""
+    """Put the function that makes limiters into the generated module."""
     late = defers_rows(steps, output)
     releases = any(WINDOWS[name].batch for name in steps.data_window_names)
     having = steps.having is not None

@@ -1,7 +1,7 @@
-"""Code that reads a relation as an access path says: the loop over the items that an index or the whole of it gives.
+"""Code that reads a relation by an access path: the loop over the items of an index or of the whole relation.
 
-What windows of a statement hold it keeps in relations of its own. The rows of named windows and tables are in one
-relation for all readers: `LookupCodegen` writes what a module wants of them, and how their rows are taken apart.
+The events of a statement's windows are in relations of its own. The rows of named windows and tables are in one
+relation for all readers; `LookupCodegen` writes the indexes that a module requests, and how rows are unpacked.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _NOTHING: Mapping[int, object] = {}
 
 
 def lookup_target(path: AccessPath, relation: str, index: int) -> str:
-    """Code of what an access looks into, for `write_loop_head`: the table of a hash index, a sorted index, or all rows.
+    """Return the code of what an access path reads: the table of a hash index, a sorted index, or all rows.
 
-    `relation` is code of the relation, `index` the place of the path's index among its own.
+    `relation` is the code of the relation, `index` the position of the path's index.
     """
     if path.scans:
         return f"{relation}.rows"
@@ -35,9 +35,10 @@ def lookup_target(path: AccessPath, relation: str, index: int) -> str:
 
 
 def write_loop_head(path: AccessPath, within: str, item: str, scope: CodeScope, *, by_age: bool = False) -> str:
-    """Write what an access needs (the key, the bounds); gives the head of the loop over the items that it finds.
+    """Write the key or bounds of an access path; return the head of the loop over its items.
 
-    `within` is code of what it looks into; `scope` has what is known. `by_age`: they come in order of arrival.
+    `within` is the code that `lookup_target` returned, `scope` knows the values to look up. With `by_age` items come in
+    the order of arrival.
     """
     source = scope.source
     if path.keys and path.keys[0].more:
@@ -56,24 +57,24 @@ def write_loop_head(path: AccessPath, within: str, item: str, scope: CodeScope, 
         if path.band is not None:
             bounds, more = _bounds(path.band, scope)
             tests = " and ".join([*checks, *more])
-            found = f"{within}.within({key}, {bounds})"
-            return f"for {item} in ({found} if {tests} else ()):" if tests else f"for {item} in {found}:"
+            items = f"{within}.within({key}, {bounds})"
+            return f"for {item} in ({items} if {tests} else ()):" if tests else f"for {item} in {items}:"
         source.bind("_NOTHING", _NOTHING)
-        found = f"{within}.get({key}, _NOTHING).values()"
+        items = f"{within}.get({key}, _NOTHING).values()"
     elif path.range is not None:
         bounds, checks = _bounds(path.range, scope)
-        found = f"{within}.within({bounds}, {path.range.with_low}, {path.range.with_high})"
+        items = f"{within}.within({bounds}, {path.range.with_low}, {path.range.with_high})"
         if by_age:
-            found = f"{source.bind('_by_arrival', in_arrival_order)}({found})"
+            items = f"{source.bind('_by_arrival', in_arrival_order)}({items})"
     else:
         return f"for {item} in {within}.values():"
     if checks:
-        found = f"({found} if {' and '.join(checks)} else ())"
-    return f"for {item} in {found}:"
+        items = f"({items} if {' and '.join(checks)} else ())"
+    return f"for {item} in {items}:"
 
 
 def _key(path: AccessPath, scope: CodeScope) -> tuple[str, Sequence[str]]:
-    """Code of the key, and what must hold of it: null equals nothing. NaN equals itself, and all NaN are one key."""
+    """Return the code of the key, and the checks that it needs: null equals nothing; all NaN are one key."""
     codes, checks = [], []
     for place, equal in enumerate(path.keys):
         code = _local(f"key{place}", equal.other, scope)
@@ -107,22 +108,21 @@ def _local(name: str, e: x.BoundExpr, scope: CodeScope) -> str:
 
 
 def _checks(code: str, e: x.BoundExpr) -> list[str]:
-    """Null and NaN bound nothing."""
-    found = [f"{code} is not None"] if lower.nullable(e) else []
-    return found + ([f"{code} == {code}"] if e.type.name in ("double", "float") else [])
+    checks = [f"{code} is not None"] if lower.nullable(e) else []
+    return checks + ([f"{code} == {code}"] if e.type.name in ("double", "float") else [])
 
 
 def new_index_code(kind: str, key: str, source: SourceWriter) -> str:
-    """Code of a new index of a `kind`; `key` names the function that gives its keys."""
+    """Return the code of a new index; `key` names the function of its keys."""
     return f"{source.bind(f'_{kind}', _INDEXES[kind])}({key})"
 
 
 def write_key_function(
     name: str, exprs: Sequence[x.BoundExpr], unpack: Callable[[str], None], scope: CodeScope, parts: Sequence[str] = ()
 ) -> None:
-    """Write the function that gives the key of an item; ``unpack("item")`` writes how it is taken apart for `scope`.
+    """Write the function of the key of an item; ``unpack("item")`` writes how the item is unpacked for `scope`.
 
-    `parts` are the locals of an item that is a plain tuple: where the key is just some of them it is taken as such.
+    `parts` are the locals of an item that is a plain tuple. A key that consists of some of them needs no function.
     """
     places = plain_key_positions(exprs, scope, parts)
     if places is not None:
@@ -136,16 +136,16 @@ def write_key_function(
 
 
 def plain_key_positions(exprs: Sequence[x.BoundExpr], scope: CodeScope, parts: Sequence[str]) -> list[int] | None:
-    """The places in an item, a tuple of the locals `parts`, of the values that make a key; None where it is more."""
+    """Return the indexes, in an item with the locals `parts`, of the values of a key; None if it needs more."""
     values = [lower.value(scope, e) for e in exprs]
     plain = all(v in parts and key_code(scope.source, v, e.type) == v for v, e in zip(values, exprs, strict=True))
     return [parts.index(v) for v in values] if plain else None
 
 
 class LookupCodegen:
-    """What a module looks into of the stores that it reads: functions that a running statement gives it.
+    """The indexes of stores that a module reads, as functions that a running statement binds.
 
-    `wants`: name of the function -> (input, what is looked into).
+    `wants` maps the name of a function to (input, requested index).
     """
 
     def __init__(self, source: SourceWriter) -> None:
@@ -154,13 +154,13 @@ class LookupCodegen:
         self._keys: list[tuple[str, tuple[x.BoundExpr, ...], int]] = []
 
     def look(self, path: AccessPath) -> str:
-        """The function that gives what an access to a store looks into."""
-        wanted = path.input, self._want(path)
-        for name, each in self.wants.items():
-            if each == wanted:
+        """Return the name of the function for an access path to a store."""
+        request = path.input, self._want(path)
+        for name, known in self.wants.items():
+            if known == request:
                 return name
         name = self.source.bind(f"look{len(self.wants)}", None)
-        self.wants[name] = wanted
+        self.wants[name] = request
         return name
 
     def _want(self, path: AccessPath) -> IndexRequest:
@@ -179,13 +179,13 @@ class LookupCodegen:
         return IndexRequest(kind, (), self._keys[-1][0])
 
     def write_keys(self, unpack: Callable[[int, str], None], scope: CodeScope) -> None:
-        """Write the functions of keys that are no columns; ``unpack(number, "item")`` takes an item apart."""
+        """Write the functions of keys that are not columns; ``unpack(number, "item")`` unpacks an item."""
         for name, exprs, number in self._keys:
             write_key_function(name, exprs, partial(unpack, number), scope)
 
 
 def write_item_unpacking(items: EventLayout, item: str, prefix: str, source: SourceWriter) -> None:
-    """Write the locals of an item of a store: its ordinal, columns of its row, the row."""
+    """Write the locals of a store's item: its ordinal, columns of its row, the row."""
     names = {str(place): name for name, place in items.positions.items()}
     row = f"{prefix}e" if "e" in items.parts else f"{prefix}row"
     if any(part != "o" for part in items.parts):

@@ -1,8 +1,8 @@
-"""A select plan as one generated module: ``new_state``, ``on_event``, ``run``, timers, ``rows``, ``settle``.
+"""A select as one generated module: ``new_state``, ``on_event``, ``run``, timers, ``rows``, ``settle``.
 
-The same arrival code is written twice: in ``on_event(e, S)`` for events sent one by one, and inside the loop of ``run``
-for columns of a replay. Both deliver to ``out(record)`` and ``push(now, insert rows, remove rows)``, which the one
-only has while anybody listens.
+The code of an arrival is written twice: in ``on_event(e, S)`` for single events, and inside the loop of ``run`` for a
+batch of columns. Both deliver to ``out(record)`` and ``push(now, insert rows, remove rows)``. In ``on_event`` these are
+None while nobody listens.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.recognize.recognize_codegen import RECOGNIZE_PROGRAM
 from cepbook.lang.plan.nodes import SelectStatement
 
-_APART = 40  # bits of an ordinal that count the rows of one context partition
+_PARTITION_BITS = 40  # bits of an ordinal that count the rows of one context partition
 
 
 def compile_select(
@@ -45,9 +45,8 @@ def compile_select(
 ) -> StatementProgram:
     """Generate, compile and load the module of `plan`.
 
-    `scope_in` gives the scope that expressions are lowered in, `all_properties` are those of the source's event type,
-    in order. `subqueries` are their steps, their functions are known to the scope.
-    Errors: Refusal for what the row engine cannot run.
+    `scope_in` returns the scope of a module, `all_properties` are those of the source's event type in order. The
+    functions of `subqueries` are known to the scope. Errors: Refusal for a construct that is not supported.
     """
     steps = lower_statement(plan)
     steps.subqueries = subqueries
@@ -57,9 +56,9 @@ def compile_select(
     writer.write()
     prefixes = [f"pattern{number or ''}" for number in range(len(plan.sources))]
     patterns = [
-        (number, PatternCodegen(each.pattern, scope, prefixes[number]))
-        for number, each in enumerate(plan.sources)
-        if each.pattern is not None
+        (number, PatternCodegen(source_.pattern, scope, prefixes[number]))
+        for number, source_ in enumerate(plan.sources)
+        if source_.pattern is not None
     ]
     namespace = source.load()
     if writer.body.joins is not None:
@@ -138,15 +137,15 @@ class _Writer:
         source, cells = self.source, self.code.aggregates
         cut = len(self.steps.subqueries)
         inner, own = self.code.parameters[:cut], self.code.parameters[cut:]
-        going_on = ", inner=None" if inner else ""  # the states of subqueries that have been before
-        with source.block(f"def new_state(P, now{going_on}):"):
+        former = ", inner=None" if inner else ""  # the states of subqueries that ran before
+        with source.block(f"def new_state(P, now{former}):"):
             if inner:
                 source.line(f"inner = ({', '.join(inner)},) if inner is None else inner")
-            # who reads a named window in no context gets the rows of all partitions: their ordinals must differ
+            # a reader outside the context sees the rows of all partitions, so their ordinals must differ
             apart = self.contextual and self.steps.owned_store is not None
-            first = f"P.id << {_APART}" if apart else "0"
-            parts = ["P", "None", "None", first, *["*inner"] * bool(inner), *own]
-            source.line(f"S = [{', '.join(parts)}]")
+            first = f"P.id << {_PARTITION_BITS}" if apart else "0"
+            slots = ["P", "None", "None", first, *["*inner"] * bool(inner), *own]
+            source.line(f"S = [{', '.join(slots)}]")
             source.line(f"S[1] = {self.body.fresh}")
             if self.steps.aggregation is not None:
                 source.line("S[2] = {}" if self.steps.grouped else f"S[2] = {cells.fresh()}")
@@ -169,39 +168,38 @@ class _Writer:
                 if condition is not None and condition_applies:
                     write_properties(self.code, early)
                     with source.block(f"if {lower.filter_condition(self.code.arriving(), condition)}:", condition.span):
-                        self._taken(late)
+                        self._accepted_event(late)
                 else:
-                    self._taken(late)
+                    self._accepted_event(late)
 
     def _on_inputs(self, joins: JoinCodegen) -> None:
-        """``on_event0(e)`` and so on, of each input; ``on_events(e, inputs)`` of several at once."""
+        """Write ``on_event0(e)`` and so on, for each input; ``on_events(e, inputs)`` for several at once."""
         joins.write_inputs()
         write_joined_stores(self.body, joins)
         of_state = ["S"] if self.contextual else []
         several = [(-1, "on_events", ["inputs"])] if len(joins.streams) > 1 else []
-        for number, name, more in (*several, *((each, f"on_event{each}", list[str]()) for each in joins.streams)):
+        for number, name, more in (*several, *((stream, f"on_event{stream}", list[str]()) for stream in joins.streams)):
             joins.at = number
             with self.source.function(name, ["e", *of_state, *more], self._state_parameters()):
                 self._arrival()
                 self.source.line("return change is not None")
         self.loop = join_columns(joins)
-        if self.loop is not None:  # when it is known what all inputs are looked into by
+        if self.loop is not None:  # once all indexes of the inputs are known
             self.code.helpers.append(JoinLoopCodegen(self.body, joins, self.loop).write)
 
-    def _taken(self, names: Sequence[str]) -> None:
-        """What an event does that passed the filter; the function then tells that it took the event (for ``@Drop``)."""
+    def _accepted_event(self, names: Sequence[str]) -> None:
         write_properties(self.code, names)
         self._arrival()
         self.source.line("return True")
 
     def _state_parameters(self) -> list[str]:
-        """Without a context the one state's parts are default values, bound when the statement starts."""
+        """Return the parts of the only state as parameters with default values, for a statement without a context."""
         if self.contextual:
             return []
-        parts = ["S", "W"]
+        names = ["S", "W"]
         if self.steps.aggregation is not None and not self.steps.aggregate_only:
-            parts.append("groups" if self.steps.grouped or self.code.table else "A")
-        return parts
+            names.append("groups" if self.steps.grouped or self.code.table else "A")
+        return names
 
     def _needed_after_filter(self) -> set[str]:
         stage = self.steps.stages[0]
@@ -252,15 +250,15 @@ class _Writer:
             self.body.end_prefetch()
             code.in_column_loop = False
 
-    def _loop(self, each: Sequence[str], emit: ColumnEmitter | None, hoisted: bool) -> None:
-        """The loop over ``rows``, which have values for the names `each`; after a failure it goes on."""
+    def _loop(self, names: Sequence[str], emit: ColumnEmitter | None, hoisted: bool) -> None:
+        """Write the loop over ``rows``, with locals `each`; after a failure it continues."""
         source, code = self.source, self.code
         with source.block("while True:"):
             if code.has_single_timer:
                 source.line("due = W.due")
-            self.body.ahead()  # what fails here is no event's fault and would fail again
+            self.body.ahead()  # a failure here is not due to an event and would repeat
             with source.block("try:"):
-                with source.block(f"for {', '.join(each)}{',' * (len(each) == 1)} in rows:"):
+                with source.block(f"for {', '.join(names)}{',' * (len(names) == 1)} in rows:"):
                     self._row_body(emit, hoisted)
                 source.line("break")
             with source.block("except Exception as failure:"):
@@ -318,7 +316,6 @@ class _Writer:
         self.body.arrival(emit, hoisted=hoisted)
 
     def _load_for_arrival(self) -> None:
-        """What an event needs of its state, as far as it is not at hand for all events."""
         if self.contextual and self.steps.aggregate_only:
             self.source.line("W = S[1]")
         elif self.contextual:
@@ -346,7 +343,7 @@ class _Writer:
                 source.line("return found")
 
     def _snapshot(self) -> None:
-        """As the iterator, but without windows the groups show (recorded: output_snapshot_when_terminated)."""
+        """Write the rows of the iterator; without windows the groups (recorded: output_snapshot_when_terminated)."""
         source, code = self.source, self.code
         if self.steps.kind != "fully_aggregated_grouped" or self.steps.retains_events or code.table:
             self._found()
@@ -361,7 +358,7 @@ class _Writer:
         source, steps, code = self.source, self.steps, self.code
         q = self.body.q
         if steps.on_select is not None:
-            return  # nothing is kept (recorded: ts_iterate_on_select)
+            return  # no rows (recorded: ts_iterate_on_select)
         if steps.kind == "fully_aggregated":
             code.aggregates.load("A")
             code.append_row("found", q)

@@ -1,8 +1,8 @@
-"""Code of statements over views, of any combination of windows.
+"""Code of statements over views, for any combination of windows.
 
-An arrival or a timer gives a change, the items that entered and those that left; both go through where, aggregation,
-having and projection. Where the arriving event enters alone the code of this stands in the arrival itself; for batches
-and timers it is ``process(S, batch, former, now, ins, rem, forced)``.
+An arrival or a timer causes a delta. It goes through where, aggregation, having and projection. If the arriving event
+enters alone, this code is part of the arrival; for batches and timers it is the function ``process(S, batch, former,
+now, ins, rem, forced)``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cepbook.lang.plan import expressions as x
 
 
 class RowOrigin(Enum):
-    """Where the event of a row is."""
+    """The place of a row's event: arriving, retained or leaving."""
 
     ARRIVING = auto()
     RETAINED = auto()
@@ -38,10 +38,10 @@ class RowOrigin(Enum):
 
 
 class StatementCodegen(DeltaCodegen):
-    """Writes the functions of one statement: it asks views what an arrival or a timer changes.
+    """Writes the functions of one statement, which ask views for the delta of an arrival or a timer.
 
-    A window may hand over a *fragment*, source of its arrivals, which then stands in the statement's own code and works
-    on the fields of the view; without one the view's ``arrive`` is called.
+    A window may provide a *fragment*: source of its arrivals that becomes part of the statement's code and works on the
+    fields of the view. Without one the view's ``arrive`` is called.
     """
 
     def __init__(self, code: CodegenContext, iterable_unbound: bool) -> None:
@@ -62,12 +62,12 @@ class StatementCodegen(DeltaCodegen):
 
     @property
     def fresh(self) -> str:
-        """Code of the view of a new state."""
+        """The code of the view of a new state."""
         return self._view
 
     @property
     def reads_now(self) -> bool:
-        """Whether arrival code needs engine time in the local ``now``."""
+        """True if arrivals need engine time in the local ``now``."""
         return self.pipeline.reads_now or self.code.reads_now
 
     # -------------------------------------------------------------- what depends on the row's place
@@ -87,7 +87,7 @@ class StatementCodegen(DeltaCodegen):
         raise Refusal("no-row", f"{type(e).__name__.lower()} has no code in the row engine")
 
     def _grouping(self, e: x.Grouping) -> str:
-        """The bits of each grouping set stand ready; the group's key says which set it is of."""
+        """Return the code of ``grouping``: the bits of each grouping set, chosen by the group's key."""
         levels = self.steps.levels
         bits = [sum((key not in level) << place for place, key in enumerate(reversed(e.keys))) for level in levels]
         return f"{self.source.const(tuple(bits))}[k[0]]" if levels else "0"
@@ -105,7 +105,6 @@ class StatementCodegen(DeltaCodegen):
         return f"{self.source.bind(f'_{find.__name__}', find)}({at}, {index}, {value})"
 
     def _value_of_another(self, e: x.BoundExpr) -> str:
-        """The name of a function that gives the value of `e` for an item."""
         if e not in self._previous:
             name = self._previous[e] = f"previous{len(self._previous)}"
             code, own = (self.code, e) if self.joins is None else self.joins.of_input(e)
@@ -120,19 +119,23 @@ class StatementCodegen(DeltaCodegen):
 
     @property
     def passes(self) -> bool:
-        """Whether nothing of an arrival is kept: it is its row, and no more."""
+        """True if nothing of an arrival is retained."""
         return self.pipeline.passes and self.steps.aggregation is None
 
     @property
     def plain(self) -> bool:
-        """Whether in `run` each arrival that passes the filter is a delivery of one insert row, whatever it is, and
-        nothing else is one.
+        """True if, in `run`, each arrival that passes the filter delivers exactly one insert row, and nothing else
+        delivers.
         """
         steps, code = self.steps, self.code
         if not lower.is_columnar(steps.source.filter):
             return False
         conditions = steps.where, steps.having, steps.output, steps.context
-        if steps.row is None or any(each is not None for each in conditions) or steps.delivered_selector != "istream":
+        if (
+            steps.row is None
+            or any(condition is not None for condition in conditions)
+            or steps.delivered_selector != "istream"
+        ):
             return False
         if steps.projection.wildcard or code.arranged or code.risky or steps.lookup is not None:
             return False
@@ -147,12 +150,12 @@ class StatementCodegen(DeltaCodegen):
     # -------------------------------------------------------------- arrival
     @property
     def arrivals(self) -> str:
-        """How arrivals are written, and why, for people."""
+        """How arrivals are written and why, for people."""
         reason = self.pipeline.objection
         return "arrivals are written into the statement" if reason is None else f"arrivals call the view: {reason}"
 
     def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
-        """What an event does that passed the filter."""
+        """Write an event that passed the filter."""
         source = self.source
         self.code.number()
         self.loaded = hoisted
@@ -179,14 +182,13 @@ class StatementCodegen(DeltaCodegen):
 
     @property
     def joins_rows(self) -> bool:
-        """Whether each combination that enters is a row, and nothing else is."""
+        """True if each combination that enters is a row, and nothing else is."""
         steps = self.steps
         return (
             self.joins is not None and steps.kind == "unaggregated" and not steps.makes_remove_rows and not steps.output
         )
 
     def _joined_rows(self, emit: Emitter) -> None:
-        """One combination is delivered as the one row that it is, without lists."""
         source, code = self.source, self.code
         with source.block("if len(change[0]) == 1:"):
             source.line("item = change[0][0]")
@@ -198,14 +200,13 @@ class StatementCodegen(DeltaCodegen):
             emit("ins", "rem")
 
     def _process_change(self) -> None:
-        """Take the local ``change`` through ``process``; its rows are in ``ins`` and ``rem`` then."""
         source = self.source
         source.line("batch, former = change")
         source.line("ins, rem, forced = [], [], not batch and not former")
         source.line("process(S, batch, former, now, ins, rem, forced)")
 
     def _arrive_along(self) -> EmittedChange | None:
-        """Add the event to the groups of the batch being collected; no event is kept."""
+        """Add the event to the groups of a batch that keeps no events."""
         source, code, cells, steps = self.source, self.code, self.code.aggregates, self.steps
         with code.where(self.p):
             source.line("pending = W.items")
@@ -223,22 +224,21 @@ class StatementCodegen(DeltaCodegen):
         return None if self.steps.clock_starts_with_group else self.pipeline.arrive_along()
 
     def _start_clock(self) -> None:
-        """A new group starts the clock of the batch."""
         if not self.code.in_column_loop:
             self.source.line("now = clock.now")
         self.pipeline.arrive_along()
 
     def ahead(self) -> None:
-        """Write what the loop over a slice has at hand of the view."""
+        """Write the locals of the view that the loop over a batch uses."""
         if not self.steps.aggregate_only:
             self.pipeline.ahead()
 
     def end_prefetch(self) -> None:
-        """What follows is not in that loop."""
+        """Note that the loop has ended."""
         self.pipeline.prefetched = False
 
     def _sweep(self, head: str, item: str, then: str) -> None:
-        """What left a lazily expired window leaves its aggregates, too, before the arrival."""
+        """Remove events that a lazy window evicts from the aggregates, before the arrival."""
         with self.source.block(head):
             if self.steps.aggregation is None:
                 self.source.line(item)
@@ -256,13 +256,13 @@ class StatementCodegen(DeltaCodegen):
                     self.code.leave(self.gone)
 
     def start(self) -> None:
-        """A view may want to be advanced before any event."""
+        """Arm the timer of a view that must be advanced before any event."""
         if self.steps.ticks:
             self.source.line("W = S[1]")
             self.pipeline.arm()
 
     def timers(self) -> None:
-        """``process``, and what advances views: ``run_expiry`` for the one view there is, or ``tick``."""
+        """Write ``process``, and what advances views: ``run_expiry`` for a single view, or ``tick``."""
         source = self.source
         if self.steps.ticks or not self.steps.enters_alone:
             with source.block("def process(S, batch, former, now, ins, rem, forced):"):
@@ -293,7 +293,9 @@ class StatementCodegen(DeltaCodegen):
             source.line("return forced")
 
     def swapped(self) -> None:
-        """Write the change of a batch that ran along (`rows.windows.along`): ``batch`` and ``former`` are groups."""
+        """Write the delta of a batch without events: ``batch`` and ``former`` are groups
+        (`windows.aggregate_only_batch`).
+        """
         source, steps, cells = self.code.source, self.code.steps, self.code.aggregates
         if steps.grouped:
             self._swapped_groups()
@@ -328,7 +330,7 @@ class StatementCodegen(DeltaCodegen):
                 code.append_row("ins", self.q)
 
     def announce(self) -> None:
-        """Write what else is told of a change."""
+        """Write who else receives a delta; here nobody."""
 
     def consume(self, emit: Emitter) -> None:
         """Write what the local ``change``, of a named window or table, does."""
@@ -336,16 +338,16 @@ class StatementCodegen(DeltaCodegen):
         emit("ins", "rem")
 
     def run_expiry(self, emit: Emitter) -> None:
-        """``run_expiry(S, W, upto, ticks, push)``: advance the one view there is; returns the next due time.
+        """Write ``run_expiry(S, W, upto, ticks, push)``: advance the single view; return its next due time.
 
-        Once, at `upto`; within `run` at the `ticks` at which the clock stops, if that is not at each of its events.
+        Once, at `upto`; within `run` at those `ticks` at which the clock stops, if it does not stop at each event.
         """
         with self.source.block("def run_expiry(S, W, upto, ticks, push):"), self._whenever_due(once=True):
             self._process_change()
             emit("ins", "rem")
 
     def expire(self, emit: RecordEmitter) -> None:
-        """``expire(S, W, upto, ticks, out, told)``: as `run_expiry` within `run`; rows are collected as records."""
+        """Write ``expire(S, W, upto, ticks, out, told)``: `run_expiry` within `run`, with rows as records."""
         source = self.source
         with source.block("def expire(S, W, upto, ticks, out, told):"):
             self.code.load_groups()
@@ -359,17 +361,16 @@ class StatementCodegen(DeltaCodegen):
                 emit("ins", "rem")
 
     def _no_rows(self) -> None:
-        """Write that there are no rows of a delivery yet."""
         steps = self.code.steps
-        for side, wanted in (("ins", steps.makes_insert_rows), ("rem", steps.makes_remove_rows)):
-            if wanted:
+        for side, needed in (("ins", steps.makes_insert_rows), ("rem", steps.makes_remove_rows)):
+            if needed:
                 self.code.source.line(f"{side} = []")
 
     def expire_all(self, emit: RecordEmitter) -> None:
-        """``expire_all(states, now, out, told)``: as `expire`, of several states at one time, for one delivery."""
+        """Write ``expire_all(states, now, out, told)``: `expire` of several states at one time, for one delivery."""
         source, steps = self.source, self.steps
         sides = [
-            each for each, wanted in (("ins", steps.makes_insert_rows), ("rem", steps.makes_remove_rows)) if wanted
+            side_ for side_, needed in (("ins", steps.makes_insert_rows), ("rem", steps.makes_remove_rows)) if needed
         ]
         source.bind("_NEVER", NEVER)
         with source.block("def expire_all(states, now, out, told):"):
@@ -391,9 +392,9 @@ class StatementCodegen(DeltaCodegen):
 
     @contextmanager
     def _whenever_due(self, *, once: bool) -> Iterator[None]:
-        """Write what advances the one view up to `upto`, at the `ticks`; within it there is a local ``change``.
+        """Write the advance of the single view up to `upto`, at the `ticks`; its delta is the local ``change``.
 
-        With `once` there may be none: then it does so once.
+        Without ticks and with `once` it is advanced once.
         """
         source = self.source
         source.bind("_bisect_left", bisect_left)
@@ -412,7 +413,7 @@ class StatementCodegen(DeltaCodegen):
         source.line("return W.due")
 
     def post(self, emit: Emitter) -> None:
-        """``post(S)``: deliver what the matches of a pattern have changed, all of one stimulus."""
+        """Write ``post(S)``: deliver the delta of the matches of one event."""
         if not self.steps.sorts_matches:
             return
         source = self.source
@@ -424,7 +425,7 @@ class StatementCodegen(DeltaCodegen):
                 emit("ins", "rem")
 
     def reevaluate(self) -> None:
-        """``reevaluate(S, now)``: a variable that a window's condition reads has changed."""
+        """Write ``reevaluate(S, now)``: a variable of a window's condition was assigned."""
         if not self.steps.watched:
             return
         with self.source.block("def reevaluate(S, now):"):
@@ -433,7 +434,7 @@ class StatementCodegen(DeltaCodegen):
             self.pipeline.arm()
 
     def helpers(self) -> None:
-        """What the other functions turned out to need."""
+        """Write the functions that other functions turned out to need."""
         written = 0
         while written < len(self.code.helpers):
             self.code.helpers[written]()
@@ -441,7 +442,7 @@ class StatementCodegen(DeltaCodegen):
 
     # -------------------------------------------------------------- reading
     def settle(self) -> None:
-        """Body of ``settle(S, now)``: drop what has left a lazily expired window."""
+        """Write the body of ``settle(S, now)``: evict expired events of a lazy window."""
         if not self.steps.lazy:
             return
         source = self.source
@@ -450,7 +451,7 @@ class StatementCodegen(DeltaCodegen):
             source.line("process(S, (), change[1], now, [], [], False)")
 
     def contents(self) -> str:
-        """Code of an iterable of the retained items, as iterators show them."""
+        """Return the code of the retained items, as iterators show them."""
         if self.steps.recognize is not None:
             return f"W.over({'taken(S, stored(S), now)' if self.steps.reads_store else 'W.held()'}, now)"
         return "taken(S, stored(S), now)" if self.steps.reads_store else "W.display_order()"
@@ -460,15 +461,15 @@ ItemValue = Callable[[Item], Any]
 
 
 def prev_value(view: WindowView, item: Item, index: int | None, value: ItemValue) -> Any:
-    """`value` of the event `index` places before the newest (in a batch: before `item`); null beyond the window."""
+    """Return `value` of the event `index` places before the newest (in a batch: before `item`), or None."""
     if index is None or index < 0:
         return None
-    found = view.prev_item(item, index)
-    return None if found is None else value(found)
+    previous = view.prev_item(item, index)
+    return None if previous is None else value(previous)
 
 
 def prev_tail(view: WindowView, item: Item, index: int | None, value: ItemValue) -> Any:
-    """`value` of the event `index` places from the end of the window; null beyond it."""
+    """Return `value` of the event `index` places from the end of the window; None beyond it."""
     if index is None or index < 0:
         return None
     items, _ = view.prev_items(item)
@@ -476,11 +477,11 @@ def prev_tail(view: WindowView, item: Item, index: int | None, value: ItemValue)
 
 
 def prev_window(view: WindowView, item: Item, value: ItemValue) -> list[Any]:
-    """`value` of all events of the window."""
+    """Return `value` of all events of the window."""
     items: Sequence[Item] = view.prev_items(item)[0]
     return [value(each) for each in items]
 
 
 def prev_count(view: WindowView, item: Item) -> int:
-    """The number of events in the window."""
+    """Return the number of events in the window."""
     return len(view.prev_items(item)[0])

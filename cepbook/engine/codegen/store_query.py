@@ -1,4 +1,4 @@
-"""Code of queries over one store: the rows that an index finds for its conditions, of which the rest is asked."""
+"""Code of queries over one store: an index finds rows, and the remaining conditions are tested."""
 
 from __future__ import annotations
 
@@ -14,37 +14,36 @@ from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.relations.store_indexes import IndexRequest
 from cepbook.lang.plan import expressions as x
 
-# what is known where rows are made only, and not before any is looked for
-_LATER = (x.SubqueryRef, x.Prev, x.Prior, x.ContextProp, x.TableRead, x.AggregateRef)
+# expressions that can be evaluated only once a row is found
+_NOT_IN_KEYS = (x.SubqueryRef, x.Prev, x.Prior, x.ContextProp, x.TableRead, x.AggregateRef)
 
 
 @dataclass(frozen=True, slots=True)
 class StoreQuery:
-    """``picked(T)`` in `namespace` gives the items in a state of the store's owner, by the index `want`."""
+    """``picked(T)`` in `namespace` returns the items of a state of the store's owner, by an index."""
 
     namespace: dict[str, Any]
     wants: dict[str, tuple[int, IndexRequest]]
 
     @property
     def want(self) -> IndexRequest:
-        """What it looks into."""
+        """The requested index."""
         ((_, want),) = self.wants.values()
         return want
 
     @property
     def picked(self) -> Callable[[Any], list[Any]]:
-        """The function."""
-        found: Callable[[Any], list[Any]] = self.namespace["picked"]
-        return found
+        picked: Callable[[Any], list[Any]] = self.namespace["picked"]
+        return picked
 
 
 def compile_store_query(steps: PhysicalPlan, scope_in: ScopeFactory) -> StoreQuery | None:
-    """How rows of the one store that is read are picked; None where no index on columns would help."""
+    """Return the query that finds rows of the only store; None if no index on columns helps."""
     store = steps.source.store
     if store is None or steps.inputs or steps.source.contained:
         return None
     conditions = [*x.conjuncts(steps.where), *x.conjuncts(steps.source.filter)]
-    known = [e for e in conditions if not any(isinstance(part, _LATER) for part in x.walk(e))]
+    known = [e for e in conditions if not any(isinstance(node, _NOT_IN_KEYS) for node in x.walk(e))]
     path = plan_store_access(known, 0, (), store)
     if path.scans:
         return None

@@ -1,8 +1,8 @@
-"""Code of named windows and of those that read them.
+"""Code of named windows and of statements that read them.
 
-A row of a named window is an item of the statement that created it: its ordinal comes first, the whole row last. What
-enters and leaves goes to the statement's own deliveries and, as ``changed(S, entered, left, now)``, to the readers:
-these take it as ``on_change(S, entered, left, now)``.
+A row of a named window is an item of the statement that created the window: its ordinal comes first, the whole row
+last. Each delta goes to the statement's own deliveries and, as ``changed(S, entered, left, now)``, to the readers.
+These take it as ``on_change(S, entered, left, now)``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cepbook.lang.plan.nodes import InitialFill, OnSelectStatement
 
 
 class StoreCodegen(StatementCodegen):
-    """``create window``: rows arrive through its views, which are always asked."""
+    """Writes ``create window``: rows arrive through its views, which are always called."""
 
     @property
     def arrivals(self) -> str:
@@ -32,14 +32,13 @@ class StoreCodegen(StatementCodegen):
 
     @property
     def plain(self) -> bool:
-        """Others change what enters and leaves."""
+        """False, since readers may change what enters and leaves."""
         return False
 
-    def ahead(self) -> None:
-        """The view is always asked."""
+    def ahead(self) -> None: ...
 
     def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
-        """A row that was inserted."""
+        """Write the arrival of an inserted row."""
         self.code.number()
         self.source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
         self.pipeline.armed()
@@ -49,11 +48,11 @@ class StoreCodegen(StatementCodegen):
             emit("ins", "rem")
 
     def announce(self) -> None:
-        """The readers are told."""
+        """Write that readers receive the delta."""
         self.source.line("changed(S, batch, former, now)")
 
     def helpers(self) -> None:
-        """``arrive(e, S, now)``: what a row changes; ``apply(S, batch, former, now)``: a change by others."""
+        """Write ``arrive(e, S, now)``, the delta of a row, and ``apply(S, batch, former, now)``, a change by others."""
         with self.source.block("def arrive(e, S, now):"):
             self.source.line("W = S[1]")
             self.code.number()
@@ -71,7 +70,7 @@ class StoreCodegen(StatementCodegen):
         super().helpers()
 
     def _write_copied(self, fill: InitialFill) -> None:
-        """``copied(S, e, now)``: the row that a row of another store becomes here; None where it is not wanted."""
+        """Write ``copied(S, e, now)``: the row made of a row of another store; None if it is filtered out."""
         source = self.source
         names = lower.property_names(fill.where, *(column.value for column in fill.columns))
         local = {name: f"p{number}" for number, name in enumerate(names)}
@@ -87,11 +86,11 @@ class StoreCodegen(StatementCodegen):
 
 
 def write_store_reader(body: StatementCodegen) -> None:
-    """Write ``taken(S, stored, now)``, rows of the store as the statement's own items, and ``on_change``."""
+    """Write ``taken(S, stored, now)``, rows of the store as items of the statement, and ``on_change``."""
     source, code = body.source, body.code
     write_store_items("taken", code, body.pipeline)
     with source.block("def on_change(S, entered, left, now):"), deferred_filter_failure(source, code.steps) as unread:
-        left = ", []" if unread else ""  # a row of which entering failed leaves without a word
+        left = ", []" if unread else ""  # a row that failed to enter leaves without a report
         source.line(f"change = taken(S, entered, now{unread}), taken(S, left, now{left})")
         with source.block("if change[0] or change[1]:"):
             code.load_state()
@@ -112,13 +111,12 @@ def write_store_reader(body: StatementCodegen) -> None:
 
 
 def _write_recognized(body: StatementCodegen) -> None:
-    """Write that the local ``change`` of rows becomes one of matches."""
     body.source.line("change = W.take(change, now)")
     body.pipeline.armed()
 
 
 def write_joined_stores(body: StatementCodegen, joins: JoinCodegen) -> None:
-    """Write ``on_change0(S, entered, left, now)`` of each named window that is joined, and ``prefill``."""
+    """Write ``on_change0(S, entered, left, now)`` for each joined named window, and ``prefill``."""
     source, code = body.source, body.code
     joins.write_tables()
     for number in joins.stores:
@@ -133,21 +131,21 @@ def write_joined_stores(body: StatementCodegen, joins: JoinCodegen) -> None:
             joins.changed(unread)
             with source.block("if change is not None:"):
                 body.consume(Emitter(code, "now", guarded=True))
-    if any(each.reads_store for each in body.steps.inputs):
+    if any(input_.reads_store for input_ in body.steps.inputs):
         with source.block("def prefill(S, now):"):
             code.load_state()
             joins.prefill()
 
 
 def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCodegen:
-    """Write ``on_event1(e)``: an event is joined with the rows of the store, and all that makes is delivered."""
+    """Write ``on_event1(e)``: join an event with the rows of the store and deliver the result."""
     source, code, steps = body.source, body.code, body.steps
     rows, trigger = code.items, steps.inputs[1]
     assert isinstance(rows, JoinedLayout) and steps.join is not None
     for name in ("target", "move"):
         source.bind(name, None)  # of the running statement
-    looks, found = LookupCodegen(source), steps.join.of_target
-    look = looks.look(found)
+    looks, path = LookupCodegen(source), steps.join.of_target
+    look = looks.look(path)
     condition = trigger.source.filter
     read = {name: _property(name, source) for name in lower.property_names(condition)}
     filtered = code.base.at(props=lower.property_codes({**read, **_locals(rows, 1)}), events={0: "e"}, now="now")
@@ -163,11 +161,11 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
                     source.line("continue")
             source.line("passed = True")
             source.line(f"x = {look}(T)")
-            with source.block(write_loop_head(found, "x", "i", scope, by_age=True)):
+            with source.block(write_loop_head(path, "x", "i", scope, by_age=True)):
                 write_item_unpacking(rows.inputs[0], "i", "q0_", source)
-                if found.rest:
-                    tests = " and ".join(lower.truth(scope, e) for e in found.rest)
-                    with source.block(f"if not ({tests}):", found.rest[0].span):
+                if path.rest:
+                    tests = " and ".join(lower.truth(scope, e) for e in path.rest)
+                    with source.block(f"if not ({tests}):", path.rest[0].span):
                         source.line("continue")
                 source.line(f"batch.append(({', '.join([*rows.locals_of(0), *rows.locals_of(1)])},))")
                 if plan.deletes:
@@ -193,17 +191,15 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
 
 
 def _locals(rows: JoinedLayout, number: int) -> dict[str, str]:
-    """The locals of the properties of an input."""
     items = rows.inputs[number]
     return {name: f"q{number}_{items.positions[name]}" for name in items.properties}
 
 
 def _unpack(rows: JoinedLayout, number: int, source: SourceWriter) -> None:
-    """Write the locals of the event ``e`` of an input."""
     names = {str(place): name for name, place in rows.inputs[number].positions.items()}
-    for part in rows.inputs[number].parts:
-        value = {"o": "0", "e": "e"}.get(part)
-        source.line(f"q{number}_{part} = {value or _property(names[part], source)}")
+    for component in rows.inputs[number].parts:
+        value = {"o": "0", "e": "e"}.get(component)
+        source.line(f"q{number}_{component} = {value or _property(names[component], source)}")
 
 
 def _property(name: str, source: SourceWriter) -> str:

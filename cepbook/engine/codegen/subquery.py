@@ -1,15 +1,14 @@
-"""A subquery as a generated module of its own: what it keeps, and the function that looks up what it gives.
+"""A subquery as a generated module: the events or aggregates that it keeps, and the function that looks up its result.
 
 ::
 
     on_event(e, S)            an event of its stream
     tick(S, now), dues(S)     its windows, by the clock
-    lookup(S, now, v0, …)     value, row, event, or truth, for the values from around it
+    lookup(S, now, v0, …)     value, row, event, or truth, for the values of the outer statement
 
-``S`` is the subquery's own state, a part of that of its statement. What its windows hold is kept in a relation
-(``S[2]``) with the index that the correlated conditions ask for; of a named window or table it is the relation of the
-store that is looked into. Where there are no conditions, and only aggregates show, they are kept instead, moved by what
-enters and leaves.
+``S`` is the state of the subquery, a slot of its statement's state. The events of its windows are in a relation
+(``S[2]``) with the index that its conditions need. Of a named window or table it reads the relation of the store. A
+subquery without conditions that returns only aggregates keeps aggregates, which entering and leaving events update.
 """
 
 from __future__ import annotations
@@ -43,22 +42,22 @@ from cepbook.lang.plan import nodes as p
 
 
 def compile_subqueries(statement: p.StatementPlan, scope_in: ScopeFactory) -> tuple[StatementProgram, ...]:
-    """The subqueries of a statement. Errors: Refusal for what the row engine cannot run."""
+    """Compile the subqueries of a statement. Errors: Refusal for a construct that is not supported."""
     context = statement.context if isinstance(statement, p.StreamStatement) else None
     into = statement.into if isinstance(statement, p.SelectStatement) else None
     fed = None if into is None else into.store.name
-    return tuple(compile_subquery(each, context, scope_in, fed) for each in statement.subqueries)
+    return tuple(compile_subquery(subquery, context, scope_in, fed) for subquery in statement.subqueries)
 
 
 def scope_with_subqueries(subqueries: Sequence[StatementProgram], scope_in: ScopeFactory) -> ScopeFactory:
-    """`scope_in` for the statement of `subqueries`, whose functions its code calls then."""
+    """Return `scope_in` for the statement of `subqueries`, whose code calls their functions."""
     if not subqueries:
         return scope_in
 
     def scope(source: SourceWriter) -> CodeScope:
-        names = [source.bind(f"sub{number}", each["lookup"]) for number, each in enumerate(subqueries)]
-        for name, each in zip(names, subqueries, strict=True):
-            source.bind(f"_{name}_state", each["new_state"])
+        names = [source.bind(f"sub{number}", subquery["lookup"]) for number, subquery in enumerate(subqueries)]
+        for name, subquery in zip(names, subqueries, strict=True):
+            source.bind(f"_{name}_state", subquery["new_state"])
         return scope_in(source).at(subqueries=names)
 
     return scope
@@ -69,7 +68,7 @@ def compile_subquery(
 ) -> StatementProgram:
     """Generate, compile and load the module of `subquery`, of a statement that feeds the table `fed`.
 
-    Errors: Refusal for what the row engine cannot run.
+    Errors: Refusal for a construct that is not supported.
     """
     steps = lower_subquery(subquery, context, fed)
     source = SourceWriter()
@@ -105,12 +104,12 @@ class _Writer(StatementCodegen):
 
     @property
     def reads_table(self) -> bool:
-        """Whether it is over a table."""
+        """True if the subquery reads a table."""
         store = self.steps.source.store
         return store is not None and store.kind == "table"
 
     def write(self) -> None:
-        """All of them."""
+        """Write all functions."""
         if not self.shared:
             if self.steps.reads_store:
                 self._on_change()
@@ -142,25 +141,25 @@ class _Writer(StatementCodegen):
             source.line("return S")
 
     def _nothing(self) -> str:
-        """Code of what is kept as long as there is no event."""
+        """Return the code of the slot while there is no event."""
         source = self.source
         if self.path is None:
             return "{}" if self.steps.grouped else self.code.aggregates.fresh()
-        made = ""
+        index = ""
         if self.path.index is not None:
-            made = new_index_code(self.path.index[0], "key0", source)
-        return f"{source.bind('_Relation', Relation)}([{made}])"
+            index = new_index_code(self.path.index[0], "key0", source)
+        return f"{source.bind('_Relation', Relation)}([{index}])"
 
     def _key(self) -> None:
         if self.path is not None and self.path.index is not None:
             items = self.code.items
-            parts = () if items.bare else [f"q{part}" for part in items.parts]
+            names = () if items.bare else [f"q{name}" for name in items.parts]
             write_key_function(
-                "key0", self.path.index[1], partial(items.unpack, self.source), self.code.retained(), parts
+                "key0", self.path.index[1], partial(items.unpack, self.source), self.code.retained(), names
             )
 
     def _begin(self) -> None:
-        """``begin(S, now)``: a table tells nobody of its changes, so it is read anew, or followed."""
+        """Write ``begin(S, now)``: read a table, which does not report its changes, or follow its changed rows."""
         source, lookup = self.source, self.steps.lookup
         assert lookup is not None
         if lookup.follows:
@@ -172,7 +171,7 @@ class _Writer(StatementCodegen):
                 source.line("process(S, taken(S, rows, base, now), (), now)")
 
     def _follow(self) -> None:
-        """``S[3]`` has what was made of each row by its key: what stands under keys that were touched is exchanged."""
+        """Keep in ``S[3]`` the items made of each row by key, and replace those of keys that were touched."""
         source = self.source
         for name in ("since", "follow", "items"):
             source.bind(name, _unknown)
@@ -218,7 +217,7 @@ class _Writer(StatementCodegen):
                     source.line("process(S, *change, now)")
 
     def _on_change(self) -> None:
-        """``on_change(S, entered, left, base, now)``: rows of a store; `base` tells those of its partitions apart."""
+        """Write ``on_change(S, entered, left, base, now)`` for rows of a store; `base` distinguishes its partitions."""
         source = self.source
         write_store_items("taken", self.code, self.pipeline, "base")
         with (
@@ -239,7 +238,7 @@ class _Writer(StatementCodegen):
             self.change()
 
     def change(self) -> None:
-        """Aggregates move; there are no rows."""
+        """Write the update of aggregates; there are no rows."""
         if self.code.risky:
             self.source.line("broken = None")
         if self.steps.grouped:
@@ -278,7 +277,6 @@ class _Writer(StatementCodegen):
             rules.get(self.subquery.form, self._one)()
 
     def _member(self) -> None:
-        """Whether a value is in a column, by the index of the column."""
         source = self.source
         assert self.path is not None
         (equal,) = self.path.keys
@@ -298,7 +296,6 @@ class _Writer(StatementCodegen):
         self.source.line("return False")
 
     def _shown(self) -> x.BoundExpr:
-        """What a row gives: its column, a struct of its columns, the event."""
         columns = self.steps.projection.columns
         if len(columns) == 1:
             return columns[0].value
@@ -316,20 +313,19 @@ class _Writer(StatementCodegen):
         self.source.line("return found or None")
 
     def _new(self) -> AbstractContextManager[None]:
-        """Write what follows for values that are not among those found, where they are to be distinct."""
         distinct = self.steps.projection.distinct
         return self.source.block("if one not in found:") if distinct else nullcontext()
 
     def _one(self) -> None:
-        """What is in the one row that there is."""
-        source, shown = self.source, self._shown()
+        """Write the value of a subquery of one row; null for no row, or for several."""
+        source, result = self.source, self._shown()
         nothing: x.BoundExpr = x.Const(t.NULL, None)
-        if isinstance(shown, x.StructOf) and self.subquery.form == "struct":
-            nothing = x.StructOf(shown.type, tuple((name, nothing) for name, _ in shown.columns))
+        if isinstance(result, x.StructOf) and self.subquery.form == "struct":
+            nothing = x.StructOf(result.type, tuple((name, nothing) for name, _ in result.columns))
         none = lower.value(self.q, nothing)
         if self._folds and not self.steps.grouped:
             with self._rows():
-                source.line(f"return {lower.value(self.q, shown)}", self.subquery.span)
+                source.line(f"return {lower.value(self.q, result)}", self.subquery.span)
             if self.steps.having is not None:
                 source.line(f"return {none}")
             return
@@ -337,18 +333,20 @@ class _Writer(StatementCodegen):
         source.line(f"found = {empty}")
         with self._rows():
             if self.steps.projection.distinct:
-                source.line(f"one = {lower.value(self.q, shown)}", self.subquery.span)
+                source.line(f"one = {lower.value(self.q, result)}", self.subquery.span)
                 with source.block(f"if found is not {empty} and one != found:"):
                     source.line(f"return {none}")
                 source.line("found = one")
             else:
                 with source.block(f"if found is not {empty}:"):
                     source.line(f"return {none}")
-                source.line(f"found = {lower.value(self.q, shown)}", self.subquery.span)
+                source.line(f"found = {lower.value(self.q, result)}", self.subquery.span)
         source.line(f"return {none} if found is {empty} else found")
 
     def _any(self) -> None:
-        """True if the comparison is true of a row. Unknown ones count, beside known ones only of equality."""
+        """Write ``any``: true if the comparison is true of a row. Unknown comparisons count only for equality beside
+        known ones.
+        """
         source = self.source
         orders = self.subquery.op not in ("=", "!=")
         source.line("unknown = known = False")
@@ -381,7 +379,7 @@ class _Writer(StatementCodegen):
     # -------------------------------------------------------------- its rows
     @contextmanager
     def _rows(self) -> Iterator[None]:
-        """Write what follows for each row that there is."""
+        """Write what follows for each row of the subquery."""
         code, source, cells = self.code, self.source, self.code.aggregates
         if not self._folds:
             with self._items(), code.having(self.q):
@@ -413,13 +411,12 @@ class _Writer(StatementCodegen):
 
     @property
     def _looked(self) -> str:
-        """Code of what is looked into: its own relation, or that of the store."""
         assert self.path is not None
         return f"{self.looks.look(self.path)}(S[0])" if self.shared else lookup_target(self.path, "S[2]", 0)
 
     @contextmanager
     def _items(self) -> Iterator[None]:
-        """Write what follows for each item of the relation that the conditions accept."""
+        """Write what follows for each item of the relation that passes the conditions."""
         source = self.source
         assert self.path is not None
         if self.shared:
@@ -438,4 +435,4 @@ class _Writer(StatementCodegen):
 
 
 def _unknown(*_: object) -> None:
-    """In place of what a running statement is given."""
+    """Stand in for a function that a running statement binds."""

@@ -1,4 +1,4 @@
-"""The views of a statement on the general path, as code: how they are made, and how events become their items."""
+"""The views of a statement as code: how they are created, and how arriving events become their items."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from cepbook.lang.registry.windows import WINDOWS
 
 
 class ViewCodegen:
-    """Writes what turns arrivals into changes of the statement's rows."""
+    """Writes how arrivals become deltas of the statement."""
 
     def __init__(self, code: CodegenContext, iterable_unbound: bool) -> None:
         self.code = code
@@ -57,43 +57,42 @@ class ViewCodegen:
 
     @property
     def span(self) -> Span:
-        """Where the windows stand that events arrive at; the source of a statement without windows."""
+        """The place of the windows in the EPL text; that of the source of a statement without windows."""
         windows = self.steps.stages[0].windows
         return windows[0].span.to(windows[-1].span) if windows else self.steps.source.span
 
     # -------------------------------------------------------------- views
     def view(self) -> str:
-        """Code of the statement's view; it reads ``S`` and ``now``."""
-        found = self._stages()
+        """Return the code of the statement's view, which reads ``S`` and ``now``."""
+        view = self._stages()
         if self.steps.buffers_input:
-            return f"{self.source.bind('_Taking', ActivationView)}({found})"
-        return f"{self.source.bind('_Gathered', AccumulatingView)}({found})" if self.steps.sorts_matches else found
+            return f"{self.source.bind('_Taking', ActivationView)}({view})"
+        return f"{self.source.bind('_Gathered', AccumulatingView)}({view})" if self.steps.sorts_matches else view
 
     def _stages(self) -> str:
         below, *above = self.steps.stages
         with self._at(self.code.first):
-            found = self._views(below)
+            view = self._views(below)
         if not above:
-            return found
+            return view
         if self.derive is not None:
-            found = self._behind(found, above[0])
-        return found if self.steps.recognizer is None else self._recognize(self.steps.recognizer, found)
+            view = self._behind(view, above[0])
+        return view if self.steps.recognizer is None else self._recognize(self.steps.recognizer, view)
 
     def _behind(self, rows: str, stage: WindowOperator) -> str:
-        """Code of the view that makes other events of `rows`, with the windows of their `stage`."""
         items = intermediate_layout(self.steps) or self.code.items
         chain, windows = self.source.bind("_Chain", ViewChain), self.source.bind("_Windows", DownstreamWindow)
         with self._packing(items) as pack:
-            behind = self._derive(self.derive.node, pack) if isinstance(self.derive, Step) else self._unfold(pack)
-            found = f"{chain}({rows}, {behind})"
+            derived = self._derive(self.derive.node, pack) if isinstance(self.derive, Step) else self._unfold(pack)
+            view = f"{chain}({rows}, {derived})"
             if stage.windows:
                 with self._at(items):
-                    found = f"{chain}({found}, {windows}({self._views(stage)}))"
-        return found
+                    view = f"{chain}({view}, {windows}({self._views(stage)}))"
+        return view
 
     @contextmanager
     def _packing(self, items: EventLayout) -> Iterator[str]:
-        """The name of what makes `items` of events, with the operands of the windows that are written meanwhile."""
+        """Yield the name of the function that makes `items`, with the operands of windows written meanwhile."""
         name = f"pack{len(self.code.helpers)}"
         operands: list[str] = []
         self.code.helpers.append(partial(self._write_pack, name, items, operands))
@@ -102,7 +101,6 @@ class ViewCodegen:
 
     @contextmanager
     def _at(self, items: EventLayout) -> Iterator[None]:
-        """Write for items of another stage."""
         code = self.code
         before = code.items, code.arrivals
         code.items = code.arrivals = items
@@ -110,7 +108,7 @@ class ViewCodegen:
         code.items, code.arrivals = before
 
     def _views(self, stage: WindowOperator) -> str:
-        """The windows of one stage: those under ``groupwin``, then those behind ``merge``."""
+        """Return the windows of one stage: those under ``groupwin``, then those after ``merge``."""
         self.operands = []
         groups = stage.groups
         if groups is None:
@@ -122,14 +120,13 @@ class ViewCodegen:
         make = f"group_view{len(self.code.helpers)}"
         self.code.helpers.append(partial(self._write_group_view, make, inner))
         forgets = ", True" if self.steps.buffers_input else ""
-        found = f"{self.source.bind('_GroupWin', GroupWindow)}({at}, S, {make}, {groups.reclaim}, now{forgets})"
+        view = f"{self.source.bind('_GroupWin', GroupWindow)}({at}, S, {make}, {groups.reclaim}, now{forgets})"
         if not rest[cut + 1 :]:
-            return found
+            return view
         chain, windows = self.source.bind("_Chain", ViewChain), self.source.bind("_Windows", DownstreamWindow)
-        return f"{chain}({found}, {windows}({self._combined(rest[cut + 1 :], stage.union)}))"
+        return f"{chain}({view}, {windows}({self._combined(rest[cut + 1 :], stage.union)}))"
 
     def _write_group_view(self, name: str, inner: str) -> None:
-        """``group_view0(S, now)``: the view of a new group."""
         with self.source.block(f"def {name}(S, now):"):
             self.source.line(f"return {inner}")
 
@@ -158,7 +155,6 @@ class ViewCodegen:
         return window.make(self.code, spec, at)
 
     def _place_of(self, spec: WindowSpec) -> int:
-        """Where the operands of a window stand in items."""
         at = self.code.items.first_operand + len(self.operands)
         self.operands += WINDOW_FORMS[spec.name].operands(self.code, spec)
         return at
@@ -169,7 +165,7 @@ class ViewCodegen:
 
     # -------------------------------------------------------------- derived events
     def _derive(self, derived: Derivation, pack: str) -> str:
-        """Code of the derived-value window; its parameters become operands of the first stage's items."""
+        """Return the code of a derived-value window; its parameters become operands of the first stage's items."""
         source = self.source
         at = self.code.first.first_operand + len(self.operands)
         with self._at(self.code.first):
@@ -186,7 +182,6 @@ class ViewCodegen:
         )
 
     def _recognize(self, step: RecognizeOperator, rows: str) -> str:
-        """Code of the view that finds matches in the `rows` of another one."""
         *before, _ = self.steps.stages
         if len(before) == 1:
             self.first_operands = self.operands
@@ -199,7 +194,6 @@ class ViewCodegen:
         return f"{self.source.bind('_recognizing', recognize_view)}({rows}, {RECOGNIZE_PROGRAM}, S, {pack})"
 
     def _unfold(self, pack: str) -> str:
-        """Code of the view that events give way in to those that they contain."""
         assert isinstance(self.derive, UnnestOperator)
         source, name = self.source, f"unfold{len(self.code.helpers)}"
         self.first_operands, self.operands = self.operands, []
@@ -210,14 +204,14 @@ class ViewCodegen:
         write_unnest(unfold.contained, self.code.base, name)
 
     def _write_pack(self, name: str, items: EventLayout, operands: Sequence[str]) -> None:
-        """``pack0(S, e, now, posted)``: the item of a derived event; ``prior`` counts those that are posted."""
-        source, shown = self.source, items is self.code.items
+        """Write ``pack0(S, e, now, posted)``: the item of a derived event; ``prior`` counts those that are posted."""
+        source, of_rows = self.source, items is self.code.items
         with self._at(items), source.block(f"def {name}(S, e, now, posted):"):
             self.code.number()
             for name, position in items.positions.items():
                 key = source.const(name, "n")
                 source.line(f"p{position} = e.get({key})" if self.steps.source.contained else f"p{position} = e[{key}]")
-            if self._priors is not None and shown:
+            if self._priors is not None and of_rows:
                 nothing = " = ".join(f"pr{number}" for number in range(len(self.steps.priors)))
                 source.line(f"{nothing} = None")
                 with source.block("if posted:"):
@@ -226,12 +220,11 @@ class ViewCodegen:
 
     # -------------------------------------------------------------- prior
     def _prior_slots(self) -> str:
-        """The state's part that holds the values of ``prior`` of the last events."""
         most = max(prior.index for prior in self.steps.priors)
         return self.code.slot(f"{self.source.bind('_deque', deque)}(maxlen={most + 1})")
 
     def _write_priors(self) -> None:
-        """``pr0`` and so on: the values of the calls of ``prior`` for the arriving event."""
+        """Write ``pr0`` and so on: the values of the calls of ``prior`` for the arriving event."""
         if self._priors is None:
             return
         source, priors = self.source, self.steps.priors
@@ -244,20 +237,19 @@ class ViewCodegen:
             source.line(f"pr{number} = {value} if len(before) > {prior.index} else None")
 
     def prior(self, e: x.BoundExpr, *, arriving: bool) -> str:
-        """Code of a call of ``prior`` for the arriving event or for an unpacked item."""
+        """Return the code of a call of ``prior`` for the arriving event or for an unpacked item."""
         assert isinstance(e, x.Prior)
         return f"{'pr' if arriving else 'qr'}{self.steps.priors.index(e)}"
 
     # -------------------------------------------------------------- arrival
     @property
     def _fragment(self) -> ArrivalFragment | None:
-        """What writes arrivals at the one window there is; None where the view is called."""
         only = self.steps.single_window
         return None if only is None or self.objection is not None else WINDOW_FORMS[only.name].fragment
 
     @property
     def objection(self) -> str | None:
-        """Why arrivals call the view; None where they are written into the statement."""
+        """The reason why arrivals call the view; None if they are written into the statement."""
         steps, only = self.steps, self.steps.single_window
         if steps.sorts_matches:
             return "matches are sorted together"
@@ -275,22 +267,21 @@ class ViewCodegen:
 
     @property
     def _passes_by(self) -> bool:
-        """Whether there is no window at all, and each event is a change."""
         return len(self.steps.stages) == 1 and not self.steps.stages[0].windows and not self.steps.sorts_matches
 
     @property
     def keeps_nothing(self) -> bool:
-        """Whether the view keeps nothing of an arrival."""
+        """True if the view keeps nothing of an arrival."""
         return self._passes_by and not self._remembers_last
 
     @property
     def passes(self) -> bool:
-        """Whether nothing of an arrival is kept."""
+        """True if nothing of an arrival is kept."""
         return self.keeps_nothing and self._priors is None
 
     @property
     def reads_now(self) -> bool:
-        """Whether the code of arrivals needs engine time in the local ``now``."""
+        """True if arrivals need engine time in the local ``now``."""
         if self._passes_by:
             return False
         steps, only = self.steps, self.steps.single_window
@@ -299,14 +290,14 @@ class ViewCodegen:
         return (WINDOW_FORMS[only.name].reads_now or not steps.enters_alone) and not steps.clock_starts_with_group
 
     def item(self, operands: Sequence[str] | None = None) -> str:
-        """Write what an arriving event is made into; gives the code of its item. `operands`: those that are at hand."""
+        """Write the values of an arriving event's item; return its code. `operands` are given if they are locals."""
         if len(self.steps.stages) > 1:
             return self.code.first.pack("now", self.first_operands)
         self._write_priors()
         return self.code.items.pack("now", self.operands if operands is None else operands)
 
     def arrive(self, swept: EvictionWriter) -> EmittedChange | None:
-        """Write what an arriving event does to the view; gives what that posts. `swept` writes what leaves unseen."""
+        """Write the arrival of an event; return what the view posts. `swept` writes the eviction of unseen items."""
         if self.keeps_nothing:
             self._write_priors()
             return ARRIVAL_ONLY
@@ -349,7 +340,7 @@ class ViewCodegen:
         )
 
     def ahead(self) -> None:
-        """Write what the loop of `run` has at hand of the one view there is."""
+        """Write the fields of the single view that the loop of `run` keeps in locals."""
         only, fragment = self.steps.single_window, self._fragment
         if only is None or fragment is None or self.steps.context is not None:  # each partition has a view of its own
             return
@@ -361,7 +352,6 @@ class ViewCodegen:
             prefetch(self._arrival())
 
     def _in_locals(self, operands: Sequence[str]) -> list[str]:
-        """Names of `operands`, which the fragment and the item read."""
         names = [o if o.isidentifier() else f"w{number}" for number, o in enumerate(operands)]
         for name, operand in zip(names, operands, strict=True):
             if name != operand:
@@ -369,17 +359,17 @@ class ViewCodegen:
         return names
 
     def ask(self) -> None:
-        """Write that the view is given the arriving event; the local ``change`` is its answer."""
+        """Write that the view takes the arriving event; its answer is the local ``change``."""
         self.source.line(f"change = W.arrive({self.item()}, now)")
 
     def arrive_along(self) -> EmittedChange | None:
-        """Write what an event does to a batch that keeps none."""
+        """Write the arrival of an event at a batch that keeps no events."""
         fragment = self._fragment
         assert fragment is not None
         return fragment(self._arrival())
 
     def armed(self, group: tuple[str, str] | None = None) -> None:
-        """Write what makes the clock look at the view when it is due; `group` is code of a key and of its view."""
+        """Write how the clock learns of the view's due time; `group` is the code of a key and of its view."""
         source, steps = self.source, self.steps
         if not steps.ticks:
             return
@@ -393,14 +383,14 @@ class ViewCodegen:
             self.arm()
 
     def arm(self) -> None:
-        """Write that the clock is told when the view wants to be advanced earlier than it knows."""
+        """Write that a timer is armed if the view is due earlier than the present timer."""
         with self.source.block("if W.due < W.armed:"):
             self.source.line("W.armed = W.due")
             self.source.line("arm(W.due, S, W, 0)")
 
 
 def write_properties(code: CodegenContext, names: Sequence[str]) -> None:
-    """Properties of an event ``e`` into locals; a property that the event lacks is null."""
+    """Write the properties of an event ``e`` into locals; a missing property is null."""
     source, local = code.source, code.first.positions
     keys = [(f"p{local[name]}", source.const(name, "n")) for name in names]
     if not keys:
@@ -414,7 +404,7 @@ def write_properties(code: CodegenContext, names: Sequence[str]) -> None:
 
 
 def write_event_reading(code: CodegenContext, condition: x.BoundExpr | None, now: str) -> None:
-    """Write what reads the properties of an event ``e``, and leaves its function where `condition` does not hold."""
+    """Write the reading of an event ``e``; return from the function if `condition` is not true."""
     source = code.source
     write_properties(code, code.steps.properties)
     if condition is not None:
@@ -423,11 +413,11 @@ def write_event_reading(code: CodegenContext, condition: x.BoundExpr | None, now
 
 
 def write_store_items(name: str, code: CodegenContext, pipeline: ViewCodegen, base: str = "") -> None:
-    """Write `name`, a function ``(S, stored, now, failures)``: rows of a store that pass the filter, as items of a
+    """Write the function `name` ``(S, stored, now, failures)``: rows of a store that pass the filter, as items of a
     reader.
 
-    They keep their ordinals, to which a parameter `base` is added. Where a list of failures is given a row for which
-    the filter fails does not pass, and the failure goes there.
+    They keep their ordinals, plus a parameter `base`. If a list of failures is passed, a row for which the filter fails
+    is skipped and the failure is appended to the list.
     """
     source = code.source
     unfold = write_store_unnest(name, code)
@@ -449,9 +439,9 @@ def write_store_items(name: str, code: CodegenContext, pipeline: ViewCodegen, ba
 
 @contextmanager
 def deferred_filter_failure(source: SourceWriter, steps: PhysicalPlan) -> Iterator[str]:
-    """Write what takes rows that entered a store; the code of a parameter for `write_store_items` that says where
-    failures
-    go. What fails of `steps`, those of the reader, is raised behind all that, when the change has taken place.
+    """Write code around the taking of rows of a store; yield the argument that collects filter failures.
+
+    The first failure is raised at the end, once the change has taken effect.
     """
     guarded = lower.may_fail(steps.source.filter)
     if guarded:
@@ -463,15 +453,16 @@ def deferred_filter_failure(source: SourceWriter, steps: PhysicalPlan) -> Iterat
 
 
 def write_store_unnest(name: str, code: CodegenContext) -> str | None:
-    """Write what gives the events that a row of a store contains; its name, None where rows come as they are."""
+    """Write the function of the events that a store's row contains; return its name, None if rows contain none."""
     contained = code.steps.source.contained
     return write_unnest(contained, code.base, f"within_{name}") if contained else None
 
 
 def write_store_item(code: CodegenContext, pipeline: ViewCodegen, unfold: str | None) -> None:
-    """Write that the row ``e`` of a store, number ``o``, goes into ``found`` as an item, if it passes the filter.
+    """Write that the row ``e`` of a store, number ``o``, becomes an item in ``found`` if it passes the filter.
 
-    With `unfold` what it contains goes there: numbered within the row, so that the same items leave with it.
+    With `unfold` the events that it contains become items. They are numbered within the row, so that the same items
+    leave with it.
     """
     source, condition = code.source, code.steps.source.filter
     places = code.first.positions.items()

@@ -93,7 +93,7 @@ def test_long_chains_do_not_nest() -> None:
 def test_sorted_with_keys_that_are_objects() -> None:
     entries = SortedList((descending_key(word), i) for i, word in enumerate("bcab"))
     found = there_and_back({"s": entries, "first": entries[0]})
-    assert [(entry[0][1].part, entry[1]) for entry in found["s"]] == [("c", 1), ("b", 0), ("b", 3), ("a", 2)]
+    assert [(entry[0][1].component, entry[1]) for entry in found["s"]] == [("c", 1), ("b", 0), ("b", 3), ("a", 2)]
     assert found["first"] is found["s"][0]
     found["s"].remove((descending_key("a"), 2))
 
