@@ -25,11 +25,17 @@ class EngineServices:
     config: Config
     clock: Clock
     deliveries: DeliveryServices
+    """The queue of `insert into`, and the holding of rows until the end of an event."""
+
     changes: PendingChanges
+    """Changes of stores that wait for the end of an event."""
+
     activations: ActivationScheduler
     report: Callable[[StatementError], None]
     """Report a run-time failure."""
 
     catalog: Catalog = field(default_factory=Catalog)
+    """Names that modules may refer to."""
+
     stores: dict[str, Store] = field(default_factory=dict)
     """The running named windows and tables, by name."""

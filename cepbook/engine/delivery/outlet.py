@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cepbook.engine.delivery.delivery_splitter import DeliverySplitter
 from cepbook.engine.delivery.delta import (
@@ -57,23 +57,33 @@ class DeliveryServices:
     holds: bool = False
 
 
+class OutletSpec(NamedTuple):
+    """Facts of a statement that decide where its rows go."""
+
+    shown: Selector
+    """The sides that listeners and sinks get."""
+
+    fed: Selector
+    """The sides that are inserted."""
+
+    insert: Insert | None
+    at_once: bool
+    """Rows are never held, because other members of the activation wait for them."""
+
+
 class DeliveryOutlet(DeliveryHolder):
     """Passes the deliveries of one statement on. `wire` gives its generated code the ports, None while nobody listens.
 
     Listeners get a `Delta` of their own for each delivery, at once. Sinks get records; dicts are made when they are
     read. While the runtime holds rows, the rows of one event or instant become one delivery when it calls `release`. A
-    listener that raises does not affect the others: `failed` reports it. `selectors` are the sides that listeners and
-    sinks get, and that are inserted. With `at_once` rows are never held, because other members of the activation wait
-    for them.
+    listener that raises does not affect the others: `failed` reports it.
     """
 
     def __init__(
         self,
         host: DeliveryServices,
         layout: RowLayout,
-        selectors: tuple[Selector, Selector],
-        insert: Insert | None,
-        at_once: bool,
+        spec: OutletSpec,
         wire: Callable[[DeliveryPorts | None], None],
         failed: Callable[[Exception], None],
         parcels: DeliverySplitter | None = None,
@@ -83,9 +93,9 @@ class DeliveryOutlet(DeliveryHolder):
         self.ports: DeliveryPorts | None = None
         self.push: EmitRows | None = None  # where rows go; None while nobody listens
         self._host = host
-        self._inserts = insert
-        self._shown, self._fed = selectors
-        self._at_once = at_once  # its activation is one delivery, whose rows others wait for
+        self._inserts = spec.insert
+        self._shown, self._fed = spec.shown, spec.fed
+        self._at_once = spec.at_once
         self._wire = wire
         self._parcels = parcels
         self._listeners: list[Listener] = []

@@ -21,7 +21,7 @@ from cepbook.engine.deploy.deployments import (
 )
 from cepbook.engine.deploy.naming import lookup_name
 from cepbook.engine.deploy.undeploy_statement import split_off_statement
-from cepbook.engine.dispatch.registry import Registry
+from cepbook.engine.dispatch.statement_registry import StatementRegistry
 from cepbook.engine.dispatch.turn import Turn, run_all_steps
 from cepbook.engine.relations.store import apply_declared_indexes
 from cepbook.engine.statements.variables import Variables
@@ -39,7 +39,7 @@ class Deployer:
 
     def __init__(
         self,
-        registry: Registry,
+        registry: StatementRegistry,
         turn: Turn,
         functions: Mapping[str, Callable[..., Any]],
         notices: PartitionListeners,

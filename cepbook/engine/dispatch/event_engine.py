@@ -15,9 +15,9 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.delivery.delta import Row
 from cepbook.engine.delivery.outlet import DeliveryServices
 from cepbook.engine.dispatch.failures import ErrorListener, FailureLog, attribute_failure
-from cepbook.engine.dispatch.registry import Registry
 from cepbook.engine.dispatch.routing import EventRoutes, build_route, ignore_call
 from cepbook.engine.dispatch.senders import build_handler_sender, build_sender
+from cepbook.engine.dispatch.statement_registry import StatementRegistry
 from cepbook.engine.dispatch.turn import Turn
 from cepbook.engine.relations.store import Store
 from cepbook.engine.services import EngineServices
@@ -45,7 +45,7 @@ class EventEngine:
         deliveries = DeliveryServices(self.enqueue_rows, self.turn.hold, self.rewired)
         changes, activations = self.turn.changes, self.turn.activations
         self.services = EngineServices(config, self.clock, deliveries, changes, activations, self.report)
-        self.registry = Registry(self.services)
+        self.registry = StatementRegistry(self.services)
         self._activations = activations
         self._stores = self.services.stores
         self._routes: dict[str, EventHandler] = {}  # built at the first event of the type after a change

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from cepbook.engine.dispatch.registry import Registry
 from cepbook.engine.dispatch.senders import build_handler_sender
+from cepbook.engine.dispatch.statement_registry import StatementRegistry
 from cepbook.engine.dispatch.turn import Turn
 from cepbook.engine.expressions.primitives import TypedEvent
 from cepbook.engine.relations.store import Store
@@ -28,7 +28,7 @@ from cepbook.engine.subscriptions.subscription_order import unprioritized_order
 AFTER_ALL: StatementOrder = (1 << 62, 0)  # an order behind that of every statement
 
 
-def build_route(registry: Registry, type_name: str, failed: Callable[[Exception], None]) -> EventHandler:
+def build_route(registry: StatementRegistry, type_name: str, failed: Callable[[Exception], None]) -> EventHandler:
     """Return a function that passes an event of `type_name` to all subscribers in delivery order."""
     subscriptions, contexts = _subscriptions(registry, type_name, None)
     dispatch = _with_former_variables(registry, type_name, build_dispatcher(subscriptions, failed, contexts))
@@ -44,7 +44,7 @@ class EventRoutes:
 
     def __init__(
         self,
-        registry: Registry,
+        registry: StatementRegistry,
         turn: Turn,
         handlers: dict[str, EventHandler],
         route: Callable[[str], EventHandler],
@@ -142,7 +142,9 @@ def ignore_call() -> None:
     """Do nothing: no replay observes calls from outside."""
 
 
-def _subscriptions(registry: Registry, type_name: str, among: Container[str] | None) -> tuple[list[Subscription], int]:
+def _subscriptions(
+    registry: StatementRegistry, type_name: str, among: Container[str] | None
+) -> tuple[list[Subscription], int]:
     """Return the subscriptions for events of a type, and the number of contexts among them.
 
     `among` restricts them to the named statements, which are all statements of their contexts.
@@ -167,7 +169,7 @@ def _subscriptions(registry: Registry, type_name: str, among: Container[str] | N
     return unprioritized_order(subscriptions, (type_name, *inherited)), contexts
 
 
-def _with_former_variables(registry: Registry, type_name: str, dispatch: EventHandler) -> EventHandler:
+def _with_former_variables(registry: StatementRegistry, type_name: str, dispatch: EventHandler) -> EventHandler:
     """Return `dispatch` so that filters read variables as they were before the event.
 
     Filters decide as if all of them were evaluated before any statement processes the event. That matters where a
@@ -190,7 +192,7 @@ def _with_former_variables(registry: Registry, type_name: str, dispatch: EventHa
     return decided
 
 
-def _assigned(registry: Registry, type_name: str) -> set[str]:
+def _assigned(registry: StatementRegistry, type_name: str) -> set[str]:
     """Return the variables that may be assigned in reaction to an event of a type, also by way of others."""
     remaining = [s for s in registry.statements.values() if s.steps.emit.assigned]
     contexts = [context for context in registry.contexts.values() if remaining and context.subscribers(type_name, 0)]
@@ -203,7 +205,7 @@ def _assigned(registry: Registry, type_name: str) -> set[str]:
     return names
 
 
-def _with_type(registry: Registry, type_name: str, dispatch: EventHandler) -> EventHandler:
+def _with_type(registry: StatementRegistry, type_name: str, dispatch: EventHandler) -> EventHandler:
     """Return `dispatch` so that events carry their type, if a reader asks for it."""
     if not any(statement.program.reads_types for statement in registry.readers(type_name)):
         return dispatch
@@ -214,7 +216,7 @@ def _with_type(registry: Registry, type_name: str, dispatch: EventHandler) -> Ev
     return typed
 
 
-def _updates(registry: Registry, type_name: str, among: Container[str] | None) -> list[RunningStatement]:
+def _updates(registry: StatementRegistry, type_name: str, among: Container[str] | None) -> list[RunningStatement]:
     updates = [statement for statement in registry.readers(type_name) if statement.steps.emit.changes]
     return [statement for statement in updates if among is None or statement.name in among]
 

@@ -12,7 +12,7 @@ from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.delivery.delivery_splitter import DeliverySplitter
 from cepbook.engine.delivery.delta import DeliveryPorts, Listener, Rows, Sink
-from cepbook.engine.delivery.outlet import DeliveryOutlet, StreamInserter
+from cepbook.engine.delivery.outlet import DeliveryOutlet, OutletSpec, StreamInserter
 from cepbook.engine.delivery.row_layout import RowLayout
 from cepbook.engine.patterns.matcher import AtomGroup
 from cepbook.engine.patterns.statement_pattern import StatementPattern, merge_partials
@@ -96,11 +96,9 @@ class RunningStatement(StoreAccess, ContextMember):
         split = isinstance(plan, p.SelectStatement) and plan.parcels is not None
         splitter = DeliverySplitter(layout, program.parcels, self.failed) if split else None
         steps = program.steps
-        selectors = steps.listener_selector, steps.insert_selector
         host = services.deliveries
-        self.outlet = DeliveryOutlet(
-            host, layout, selectors, steps.emit.insert, steps.buffers_input, self._wire, self.failed, splitter
-        )
+        spec = OutletSpec(steps.listener_selector, steps.insert_selector, steps.emit.insert, steps.buffers_input)
+        self.outlet = DeliveryOutlet(host, layout, spec, self._wire, self.failed, splitter)
         self._match_listeners: list[Callable[[Any], object]] = []
         self.owned = None
         self.stores = {}

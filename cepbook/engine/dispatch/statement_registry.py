@@ -10,7 +10,7 @@ from cepbook.engine.statements.variables import Variables
 from cepbook.lang.plan.catalog import Catalog
 
 
-class Registry:
+class StatementRegistry:
     """The running statements and contexts by name, with the catalog and the variables that further modules may use.
 
     `version` grows with every change of statements or listeners. Routes and replay plans are derived from the registry
