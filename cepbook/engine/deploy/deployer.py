@@ -96,14 +96,12 @@ class Deployer:
         variables, compiled = self._registry.variables, list[tuple[str, CompiledModule]]()
         for deployment, source in [(replaced, epl), *((d, d.source) for d in dependent)]:
             with explain_redeploy_error(deployment, deployment is not replaced):
-                compiled_module = self._programs(bind_text(source, trial, self._config, names), trial, variables)
-            compiled.append((deployment.id, compiled_module))
-            trial, variables = compiled_module.catalog, compiled_module.variables
-            names |= set(compiled_module.programs)
+                module = self._programs(bind_text(source, trial, self._config, names), trial, variables)
+            compiled.append((deployment.id, module))
+            trial, variables = module.catalog, module.variables
+            names |= set(module.programs)
         steps = [partial(self._remove, deployment) for deployment in (*reversed(dependent), replaced)]
-        self._in_full(
-            [*steps, *(partial(self._begin_afresh, compiled_module, id_) for id_, compiled_module in compiled)]
-        )
+        self._in_full([*steps, *(partial(self._begin_afresh, module, id_) for id_, module in compiled)])
         return self.deployments[deployment_id]
 
     def _programs(self, plan: ModulePlan, catalog: Catalog, variables: Variables) -> CompiledModule:

@@ -91,16 +91,12 @@ def latest_rows(
         if _one_each(statement):
             ids = [id_ for id_, _ in statement.states() if wanted is None or id_ in wanted]
             places = _places(len(ids), most, shown)
-            only = frozenset(ids[len(ids) - position] for position in places)
-            rows = (
-                [row for _, partition_rows in statement.iterated(now, only) for row in partition_rows] if only else []
-            )
+            only = frozenset(ids[len(ids) - at] for at in places)
+            rows = [row for _, part_rows in statement.iterated(now, only) for row in part_rows] if only else []
             return LatestRows(len(ids), [fresh(row) for row in rows])
         if not _row_by_row(statement):
-            rows = [row for _, partition_rows in statement.iterated(now, wanted) for row in partition_rows]
-            return LatestRows(
-                len(rows), [fresh(rows[len(rows) - position]) for position in _places(len(rows), most, shown)]
-            )
+            rows = [row for _, part_rows in statement.iterated(now, wanted) for row in part_rows]
+            return LatestRows(len(rows), [fresh(rows[len(rows) - at]) for at in _places(len(rows), most, shown)])
         views = _views(statement, now, wanted)
         total = sum(len(items) for _, items in views)
         parts: list[list[Any]] = []
@@ -238,13 +234,11 @@ def all_window_events(statement: RunningStatement, wanted: PartitionIds | None =
 
 
 def _events(statement: RunningStatement, views: Sequence[tuple[Any, Sequence[Any]]]) -> RowTable:
-    items, item_tuples = statement.program.items, _tuples(statement, views)
+    items, tuples = statement.program.items, _tuples(statement, views)
     assert items is not None
     if "e" in items.parts:
         place = items.parts.index("e")
-        events = [item[place] for item in item_tuples]
+        events = [item[place] for item in tuples]
         return RowTable(tuple(events[-1]) if events else (), events, None, lambda event: deep_copied(dict(event)))
     places = {name: items.parts.index(str(items.positions[name])) for name in items.properties}
-    return RowTable(
-        items.properties, item_tuples, places, lambda item: {n: deep_copied(item[p]) for n, p in places.items()}
-    )
+    return RowTable(items.properties, tuples, places, lambda item: {n: deep_copied(item[p]) for n, p in places.items()})

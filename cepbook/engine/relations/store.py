@@ -217,19 +217,17 @@ class Store:
             return False
         if want.kind == "composite":
             return want.name("") in self.wanted or self.serves(want.by_keys)
-        indexed_columns = (name[1:] for name, requested in self.wanted.items() if requested.kind == "hash" and name[1])
+        parts_of_names = (name[1:] for name, requested in self.wanted.items() if requested.kind == "hash" and name[1])
         return want.name("") in self.wanted or (
-            want.kind == "hash" and any({*p} <= {*want.columns} for p in indexed_columns)
+            want.kind == "hash" and any({*p} <= {*want.columns} for p in parts_of_names)
         )
 
     def _some(self, state: Any, want: IndexRequest) -> Callable[[Any], Iterable[Item]] | None:
-        indexes = [
-            (name[1:], self.by_key) for name, requested in self.wanted.items() if requested.kind == "hash" and name[1]
-        ]
-        indexes = [requested for requested in indexes if set(requested[0]) <= set(want.columns)]
+        indexes = [(name[1:], self.by_key) for name, index in self.wanted.items() if index.kind == "hash" and name[1]]
+        indexes = [index for index in indexes if set(index[0]) <= set(want.columns)]
         if not indexes or self.unseen:
             return None
-        columns, look = max(indexes, key=lambda requested: len(requested[0]))
+        columns, look = max(indexes, key=lambda index: len(index[0]))
         places = [want.columns.index(name) for name in columns]
         if len(want.columns) == 1:
             return lambda key: look(state, columns, key)

@@ -141,11 +141,9 @@ class BatchReplayer:
             statement_pass.run(plan.nodes)
             failures: list[Exception] = []
             if plan.merged:
-                self._worker = event_loop_of_merged = EventLoop(
-                    runtime, slices, statement_pass.ticks, plan.senders, self._wanted
-                )
-                event_loop_of_merged.run()
-                failures = event_loop_of_merged.failures
+                self._worker = loop = EventLoop(runtime, slices, statement_pass.ticks, plan.senders, self._wanted)
+                loop.run()
+                failures = loop.failures
             runtime.clock.now = max(last, runtime.clock.now)
             return failures
         times = stops or list(merge(*(batch.times for batch in slices)))
@@ -155,9 +153,9 @@ class BatchReplayer:
             if hybrid.called:
                 self._called, self._plan = True, _Plan()
             return failures
-        self._worker = event_loop = EventLoop(runtime, slices, times, plan.senders, self._wanted)
-        event_loop.run()
-        return event_loop.failures
+        self._worker = alone = EventLoop(runtime, slices, times, plan.senders, self._wanted)
+        alone.run()
+        return alone.failures
 
     # -------------------------------------------------------------- planning
     def _planned(self) -> _Plan:
@@ -168,38 +166,34 @@ class BatchReplayer:
     def _made(self) -> _Plan:
         runtime = self._runtime
         plans = list(self._deployed_plans())
-        plan_of_version = _Plan(runtime.version)
+        planned = _Plan(runtime.version)
         for names in connected_components(plans, runtime.catalog):
             statements = [runtime.statements[name] for name in names]
             nodes = self._of_component(statements)
             if isinstance(nodes, str):
-                plan_of_version.merged |= dict.fromkeys(names, nodes)
+                planned.merged |= dict.fromkeys(names, nodes)
                 called_between = self._called_between(statements)
-                plan_of_version.reasons |= dict.fromkeys(names if called_between else (), called_between or "")
+                planned.reasons |= dict.fromkeys(names if called_between else (), called_between or "")
             else:
-                plan_of_version.nodes += nodes
+                planned.nodes += nodes
         obstacle = self._obstacle()
         if obstacle is not None:
             called_between = _CALLED if self._called else self._called_between(runtime.statements.values())
-            plan_of_version.nodes, plan_of_version.merged = [], dict.fromkeys(runtime.statements, obstacle)
-            plan_of_version.reasons = dict.fromkeys(runtime.statements if called_between else (), called_between or "")
-        if plan_of_version.reasons:
-            plan_of_version.reasons, plan_of_version.merged = plan_of_version.merged | plan_of_version.reasons, {}
-        not_alone = plan_of_version.reasons or plan_of_version.merged
+            planned.nodes, planned.merged = [], dict.fromkeys(runtime.statements, obstacle)
+            planned.reasons = dict.fromkeys(runtime.statements if called_between else (), called_between or "")
+        if planned.reasons:
+            planned.reasons, planned.merged = planned.merged | planned.reasons, {}
+        not_alone = planned.reasons or planned.merged
         sent_types = self._types_of(plan for plan in plans if plan.name in not_alone)
-        if plan_of_version.merged:
-            plan_of_version.senders = {
-                name: runtime.routes.sender_for_group(name, plan_of_version.merged) for name in sent_types
-            }
-        elif plan_of_version.reasons and plan_of_version.nodes:
-            plan_of_version.senders = {name: runtime.sender_to(name, plan_of_version.reasons) for name in sent_types}
-            plan_of_version.own = frozenset(
-                t for name in plan_of_version.reasons for t in runtime.statements[name].steps.emit.targets
-            )
-        elif plan_of_version.reasons:
-            plan_of_version.senders = {name: runtime.sender(name) for name in self.types}
-        plan_of_version.columns = {name: self._needed(name, plan_of_version) for name in self.types}
-        return plan_of_version
+        if planned.merged:
+            planned.senders = {name: runtime.routes.sender_for_group(name, planned.merged) for name in sent_types}
+        elif planned.reasons and planned.nodes:
+            planned.senders = {name: runtime.sender_to(name, planned.reasons) for name in sent_types}
+            planned.own = frozenset(t for name in planned.reasons for t in runtime.statements[name].steps.emit.targets)
+        elif planned.reasons:
+            planned.senders = {name: runtime.sender(name) for name in self.types}
+        planned.columns = {name: self._needed(name, planned) for name in self.types}
+        return planned
 
     def _called_between(self, statements: Iterable[RunningStatement]) -> str | None:
         """Reason for user code between events, which may read the whole component or call the engine; or None."""

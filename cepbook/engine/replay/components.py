@@ -55,19 +55,17 @@ def _runs(statement: _Running) -> bool:
 
 
 def _by_variables(running: Iterable[_Running], contexts: dict[str, _Context], links: _Links) -> None:
-    assigned = {
-        name for statement in running if isinstance(statement, p.StreamStatement) for name in statement.assigned
-    }
+    assigned = {name for reader in running if isinstance(reader, p.StreamStatement) for name in reader.assigned}
     if not assigned:
         return  # as mostly; else every expression is looked at
-    for statement in running:
-        if isinstance(statement, p.CreateVariableStatement):
-            own = {statement.variable.name}
+    for reader in running:
+        if isinstance(reader, p.CreateVariableStatement):
+            own = {reader.variable.name}
         else:
-            plans = (statement, contexts.get(statement.context or ""))
+            plans = (reader, contexts.get(reader.context or ""))
             own = {e.name for e in expressions_in(plans) if isinstance(e, x.VariableRead)}
-            own |= statement.assigned if isinstance(statement, p.StreamStatement) else frozenset()
-        links.join(statement.name, [("variable", name) for name in own & assigned])
+            own |= reader.assigned if isinstance(reader, p.StreamStatement) else frozenset()
+        links.join(reader.name, [("variable", name) for name in own & assigned])
 
 
 def _by_streams(running: Iterable[_Running], contexts: dict[str, _Context], catalog: Catalog, links: _Links) -> None:

@@ -216,11 +216,11 @@ class HybridLoop:
         clock.restore_timers(self._timers)
         now, clock.now = clock.now, self._begin
         stops = self._times[: bisect_right(self._times, last)]
-        self._worker = statement_pass = StatementPass(
+        self._worker = batch_pass = StatementPass(
             self._runtime, slices, last, stops if stops and stops[-1] == last else None
         )
         try:
-            statement_pass.run(self._nodes)
+            batch_pass.run(self._nodes)
         finally:
             clock.now, self._worker = now, before
 

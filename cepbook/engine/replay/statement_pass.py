@@ -66,11 +66,9 @@ def replay_nodes(statements: Iterable[RunningStatement], types: Sequence[str]) -
     inserts = [(s.name, s.steps.emit.insert.target) for s in statements if s.steps.emit.insert is not None]
     nodes: dict[str, ReplayNode] = {}
     for statement in statements:
-        raw = [type_name for type_name in types if statement.reads(type_name)]
+        raw = [name for name in types if statement.reads(name)]
         producers = [name for name, target in inserts if statement.reads(target)]
-        whole = any(type_name != statement.steps.source.event_type for type_name in raw) and reads_whole_events(
-            statement.plan
-        )
+        whole = any(name != statement.steps.source.event_type for name in raw) and reads_whole_events(statement.plan)
         nodes[statement.name] = ReplayNode(statement, raw, producers, whole=whole)
     ordered: list[ReplayNode] = []
     placed: set[str] = set()
@@ -282,13 +280,11 @@ class StatementPass:
         """Yield derived events with their partitions; the first reader finds or opens a partition in turn."""
         context = statement.context
         if context is None:
-            yield from ((*timed_event, None) for timed_event in derived.events)
+            yield from ((*entry, None) for entry in derived.events)
             return
         partitions = self._opened.get((context.name, id(derived)))
         if partitions is not None:
-            yield from (
-                (*timed_event, partition) for timed_event, partition in zip(derived.events, partitions, strict=True)
-            )
+            yield from ((*entry, partition) for entry, partition in zip(derived.events, partitions, strict=True))
             return
         partitions = self._opened[context.name, id(derived)] = []
         locate = self._locator(context, derived.type)
@@ -492,9 +488,9 @@ def allocating_contexts(runtime: EventEngine, type_name: str) -> list[tuple[Part
 def filter_for_patterns(statements: Iterable[RunningStatement], batch: ColumnBatch) -> FilteredBatch | None:
     """Return the events of a batch that any of `statements`, all of them patterns, may take; None: all events."""
     groups = [statement.groups(batch.type) for statement in statements]
-    if any(flags_of_groups is None for flags_of_groups in groups):
+    if any(atoms is None for atoms in groups):
         return None
-    atom_groups = [group for flags_of_groups in groups for group in flags_of_groups or ()]
+    atom_groups = [group for atoms in groups for group in atoms or ()]
     passed = (
         batch.passing([way for group in atom_groups for way in group.alternatives])
         if all(g.alternatives for g in atom_groups)
@@ -502,19 +498,15 @@ def filter_for_patterns(statements: Iterable[RunningStatement], batch: ColumnBat
     )
     if not atom_groups or (passed is not None and passed.exact):
         return passed
-    flags_of_groups: list[list[Any]] = []
+    flag_lists: list[list[Any]] = []
     for group in atom_groups:
         if group.pick is None:
             return None
         try:
-            flags_of_groups.append(group.pick(batch.columns))
+            flag_lists.append(group.pick(batch.columns))
         except Exception:  # noqa: BLE001 - the statement will meet it again, and tell of it
             return None
-    flags = (
-        flags_of_groups[0]
-        if len(flags_of_groups) == 1
-        else [any(wants) for wants in zip(*flags_of_groups, strict=True)]
-    )
+    flags = flag_lists[0] if len(flag_lists) == 1 else [any(flags) for flags in zip(*flag_lists, strict=True)]
     return FilteredBatch(batch.where(flags), flags)
 
 

@@ -39,10 +39,8 @@ def unpack_document(data: bytes) -> dict[str, Any]:
         raise SnapshotError("this is not a cepbook snapshot")
     version, _, checksum = head[len(MAGIC) :].partition(b" ")
     if version != b"%d" % VERSION:
-        found_version = version.decode("ascii", "replace")
-        raise SnapshotError(
-            f"this snapshot has format {found_version}, and this version of cepbook reads format {VERSION}"
-        )
+        other = version.decode("ascii", "replace")
+        raise SnapshotError(f"this snapshot has format {other}, and this version of cepbook reads format {VERSION}")
     if checksum != hashlib.sha256(body).hexdigest().encode():
         raise SnapshotError("the snapshot is damaged: its checksum does not match")
     try:

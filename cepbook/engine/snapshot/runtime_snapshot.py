@@ -197,9 +197,7 @@ def _module(deployment: Any) -> list[Any]:
 
 def _types(runtime: Any) -> list[Any]:
     from_epl = {name for deployment in runtime.deployments.values() for name in deployment.event_types}
-    return [
-        event_type_data(event_type) for name, event_type in runtime.catalog.event_types.items() if name not in from_epl
-    ]
+    return [event_type_data(declared) for name, declared in runtime.catalog.event_types.items() if name not in from_epl]
 
 
 def _variables(runtime: Any, writer: GraphWriter) -> list[Any]:

@@ -177,9 +177,7 @@ class GraphReader:
 
     def _values(self, written: Sequence[Any]) -> list[Any]:
         values = self._made
-        return [
-            values[representation[0]] if type(representation) is list else representation for representation in written
-        ]
+        return [values[ref[0]] if type(ref) is list else ref for ref in written]
 
     def _shell(self, number: int, node: GraphNode) -> bool:
         kind = node[0]

@@ -40,12 +40,10 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeFactory) -
         assert isinstance(call, p.AggregateCall)
         if aggregate_row(call.name).methods:
             readers.append(f"{source.const(name, 'n')}: held{number}")
-            accumulator = AggregateCodegen(
-                scope, [replace(call, reference=True)], Eviction.ARBITRARY, False, f"c{number}_"
-            )
+            code = AggregateCodegen(scope, [replace(call, reference=True)], Eviction.ARBITRARY, False, f"c{number}_")
             with source.block(f"def held{number}(cells):"):
-                accumulator.load(f"cells[{places[name].start}:{places[name].stop}]")
-                source.line(f"return {accumulator.values[0]}")
+                code.load(f"cells[{places[name].start}:{places[name].stop}]")
+                source.line(f"return {code.values[0]}")
     source.line(f"HELD = {{{', '.join(readers)}}}")
     with source.block("def key_of(r):"):
         codes = [key_code(source, f"r[{source.const(name, 'n')}]", properties[name]) for name in plan.store.keys]

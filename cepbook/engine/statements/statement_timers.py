@@ -111,8 +111,7 @@ class StatementTimers(OwnerTimers):
             due_times += self._program["dues"](state)
         due_times += [(PATTERN + number, matching.due(state)) for number, matching in enumerate(self._matchings)]
         due_times += [
-            (SUBQUERY + number, subquery["dues"](state[FIRST_SUBQUERY_SLOT + number]))
-            for number, subquery in self._timed
+            (SUBQUERY + number, inner["dues"](state[FIRST_SUBQUERY_SLOT + number])) for number, inner in self._timed
         ]
         return due_times
 
@@ -189,10 +188,10 @@ class StatementTimers(OwnerTimers):
             matching.advance(state, now)
 
     def _deliver(self, now: int, entries: list[DueEntry]) -> None:
-        sides = self._collected(now, entries)
+        rows = self._collected(now, entries)
         push = self._statement.outlet.push
-        if sides is not None and push is not None:
-            push(now, *sides)
+        if rows is not None and push is not None:
+            push(now, *rows)
 
     def collect(self, now: int) -> tuple[Rows, Rows] | None:
         """Run the timers that are due and return their rows, or None."""
@@ -225,9 +224,9 @@ class StatementTimers(OwnerTimers):
         due = [(self._state_at(path), *path, at) for at, path in entries if self._state_at(path) is not None]
         if self._program.steps.inputs:  # combinations are made of what all inputs have lost, behind the output's time
             due.sort(key=lambda timer: timer[2] == WINDOW)
-        sides_by_partition: dict[int, TimerRows] = {}  # by partition id
-        forced = self._tick(due, now, sides_by_partition)
-        return self.selected(sides_by_partition, forced)
+        sides: dict[int, TimerRows] = {}  # by partition id
+        forced = self._tick(due, now, sides)
+        return self.selected(sides, forced)
 
     def _collect_one(self, now: int, path: tuple[int, int]) -> tuple[Rows, Rows] | None:
         """Run one part of one state, the most common case."""
@@ -237,9 +236,9 @@ class StatementTimers(OwnerTimers):
         if place >= SUBQUERY:
             self._program.subqueries[place - SUBQUERY]["tick"](state, now)
             return None
-        sides_by_partition: dict[int, TimerRows] = {}
-        forced = self._tick_one(state, id_, place, now, sides_by_partition)
-        return self.selected(sides_by_partition, forced)
+        sides: dict[int, TimerRows] = {}
+        forced = self._tick_one(state, id_, place, now, sides)
+        return self.selected(sides, forced)
 
     def _state_at(self, path: tuple[int, int]) -> Any:
         return self._states.get(path[0]) if path[1] < SUBQUERY else self._inner.get(path)
@@ -250,7 +249,7 @@ class StatementTimers(OwnerTimers):
         self.arm(_ONE_VIEW, expire_all(state, state[1], now, None, lambda _, *sides: deliveries.append(sides)))
         return deliveries[0] if deliveries else None
 
-    def _tick(self, due: list[tuple[Any, int, Any, int]], now: int, sides_by_partition: dict[int, TimerRows]) -> bool:
+    def _tick(self, due: list[tuple[Any, int, Any, int]], now: int, sides: dict[int, TimerRows]) -> bool:
         """Run timers in the order of their due times, also if the clock has jumped over several of them.
 
         Windows (and groups of one) that are due after an output run after it. Timers of windows may be early.
@@ -267,17 +266,15 @@ class StatementTimers(OwnerTimers):
                 if state[1].due > outputs[id_]:
                     continue
                 state[1].limit_advance(outputs[id_])
-            forced |= self._tick_one(state, id_, place, now, sides_by_partition)
+            forced |= self._tick_one(state, id_, place, now, sides)
             if place == OUTPUT and id_ in held_back:
                 state[1].limit_advance(NEVER)
-                forced |= self._tick_one(state, id_, WINDOW, now, sides_by_partition)
+                forced |= self._tick_one(state, id_, WINDOW, now, sides)
         return forced
 
-    def _tick_one(self, state: Any, id_: int, place: int, now: int, sides_by_partition: dict[int, TimerRows]) -> bool:
+    def _tick_one(self, state: Any, id_: int, place: int, now: int, sides: dict[int, TimerRows]) -> bool:
         try:
-            return bool(
-                self._program["tick"](state, state[1], now, *sides_by_partition.setdefault(id_, ([], [])), place)
-            )
+            return bool(self._program["tick"](state, state[1], now, *sides.setdefault(id_, ([], [])), place))
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self._statement.failed(failure)
             return False

@@ -145,7 +145,9 @@ def index_condition(e: x.BoundExpr) -> IndexCondition | None:
 def leading_conditions(conjuncts: Iterable[x.BoundExpr]) -> tuple[IndexCondition, ...]:
     """Return the indexable conditions at the beginning of `conjuncts`; none of them can fail with an error."""
     return tuple(
-        condition for condition in takewhile(lambda c: c is not None, map(index_condition, conjuncts)) if condition
+        found_condition
+        for found_condition in takewhile(lambda c: c is not None, map(index_condition, conjuncts))
+        if found_condition
     )
 
 
@@ -178,11 +180,11 @@ def _node(entries: list[IndexEntry]) -> FilterIndexNode:
             node.leaves.append((s.order, s.matched if complete else s.checked))
             continue
         first, rest = conditions[0], (conditions[1:], complete, s)
-        table_of_values = (
+        by_value = (
             tables.setdefault(first.name, {}) if first.op == "=" else ranges.setdefault((first.name, first.op), {})
         )
         for value in first.values:
-            table_of_values.setdefault(value, []).append(rest)
+            by_value.setdefault(value, []).append(rest)
     node.equal = {name: {value: _node(below) for value, below in table.items()} for name, table in tables.items()}
     for key, by_threshold in ranges.items():
         thresholds = sorted(by_threshold)
