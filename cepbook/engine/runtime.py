@@ -208,7 +208,7 @@ class Runtime(EventEngine):
         if statement not in self.registry.statements and any(
             statement == s.name for d in self._deployer.deployments.values() for s in d.plan.statements
         ):
-            return []  # create statements deliver nothing and iterate empty
+            return []  # definitions deliver nothing and iterate empty
         running = self.statement(statement)
         if selector is not None and running.context is None:
             raise UsageError(f"statement `{statement}` has no context, its partitions cannot be selected")

@@ -31,7 +31,7 @@ CAUSE_FACTOR = 8  # even: odd marks stay odd
 
 Row = dict[str, Any]
 Record = tuple[Any, ...]
-# rows of one side of a delivery as generated code makes them, tuples or dicts; None for no rows
+# rows of one side of a delivery, tuples or dicts; None without rows
 Rows = list[Any] | None
 EmitRecord = Callable[[Record], object]
 EmitRows = Callable[[int, Rows, Rows], object]

@@ -100,12 +100,12 @@ class DeliveryOutlet(DeliveryHolder):
         self._parcels = parcels
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
-        self._column_sinks: list[Callable[[list[int], Sequence[list[Any]]], None]] = []  # of plain slices
+        self._column_sinks: list[Callable[[list[int], Sequence[list[Any]]], None]] = []
         self._flat_sinks: list[Callable[[list[Any]], None]] = []
         self._tracing_sinks: list[TracingSink] = []
         self._target: DeliveryPorts | None = None
-        self._flat = False  # whether there are only sinks, which take insert rows as they are
-        self._held: list[Any] = []  # flat records of deliveries that are to be one
+        self._flat = False  # True if there are only sinks, which take insert rows as they are
+        self._held: list[Any] = []  # flat records that become one delivery
 
     # -------------------------------------------------------------- who listens
     def add_listener(self, listener: Listener) -> None:
@@ -214,7 +214,7 @@ class DeliveryOutlet(DeliveryHolder):
             return
         if len(records) == width and records[0] == INSERT:
             target.out(tuple(records))
-        elif self._flat and not any(records[::width]):  # insert rows, each a record of its own: nothing is taken apart
+        elif self._flat and not any(records[::width]):  # only insert rows, one record each: no need to split
             records[width::width] = [MORE] * (len(records) // width - 1)
             for sink in self._sinks:
                 sink.extend(records)

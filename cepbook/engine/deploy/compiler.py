@@ -50,7 +50,7 @@ class CompiledModule:
     trees: Mapping[str, CompiledLevels]
     catalog: Catalog
     variables: Variables
-    inserted: Mapping[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)  # of queries: the rows
+    inserted: Mapping[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)  # row functions of queries
 
 
 def binder_options(config: Config) -> Options:

@@ -81,7 +81,7 @@ class Deployer:
                 interruption = failure
                 self._remove(built.deployment)
             if self._turn.queue and interruption is None:
-                self._turn.drain(raising=False)  # what statements inserted as they began
+                self._turn.drain(raising=False)  # rows that statements inserted when they started
         if interruption is not None:
             raise interruption
         return built.deployment
@@ -109,7 +109,7 @@ class Deployer:
         for statement in plan.statements:
             if isinstance(statement, SelectStatement):
                 live: Iterable[Any] = (None,)
-                if statement.context is not None:  # in a context that runs on: its partitions
+                if statement.context is not None:  # partitions of a context that keeps running
                     same = catalog.contexts.get(statement.context) is self._registry.catalog.contexts.get(
                         statement.context, 0
                     )

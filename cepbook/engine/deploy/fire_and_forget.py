@@ -100,7 +100,7 @@ class FireAndForgetQuery:
     def _compiled(self, values: Mapping[str, Any] | None) -> tuple[ModulePlan, CompiledModule]:
         runtime = self._runtime
         compiled_for = runtime.version, dict(runtime.functions)
-        if compiled_for != self._world:  # what it was compiled for is not there any more
+        if compiled_for != self._world:  # compiled for an earlier version of the catalog
             self._ready.clear()
             self._world = compiled_for
         literals = literals_for(self._uses, values, self.text)
@@ -135,7 +135,7 @@ class FireAndForgetQuery:
             replacements[node.span] = ast.Chain((ast.NameStep(name, span=node.span),), span=node.span)
         try:
             plan = self._bound(replacements, catalog)
-        except BindError:  # what takes a constant only, such as a value that fits because it is small
+        except BindError:  # some places need a constant, for example a value that fits because it is small
             return _Ready(plain, None, {})
         if _columns(plan) != _columns(plain):
             return _Ready(plain, None, {})
@@ -200,7 +200,7 @@ def replace_rows(runtime: Any, name: str, rows: Iterable[Sequence[Any]]) -> None
         runtime.turn.settled()
 
 
-_READ: WeakKeyDictionary[Store, int] = WeakKeyDictionary()  # stores, and how many queries read them right now
+_READ: WeakKeyDictionary[Store, int] = WeakKeyDictionary()  # number of queries that are reading each store
 
 
 @contextmanager
@@ -332,7 +332,7 @@ def _states(
         state = statement.new_state(partition)
         steps = program.steps
         if steps.kind != "unaggregated" or steps.inputs or steps.windows or steps.recognize is not None:
-            program["prefill"](state, now)  # else there is nothing to be kept, and rows are made once
+            program["prefill"](state, now)  # otherwise no state is needed, and rows are computed once
         yield program["rows"](state, now)
 
 
@@ -350,5 +350,5 @@ def _held(
     if picking is not None:
         return [item for _, state in states for item in picking.picked(state)]
     items = store.stored(state for _, state in states)
-    # ordinals are those of a partition
+    # ordinals are unique only within a partition
     return [(number, *item[1:]) for number, item in enumerate(items)] if len(states) > 1 else items

@@ -29,7 +29,7 @@ def split_off_statement(
         if at < 0:
             return None
         end = at + len(statement.epl)
-        if statement.name == name:  # blanks in its place: what the others say of their places stays true
+        if statement.name == name:  # blanks keep the positions of the other statements valid
             source = source[:at] + re.sub(r"\S", " ", statement.epl) + source[end:]
         else:
             remaining.append(statement)

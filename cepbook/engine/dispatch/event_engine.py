@@ -151,7 +151,7 @@ class EventEngine:
         if store is None or store.type.kind == "window":
             self._queue.append((type_name, rows))
             return
-        for row in rows:  # a table has them at once
+        for row in rows:  # rows of a table are inserted at once
             store.inserted(row, partition)
 
     def _route(self, type_name: str) -> EventHandler:
@@ -219,7 +219,7 @@ class EventEngine:
             if self.turn.halt:
                 raise Interrupted(f"interrupted: the clock stopped at {clock.now} on its way to {t}")
             self.turn.advance(due)
-            due = clock.beyond(due)  # what waits for the next advance, whatever its time, is no reason for one
+            due = clock.beyond(due)  # a timer that waits for the next advance does not cause one
         self.turn.advance(t)
 
     # -------------------------------------------------------------- errors

@@ -20,7 +20,7 @@ class FailureLog:
         self.recorded: deque[StatementError] = deque(maxlen=_KEPT)
         self.listeners: list[ErrorListener] = []
         self._unraised: list[Exception] = []
-        self.raised: Exception | None = None  # the last one
+        self.raised: Exception | None = None  # the last failure that was raised
 
     @property
     def waiting(self) -> bool:
@@ -70,5 +70,5 @@ def attribute_failure(failure: Exception, statements: Collection[RunningStatemen
             return True
     for statement in statements:
         statement.timed.mend(state for _, state in statement.states())
-    # a listener may drop a statement that was still to see the event
+    # a listener may have dropped a statement that had not seen the event yet
     return any("stopped" in namespace for namespace in raised_in)

@@ -28,9 +28,9 @@ from cepbook.engine.time.clock import Clock
 from cepbook.engine.time.timers import NEVER, DueEntry, OwnerTimers
 from cepbook.errors import CepbookError, Interrupted, StatementError, UsageError
 
-_MOST_DERIVED = 1_000_000  # events that one event may lead to
-_MOST_STEPS = 100_000  # changes of named windows that one event may lead to, one because of the other
-_PATIENCE = 1_000  # derived events that are still processed when the user wants to stop
+_MOST_DERIVED = 1_000_000  # derived events of one event
+_MOST_STEPS = 100_000  # consecutive changes of named windows caused by one event
+_PATIENCE = 1_000  # derived events that are still processed after an interrupt
 
 
 class Turn:
@@ -197,7 +197,7 @@ class Turn:
                     self._caught(failure)
                 if self._held or moved or waiting:
                     self._settle()
-            if self._held or moved or waiting:  # while rows were released
+            if self._held or moved or waiting:  # queued while rows were released
                 self._settle()
             derived += len(rows)
             if derived > _MOST_DERIVED:
@@ -237,7 +237,7 @@ class Turn:
                 holder.release()
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 holder.failed(failure)
-                holder.release()  # if it did not come so far
+                holder.release()  # in case the failure prevented it
 
 
 def _back(timers: OwnerTimers, entries: list[DueEntry]) -> None:

@@ -113,7 +113,7 @@ def all_rows(statement: RunningStatement, wanted: PartitionIds | None = None) ->
     names = tuple(statement.output_type.properties)
     try:
         place = _properties(statement)
-        if place is not None:  # no row is made before somebody sees it
+        if place is not None:  # rows are built only when they are shown
             items = _tuples(statement, _views(statement, statement.now, wanted))
             order = tuple(place.values())
             return RowTable(names, items, place, lambda item: layout.fresh([item[at] for at in order]))
@@ -219,7 +219,7 @@ def window_events(
     assert items is not None
     views = _views(statement, statement.now, wanted)
     if any(isinstance(state[1], AggregateOnlyBatch) for state, _ in views):
-        return WindowEvents(0, (), [])  # a batch of which only aggregates show keeps groups
+        return WindowEvents(0, (), [])  # a batch with visible aggregates only keeps groups, not events
     total = sum(len(items_of_view) for _, items_of_view in views)
     table = _events(statement, _tails(views, _places(total, most, shown)))
     return WindowEvents(total, tuple(table.names), table.rows(range(len(table))))

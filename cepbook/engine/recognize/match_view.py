@@ -39,7 +39,7 @@ from cepbook.engine.windows.derived_value import PackItem
 from cepbook.engine.windows.view_chain import DownstreamView, ViewChain
 from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
 
-MatchRows = tuple[Any, ...]  # by variable: the row, or a run of several (`fold.Run`); None without any
+MatchRows = tuple[Any, ...]  # by variable: the row, or a run of several (`RowRun`); None without any
 OpenMatch = tuple[
     int, int, int, MatchRows, int, int
 ]  # ordinal and time of the first row, position, rows, mark, tail or -1
@@ -280,12 +280,12 @@ class MatchView(DownstreamView):
         """Return the matches that a row completes (earliest beginning, first choice first) and the open ones."""
         form, state = self.form, self.state
         ways, every, bounded, alike, variables = form.ways, form.all_matches, form.bounded, form.alike, form.variables
-        known: dict[int, bool] = {}  # of conditions that read no other rows
-        moves: dict[int, list[Transition]] = {}  # of positions where all matches are alike
-        seen: set[Any] = set()  # of one beginning; where beginnings are bounded, of all
+        known: dict[int, bool] = {}  # results of conditions that read no other rows
+        moves: dict[int, list[Transition]] = {}  # transitions from positions where all matches are alike
+        seen: set[Any] = set()  # equivalence classes of one beginning, or of all if bounded
         complete: list[CompleteRowMatch] = []
         going: list[OpenMatch] = []
-        present = done = -1  # the beginning in hand, and the last one with a complete match
+        present = done = -1  # the present beginning, and the last one with a complete match
         at, limit = len(log) - 1, form.most - self.size + len(open_)
         fresh: OpenMatch = (ordinal, now, -1, (None,) * len(form.names), 0, -1)
         for match in (*open_, fresh):

@@ -68,7 +68,7 @@ def row_aggregate(name: str, type_: Type, distinct: bool) -> RowAggregate:
 
     def present(values: list[Any]) -> Any:
         present_values = [value for value in values if value is not None]
-        if distinct:  # of equal values the first one counts
+        if distinct:  # the first of equal values counts
             present_values = list({hashable(value): value for value in reversed(present_values)}.values())[::-1]
         return of_values(present_values)
 

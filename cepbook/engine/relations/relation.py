@@ -104,7 +104,7 @@ class SortedIndex(HashIndex):
             return
         late = item[0] < next(reversed(same))
         same[item[0]] = item
-        if late:  # it took another key
+        if late:  # its key has changed
             self.table[key] = dict(sorted(same.items()))
 
     def leave(self, item: Item) -> None:
@@ -179,7 +179,7 @@ class CompositeIndex(HashIndex):
             return same.values()
         begin = 0 if low is None else band.bisect_left((low,))
         end = len(band) if high is None else band.bisect_right((high, inf))
-        if 4 * (end - begin) > len(same):  # to look through all costs less than to sort these by arrival
+        if 4 * (end - begin) > len(same):  # scanning all costs less than sorting these by arrival
             return same.values()
         return [same[ordinal] for ordinal in sorted([ordinal for _, ordinal in band.islice(begin, end)])]
 

@@ -107,7 +107,7 @@ class Store:
         self.observers: list[StoreObserver] = []
         self.deferred_readers: list[DeferredReader] = []
         self.wanted: dict[IndexName, RequestedIndex] = {}
-        self.unseen = unseen  # rows are collected before anybody is told of them
+        self.unseen = unseen  # rows are collected in batches before readers are notified
         self.uniques: tuple[IndexType, ...] = ()  # the declared indexes that are unique
         self._changes = changes
 
@@ -378,7 +378,7 @@ class PendingChanges:
 
     def __init__(self, waits: Callable[[], None]) -> None:
         self._waits = waits
-        self.moved: list[StoreChange] = []  # never another list: rounds look at it
+        self.moved: list[StoreChange] = []  # never replaced by another list: the turn refers to it
 
     def __bool__(self) -> bool:
         return bool(self.moved)

@@ -91,7 +91,7 @@ class StoreContents(Relation):
     def __init__(self, items: Iterable[Item]) -> None:
         super().__init__()
         self.named: dict[IndexName, RelationIndex] = {}
-        for item in sorted(items, key=_ordinal):  # views may have another order
+        for item in sorted(items, key=_ordinal):  # a view may have another order
             self.rows[item[0]] = item
 
     def name(self, name: IndexName, wanted: RequestedIndex) -> None:

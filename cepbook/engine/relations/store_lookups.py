@@ -14,7 +14,7 @@ from cepbook.engine.relations.relation import Item, ItemKey
 from cepbook.engine.relations.store import DeferredReader, Store, StoreChange
 from cepbook.engine.relations.store_indexes import ColumnKey, IndexRequest, UnreportedChange, as_reported
 
-LookupRequests = Mapping[str, tuple[int, IndexRequest]]  # by the name of the function: of which input
+LookupRequests = Mapping[str, tuple[int, IndexRequest]]  # by the name of the lookup function: input and request
 
 
 class UnreportedChanges(DeferredReader):
@@ -144,4 +144,4 @@ def _in_partition(store: Store, look: Callable[[Any], Any]) -> Callable[[Any], A
     return lambda partition: look(owner.state_of(partition))
 
 
-NO_LOOKUPS = StoreLookups({}, {}, "", {})  # of statements that look into no store
+NO_LOOKUPS = StoreLookups({}, {}, "", {})  # for statements without lookups

@@ -51,7 +51,7 @@ class Table(Store):
         super().__init__(type_, columns, changes, False)
         self._functions = functions
         self._alone = type_.context is None  # there is one state
-        self.followers: dict[str, tuple[object, dict[Any, None]]] = {}  # what each has read, and keys since then
+        self.followers: dict[str, tuple[object, dict[Any, None]]] = {}  # state, changed keys
 
     def _state(self, partition: Any) -> Any:
         return self.owner.state if self._alone else self.owner.state_of(partition)
@@ -207,7 +207,7 @@ class Table(Store):
             after.add(key)
         for key in gone:
             self.touch(key)
-        stays = {self.key(row) for row in changed.values()}  # in its place
+        stays = {self.key(row) for row in changed.values()}  # keys of rows that stay
         for item in old:
             if self.key(item[-1]) not in stays:
                 del items[self.key(item[-1])]

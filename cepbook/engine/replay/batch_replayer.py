@@ -350,7 +350,7 @@ class BatchReplayer:
         """Return the events of a batch that any pattern may take, if only patterns read it; None: all events."""
         statements = [self._runtime.statements[name] for name in self._plan.reasons or self._plan.merged]
         if any(statement.context is not None for statement in statements):
-            return None  # the context may want it
+            return None  # the context may need any event
         return filter_for_patterns([statement for statement in statements if statement.reads(batch.type)], batch)
 
 

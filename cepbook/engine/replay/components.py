@@ -21,7 +21,7 @@ from cepbook.lang.plan.catalog import Catalog
 from cepbook.lang.plan.references import event_types_read, expressions_in, stores_read
 
 _Context = p.CreateContextStatement | p.CreateContextTreeStatement
-_Running = p.StreamStatement | p.CreateVariableStatement | p.CreateTableStatement  # a table keeps its context going
+_Running = p.StreamStatement | p.CreateVariableStatement | p.CreateTableStatement  # a table keeps its context running
 
 
 def connected_components(plans: Sequence[p.StatementPlan], catalog: Catalog) -> list[list[str]]:
@@ -57,7 +57,7 @@ def _runs(statement: _Running) -> bool:
 def _by_variables(running: Iterable[_Running], contexts: dict[str, _Context], links: _Links) -> None:
     assigned = {name for reader in running if isinstance(reader, p.StreamStatement) for name in reader.assigned}
     if not assigned:
-        return  # as mostly; else every expression is looked at
+        return  # the usual case; otherwise all expressions are searched
     for reader in running:
         if isinstance(reader, p.CreateVariableStatement):
             own = {reader.variable.name}

@@ -17,7 +17,7 @@ from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch
 from cepbook.engine.vectorized.event_order import iterate_events, merge_positions
 
 SendEvent = Callable[[dict[str, Any]], None]
-# of each event of a slice whether it is to be sent; None: all are
+# selects the events of a batch to send; None: all
 PrefilterBatch = Callable[[ColumnBatch], FilteredBatch | None]
 
 
@@ -41,8 +41,8 @@ class EventLoop:
         self.place = -1
         self.event: tuple[str, dict[str, Any]] | None = None
         self.failures: list[Exception] = []
-        self.advancing = False  # the engine is called from here
-        self._again = False  # the clock stops where it stood
+        self.advancing = False  # True while this loop calls the engine itself
+        self._again = False  # the clock stops again at the same time
         self._stop: Callable[[], bool] = lambda: False
         self._runtime = runtime
         self._slices = slices
@@ -104,7 +104,7 @@ class EventLoop:
         if isinstance(times, range):
             self._visit(t)
         while clock.due <= t and not (isinstance(times, range) or self._stop()):
-            place = bisect_left(times, max(clock.due, clock.now + 1))  # what is due at once waits for the next stop
+            place = bisect_left(times, max(clock.due, clock.now + 1))  # timers due at once wait for the next stop
             if place == len(times) or times[place] > t:
                 break
             self._go(times[place])
@@ -152,8 +152,8 @@ class HybridLoop:
         self._nodes = nodes
         self._timers = [node.statement.timed for node in nodes]
         self._begin = runtime.clock.now
-        self._seen = [0] * len(slices)  # how many events came before the one in hand when the engine was called
-        self._shown = runtime.routes.dispatched  # to whom the event in hand was shown when the engine was called
+        self._seen = [0] * len(slices)  # events before the present one when user code called the engine
+        self._shown = runtime.routes.dispatched  # how far the present event was dispatched at that point
 
     def run(self, senders: Mapping[str, SendEvent], wanted: PrefilterBatch, own: frozenset[str]) -> list[Exception]:
         """Process the batches with all statements and return the failures that no listener was notified of.

@@ -27,8 +27,8 @@ from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 
 EmitRecords = Callable[[Sequence[Any]], object]
-AFTER_BATCH = 1 << 62  # the place behind all events of the slice, and a time that is never reached
-UNORDERED_CAUSE: CauseKey = (0, 1, 0, ())  # of events that meet no others: their order is known
+AFTER_BATCH = 1 << 62  # a position after all events of the batch, and a time that is never reached
+UNORDERED_CAUSE: CauseKey = (0, 1, 0, ())  # for events that meet no others, so their order is known
 
 
 class DerivedEvents:
@@ -139,8 +139,8 @@ class OutputCollector:
         self.keyed = keyed
         self.key: CauseKey = (0, 1, 0, ())
         self._causes = DeliveryCauses()
-        self.plain: InsertColumns | None = None  # all of them, where each is one insert row
-        self.numbers: Sequence[int] = ()  # of the causes of these, if they are wanted
+        self.plain: InsertColumns | None = None  # all deliveries, if each is one insert row
+        self.numbers: Sequence[int] = ()  # numbers of their causes, if needed
 
     @property
     def one(self) -> EmitRecords:

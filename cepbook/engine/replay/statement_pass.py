@@ -38,7 +38,7 @@ from cepbook.engine.vectorized.event_order import iterate_events, merge_position
 from cepbook.lang.plan.references import reads_whole_events
 
 _Read = tuple[ColumnBatch, tuple[int, ...]]  # events, and the numbers of the streams that they are for
-_Shown = tuple[int, Row, Any]  # an event with its time and, in a context, its `Place`
+_Shown = tuple[int, Row, Any]  # time, event, and in a context its partitions
 
 
 @dataclass(slots=True)
@@ -101,9 +101,9 @@ class StatementPass:
         self.ticks = _ticks(list(self._slices.values()), last) if stops is None else stops
         self._hand: Callable[[], CauseKey] = lambda: UNORDERED_CAUSE
         self._derived: dict[str, DerivedEvents] = {}
-        self._partitions: dict[tuple[str, str], list[Any]] = {}  # by context and type: a `Place` for each event
-        self._opened: dict[tuple[str, int], list[PartitionAssignment]] = {}  # the same of derived events
-        self._shared: set[tuple[str, str]] = set()  # where some events are in several partitions
+        self._partitions: dict[tuple[str, str], list[Any]] = {}  # partitions of each event, by context and type
+        self._opened: dict[tuple[str, int], list[PartitionAssignment]] = {}  # the same for derived events
+        self._shared: set[tuple[str, str]] = set()  # (context, type) with events in several partitions
 
     def run(self, nodes: Sequence[ReplayNode]) -> None:
         """Run the batch through `nodes` (producers before readers)."""
@@ -140,7 +140,7 @@ class StatementPass:
         batches = [self._slices[t] for t in node.raw if t in self._slices]
         derived = [self._derived[name] for name in node.producers]
         if not (batches or derived) and node.statement.timed.due > self.last:
-            return DerivedEvents()  # of many statements most have nothing to do with a slice
+            return DerivedEvents()  # most of many statements are not affected by a batch
         began = thread_time()
         try:
             return self._run(node, batches, derived)
@@ -217,7 +217,7 @@ class StatementPass:
         if out.keyed:
             times, marks, self._hand = out.watched(batch, keys)
         ports = out.flat.extend, out.taken, out.expired, out.told, catch_up
-        ticks = () if batch.times is self.ticks else self.ticks  # then the clock stops where an event asks what is due
+        ticks = () if batch.times is self.ticks else self.ticks  # events stop the clock themselves
         output = program["run"](times, marks, statement.state, *ports, ticks, rest, *columns)
         if output is not None:
             out.take(InsertColumns(batch.times, output[1]), output[0])
@@ -291,7 +291,7 @@ class StatementPass:
         for time, event in derived.events:
             partitions.append(locate(event, time))
             if context.event_counters:
-                count_batch(partitions[-1:], (time,), alone=False)  # raw events of the slice were counted before
+                count_batch(partitions[-1:], (time,), alone=False)  # replayed events were counted before
             yield time, event, partitions[-1]
 
     def _run_in_order(

@@ -23,7 +23,7 @@ from cepbook.errors import SnapshotError
 VERSION = 2
 MAGIC = b"cepbook snapshot "
 WRITTEN_BY = version("cepbook")
-_LEVEL = 3  # more takes twice the time for a tenth of the size
+_LEVEL = 3  # a higher level takes twice the time to save a tenth of the size
 
 
 def pack_document(document: Any) -> bytes:

@@ -27,7 +27,7 @@ class RuntimeParts:
     def __init__(self, runtime: Any) -> None:
         self.live: dict[str, Any] = {}
         self._paths: dict[int, str] = {}
-        self._objects: dict[str, Any] = {}  # which also keeps the identities taken
+        self._objects: dict[str, Any] = {}  # also keeps the objects alive, so that their ids stay unique
         self._namespaces: dict[int, dict[str, Any]] = {}
         self._walk(runtime)
 
@@ -69,7 +69,7 @@ class RuntimeParts:
                 following.extend((f"{path}.{name}", inner) for name, inner in _inside(kind, value))
 
 
-CACHE_ATTRIBUTE = "_parts_of_snapshots"  # of a runtime, and left out when its parts are looked for
+CACHE_ATTRIBUTE = "_parts_of_snapshots"  # attribute of a runtime that is not one of its parts
 
 
 def runtime_parts(runtime: Any) -> RuntimeParts:

@@ -150,7 +150,7 @@ def _filled(runtime: Any, document: Mapping[str, Any]) -> Any:
         runtime_part = parts.live[path]
         for name in runtime_part.SAVED:
             before, value = getattr(runtime_part, name), reader.value(values[name])
-            if isinstance(before, deque):  # a queue, which others hold, too
+            if isinstance(before, deque):  # a queue that other objects refer to
                 before.clear()
                 before.extend(value)
             else:

@@ -62,7 +62,7 @@ class GraphWriter:
         self._named = named
         self._outside = {id(value): path for path, value in (outside or {}).items()}
         self._numbers: dict[int, int] = {}  # by identity
-        self._held: list[Any] = []  # while their identities count
+        self._held: list[Any] = []  # keeps the objects alive, so that their ids stay unique
         self._open: list[tuple[GraphNode, Any]] = []  # nodes that are not filled yet
         self._classes: dict[tuple[type, tuple[str, ...]], int] = {}
         self._parts: dict[str, int] = {}
@@ -166,7 +166,7 @@ class GraphReader:
                 fill(self, value, node)
             elif node[0] in _HASHED:
                 later.append((value, node))
-        for kinds in (("dict", "ordered", "event", "set"), ("sorted",)):  # keys and what is sorted must be whole
+        for kinds in (("dict", "ordered", "event", "set"), ("sorted",)):  # keys and sorted elements must be complete
             for value, node in later:
                 if node[0] in kinds:
                     _HASHED[node[0]](self, value, node)

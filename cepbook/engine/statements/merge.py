@@ -73,7 +73,7 @@ class MergeCodegen:
     def write(self) -> None:
         source, plan = self.source, self.plan
         for name in ("route", "target", "move", "blank", "renew"):
-            source.bind(name, None)  # of the running statement
+            source.bind(name, None)  # bound when the statement starts
         write_event_functions(plan, self.event, self.filter_scope, self._body)
         with source.block("def ask(S):"):
             source.line("e = {}")

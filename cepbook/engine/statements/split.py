@@ -17,7 +17,7 @@ from cepbook.lang.plan import nodes as p
 def compile_split(plan: p.SplitStatement, scope_in: ScopeFactory) -> StatementProgram:
     """Compile a statement that inserts each event where its branches say. Errors: Refusal."""
     source = SourceWriter()
-    source.bind("route", None)  # of the running statement
+    source.bind("route", None)  # bound when the statement starts
     plain = [branch for branch in plan.branches if not branch.contained]
     values = [e for b in plain for e in (b.predicate, *(c.value for c in b.columns))]
     names = lower.property_names(plan.source.filter, *values)
@@ -29,7 +29,7 @@ def compile_split(plan: p.SplitStatement, scope_in: ScopeFactory) -> StatementPr
     write_event_functions(plan, props, scope, lambda: _branches(plan, scope))
     write_state(source, "()", subqueries=scope.subqueries)
     program = trigger_program(plan, source, tuple(names), scope_in)
-    program.row_columns = None  # what no branch takes is delivered as it is
+    program.row_columns = None  # an event that no branch takes is delivered unchanged
     return program
 
 

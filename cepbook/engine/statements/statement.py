@@ -90,7 +90,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.timed.drops = program.steps.emit.drop and services.config.prioritized
         self.context: Context | None = None
         self.state: Any = None
-        self.spent = ProcessorTime()  # on slices of replays, which run through one statement after the other
+        self.spent = ProcessorTime()  # in replays, which run a batch through one statement after the other
         self._services = services
         layout = RowLayout(program.row_columns, plan.output_type.properties)
         split = isinstance(plan, p.SelectStatement) and plan.parcels is not None
@@ -146,7 +146,7 @@ class RunningStatement(StoreAccess, ContextMember):
     def keeps_rows(self) -> bool:
         """True if the iterator may return rows: the statement has a window, is one row, or keeps its last event."""
         if self.steps.row is None or self._services.config.iterable_unbound:
-            return True  # without rows: the values of variables
+            return True  # no rows, but the values of variables
         annotated = isinstance(self.plan, p.SelectStatement) and self.plan.iterable_unbound
         return bool(self.steps.windows) or self.steps.kind == "fully_aggregated" or annotated
 
@@ -393,7 +393,7 @@ class RunningStatement(StoreAccess, ContextMember):
     def guarded(self, take: Callable[[Any, Any], object], event: Any, partitions: Iterable[ContextPartition]) -> bool:
         slot, consumed = self.program.namespace["slot"], False
         for partition in partitions:
-            if partition.ended:  # by hand, in a listener of a statement before
+            if partition.ended:  # ended by hand in a listener of an earlier statement
                 continue
             try:
                 if take(event, partition.states[slot]):
@@ -410,7 +410,7 @@ class RunningStatement(StoreAccess, ContextMember):
         """Return the reader without subqueries. `alone`: there is one state, which the functions know."""
         read = self._type_read(type_name)
         if read is None or self.steps.emit.changes:
-            return None  # what changes events comes before all that take them
+            return None  # updates of events precede all dispatch
         late = self.steps.dispatched_last
         drops = self.timed.drops
         condition = self.condition(type_name)
@@ -420,7 +420,7 @@ class RunningStatement(StoreAccess, ContextMember):
             take = join_handler(self.steps, self.program, self._matchings, self._types(type_name), self.context is None)
         elif not self._matchings:
             on_event, on_match = self.program["on_event"], self.program["on_match"]
-            if condition is not self.steps.source.filter:  # the index does not ask all of it
+            if condition is not self.steps.source.filter:  # the index does not test all of it
                 on_match = on_event
             if alone:
                 on_event, on_match = ignore_state(on_event), ignore_state(on_match)

@@ -45,11 +45,11 @@ class StatementTimers(OwnerTimers):
         self._statement = statement
         self._program = program
         self._matchings: list[StatementPattern] = []
-        self._states: dict[int, Any] = {}  # those that have had a timer, by partition id
-        self._inner: dict[tuple[int, int], Any] = {}  # the same of subqueries, by path
+        self._states: dict[int, Any] = {}  # states that have had a timer, by partition id
+        self._inner: dict[tuple[int, int], Any] = {}  # the same for subqueries, by path
         self._timed = [(n, each) for n, each in enumerate(program.subqueries) if each.steps.ticks]
         self._gone = 0  # partitions that ended and may have left timers
-        # where one window without partitions and groups is all that has timers
+        # set if only one window, without partitions and groups, has timers
         self._expire_all: Callable[..., int] | None = program.namespace.get("run_expiry")
         self._arrange: Callable[..., Any] | None = program.namespace.get("arrange")
         self._delivers = program.steps.delivered_selector
@@ -145,7 +145,7 @@ class StatementTimers(OwnerTimers):
         for place in range(PATTERN + len(self._matchings)):
             self.arm((id_, place), NEVER)
         self._gone += 1
-        if self._gone > _FEW and self._gone > len(self._states):  # windows of groups
+        if self._gone > _FEW and self._gone > len(self._states):  # states of group windows may remain
             self._gone = 0
             self.keep(lambda path: path[0] in self._states or path in self._inner)
 
@@ -219,10 +219,10 @@ class StatementTimers(OwnerTimers):
     def _collected(self, now: int, entries: list[DueEntry]) -> tuple[Rows, Rows] | None:
         if self._expire_all is not None:
             return self._collect_all(self._expire_all, now)
-        if len(entries) == 1:  # the commonest
+        if len(entries) == 1:  # the most common case
             return self._collect_one(now, entries[0][1])
         due = [(self._state_at(path), *path, at) for at, path in entries if self._state_at(path) is not None]
-        if self._program.steps.inputs:  # combinations are made of what all inputs have lost, behind the output's time
+        if self._program.steps.inputs:  # joined rows depend on the evictions of all inputs, which come after the output
             due.sort(key=lambda timer: timer[2] == WINDOW)
         sides: dict[int, TimerRows] = {}  # by partition id
         forced = self._tick(due, now, sides)
@@ -292,7 +292,7 @@ class StatementTimers(OwnerTimers):
                     self._statement.outlet.place(self._states[id_][0], *arranged)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self._statement.failed(failure)
-                forced = False  # what failed is not told as nothing
+                forced = False  # a failure must not appear as an empty delivery
                 continue
             insert += arranged[0]
             remove += arranged[1]

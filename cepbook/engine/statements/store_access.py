@@ -119,7 +119,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         contents = {number: self.stored_of(partition.states[slot], number) for number in self.stores}
         self.looks.begins(contents, partition)
         for number in self.stores:
-            if self._on_change(number) in self.program.namespace:  # a table that is joined is looked into
+            if self._on_change(number) in self.program.namespace:  # a joined table is only looked up
                 self.guarded(partial(self._begin_with, contents), number, (partition,))
 
     def _begin_with(self, contents: Mapping[int, list[Item]], number: int, state: Any) -> None:

@@ -24,7 +24,7 @@ from cepbook.lang.plan import traversal
 from cepbook.lang.types import BOOLEAN
 
 TakeEvent = Callable[[Any, Any], object]  # (event, state of the statement)
-_FAR = 64  # bits: no partition has as many rows
+_FAR = 64  # bits; no partition has that many rows
 
 
 class StoreSubquery(StoreObserver):
@@ -37,7 +37,7 @@ class StoreSubquery(StoreObserver):
         self._program = program
         self._followed: Table | None = None
         lookup = program.steps.lookup
-        # one that looks into the store keeps nothing; a table tells nobody: it is followed, or all is read anew
+        # A lookup keeps no rows. A table does not report changes: it is followed, or read again as a whole.
         self._told = store.type.kind == "window" and not (lookup is not None and lookup.shared)
         reader = f"{statement.name}.{place}"
         program.namespace["held"] = self.held
@@ -172,7 +172,7 @@ class SubqueryInputs:
         return bool(self._for(type_name, self._early) or self._for(type_name, self._late))
 
     def _for(self, type_name: str, among: Iterable[tuple[int, StatementProgram]]) -> list[tuple[int, StatementProgram]]:
-        is_a = self._host.catalog.is_a  # which another deployment replaces
+        is_a = self._host.catalog.is_a  # not kept, because a deployment replaces the catalog
         return [
             (n, program) for n, program in among if any(is_a(type_name, read) for read in program.steps.event_types)
         ]

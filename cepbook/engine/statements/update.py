@@ -60,7 +60,7 @@ def _change(plan: p.UpdateStatement, props: dict[str, str], scope: CodeScope) ->
     if plan.drop:
         source.line("return None")
         return
-    assigned: dict[str, str] = {}  # several may change parts of one property
+    assigned: dict[str, str] = {}  # several assignments may change elements of one property
     for change in plan.changes:
         code = lower.value(scope, change.value)
         if change.path:

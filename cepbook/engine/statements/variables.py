@@ -16,7 +16,7 @@ from cepbook.lang.java.numbers import to_float32
 from cepbook.lang.plan.expressions import BoundExpr
 from cepbook.lang.types import BITS, DATETIMES, Type
 
-# called with the context partition that has the value, where each has its own
+# called with the context partition if each has its own value
 VariableListener = Callable[..., None]
 
 
@@ -55,7 +55,7 @@ class RuntimeVariable:
         self.given = value
         self._change(value)
 
-    partitioned: ClassVar[bool] = False  # whether each partition of a context has a value of its own
+    partitioned: ClassVar[bool] = False  # True if each partition of a context has its own value
 
     def restore(self, value: Any) -> None:
         """Set the value without notification."""
@@ -95,7 +95,7 @@ class RuntimeVariable:
 class ContextVariable(RuntimeVariable):
     """A variable of a context: each partition has its own value, under `name`; `value` is None."""
 
-    __slots__ = ("_former",)  # while it is held, of the partitions that have another value now
+    __slots__ = ("_former",)  # former values of partitions that changed during the present event
     partitioned = True
 
     def restore(self, value: Any) -> None:
@@ -177,7 +177,7 @@ def _converted(value: Any, type_: Type) -> Any:
     return value
 
 
-# types whose values are no collections: constants of these are put in place by the binder
+# types of plain values; the binder replaces constants of these types by their values
 SIMPLE = frozenset("boolean byte short int long biginteger float double bigdecimal string char".split())
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),

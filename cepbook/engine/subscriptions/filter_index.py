@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from cepbook.lang.plan import expressions as x
 
-# of an event, or (event, rounds) where contexts are concerned; true if it took the event
+# takes an event, or (event, slots) if contexts look at it; returns True if it consumed the event
 EventHandler = Callable[..., object]
-ContextSlots = list[Any]  # what an event is to each of the contexts that its type concerns
+ContextSlots = list[Any]  # one slot per context that looks at the event
 StatementOrder = tuple[int, int]
 _MIRRORED = {**x.MIRRORED_OPERATORS, "=": "="}
 _SCALARS = frozenset({"string", "char", "boolean", "byte", "short", "int", "long", "float", "double", "biginteger"})
@@ -151,9 +151,9 @@ def leading_conditions(conjuncts: Iterable[x.BoundExpr]) -> tuple[IndexCondition
     )
 
 
-MAX_UNINDEXED = 4  # up to this many statements, asking each is cheaper than looking up
+MAX_UNINDEXED = 4  # up to this many statements, testing each one is cheaper than a lookup
 
-# a subscriber on its way into the index: the conditions still to be used, and whether they are its whole filter
+# during construction: remaining conditions of a subscription, and whether they are its whole filter
 IndexEntry = tuple[tuple[IndexCondition, ...], bool, Subscription]
 
 

@@ -21,7 +21,7 @@ from cepbook.engine.subscriptions.filter_index import Subscription
 from cepbook.engine.time.timers import DispatchOrder
 from cepbook.lang.plan import expressions as x
 
-# a condition: its rank among those of a filter, what it looks at and how, what it is compared with
+# a condition: its rank within a filter, the operand with the operator, the value
 _Condition = tuple[int, Hashable, Hashable]
 _RANKS = {"=": 0, "<": 3, "<=": 3, ">": 3, ">=": 3, "!=": 4}
 _IN_LIST, _RANGE, _NEGATED, _OTHER = 1, 2, 4, 5

@@ -73,7 +73,7 @@ class Clock(DueQueue[DispatchOrder], TimerFollower):
 
         A timer that is armed meanwhile waits for the next advance, whatever its time.
         """
-        if len(self._heap) == 1 and self.due <= t:  # the commonest: nobody else has any timer
+        if len(self._heap) == 1 and self.due <= t:  # the most common case: one owner has timers
             order = self._heap.pop()[1]
             self._when.clear()
             self.due = NEVER

@@ -16,10 +16,10 @@ from typing import Any, Generic, TypeVar
 from cepbook.engine.state import State
 
 NEVER = 1 << 62  # later than any time: events and advances beyond `clock.LAST` are refused
-_FEW = 64  # entries of no use that are not worth a clean-up
+_FEW = 64  # number of stale entries that are not worth a cleanup
 
 DispatchOrder = tuple[int, ...]
-TimerPath = Any  # what is hashable and can be compared with the other paths of its queue
+TimerPath = Any  # hashable, and comparable with the other paths of its queue
 P = TypeVar("P")
 DueEntry = tuple[int, TimerPath]
 
@@ -32,7 +32,7 @@ class DueQueue(State, Generic[P]):
     def __init__(self) -> None:
         self.due = NEVER
         self._when: dict[P, int] = {}
-        self._heap: list[tuple[int, P]] = []  # also entries that are in `_when` no more, or with another time
+        self._heap: list[tuple[int, P]] = []  # with stale entries: see `_settle`
 
     def resumed(self) -> None:
         """Rebuild the heap, because the due times were replaced."""
@@ -56,7 +56,7 @@ class DueQueue(State, Generic[P]):
     def arm(self, path: P, due: int) -> None:
         """Set the only due time of `path`; `NEVER` removes it."""
         # The heap before `_when`: a failure between the two leaves an entry of no use, and loses none.
-        if not self._heap:  # the commonest: an owner with one timer, which was taken
+        if not self._heap:  # the most common case: an owner whose one timer was taken
             if due < NEVER:
                 self._heap.append((due, path))
                 self._when[path] = due
@@ -65,7 +65,7 @@ class DueQueue(State, Generic[P]):
             return
         before = self._when.get(path, NEVER)
         if before == due:
-            self.due = min(self.due, due)  # later only where a failure came between
+            self.due = min(self.due, due)  # later only after a failure in between
             return
         if due >= NEVER:
             del self._when[path]
@@ -92,7 +92,7 @@ class DueQueue(State, Generic[P]):
     def take(self, upto: int) -> list[tuple[int, P]]:
         """Remove and return the entries due at or before `upto`, by time and then by path."""
         entries: list[tuple[int, P]] = []
-        if len(self._heap) == 1 and self.due <= upto:  # the commonest
+        if len(self._heap) == 1 and self.due <= upto:  # the most common case
             entries.append(self._heap.pop())
             self._when.clear()
             self.due = NEVER
@@ -108,7 +108,7 @@ class DueQueue(State, Generic[P]):
         """Return the entries due at or before `time`, by time and then by path, without removing them."""
         heap, when = self._heap, self._when
         count = len(heap)
-        if self.due <= time and (count < 2 or heap[1][0] > time) and (count < 3 or heap[2][0] > time):  # the commonest
+        if self.due <= time and (count < 2 or heap[1][0] > time) and (count < 3 or heap[2][0] > time):
             return heap[:1]
         entries: list[tuple[int, P]] = []
         places = [0]
@@ -211,7 +211,7 @@ class OwnerTimers(DueQueue[TimerPath]):
             self._clock = None
 
     def arm(self, path: TimerPath, due: int) -> None:
-        if not self._heap and due < NEVER:  # the commonest: its one timer was taken
+        if not self._heap and due < NEVER:  # the most common case: its one timer was taken
             self._when[path] = due
             self._heap.append((due, path))
             self.due = due

@@ -19,10 +19,10 @@ from cepbook.engine.subscriptions.filter_index import IndexCondition
 from cepbook.engine.vectorized.column_batch import FilterableColumns, FilterMask
 
 BooleanMask = npt.NDArray[np.bool_]
-RowSelection = slice | npt.NDArray[np.intp]  # of a column: from one place to another, or these places
+RowSelection = slice | npt.NDArray[np.intp]  # a section of the rows, or the positions of rows
 
 _COMPARE: dict[str, Callable[[Any, Any], BooleanMask]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
-_EXACT = 2**53  # whole numbers up to here are floats, too
+_EXACT = 2**53  # whole numbers up to here are exact as floats
 
 
 class ArrayColumn(ABC):
@@ -112,7 +112,7 @@ class TextColumn(ArrayColumn):
     def __init__(self, codes: npt.NDArray[Any], known: npt.NDArray[np.object_]) -> None:
         self._codes = codes
         self._known = known
-        self._places: dict[str, int] | None = None  # of texts, once somebody asks for one
+        self._places: dict[str, int] | None = None  # code by text, built at the first comparison
 
     def take(self, part: RowSelection) -> list[Any]:
         return python_values(self._known[self._codes[part]])

@@ -10,7 +10,7 @@ from typing import Any
 from cepbook.engine.expressions.source_writer import SourceWriter
 
 _NOBODY = 255
-_SPARSE = 8  # times as many places as events
+_SPARSE = 8  # a table of positions may be this many times larger than the number of events
 
 
 def merge_positions(places: Sequence[Sequence[int]]) -> tuple[Iterable[int], Iterable[int]]:
