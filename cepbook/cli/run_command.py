@@ -124,7 +124,6 @@ def run(options: argparse.Namespace) -> int:
 def _deployed(
     workbench: Workbench, options: argparse.Namespace, sources: Mapping[str, str], piped: StandardOutput
 ) -> dict[str, object]:
-    """Deploy the modules, set the variables, and return the sources to replay by event type."""
     values = _by_name(options.values, "--set")
     texts = [(path, read_text(path)) for path in options.modules]
     inputs = _inputs(workbench, texts, sources, _times(options.time), piped)
@@ -174,7 +173,6 @@ def _print_results(
     piped: StandardOutput,
     sinks: list[FileSink],
 ) -> None:
-    """Print the summary, rows that were not read, and the errors of statements."""
     if not options.quiet:
         out = sys.stderr if piped.sinks else sys.stdout
         summary(workbench, result, [*sinks, *piped.sinks], out)
@@ -219,7 +217,6 @@ class ReplayProgressBar:
 
 
 def _report_unfinished(sinks: list[FileSink]) -> None:
-    """Print the files that are incomplete, and where they are."""
     for sink in sinks:
         if sink.place != sink.path:
             print(f"cepbook: {sink.path!r} is not written; {sink.place!r} has what came until then", file=sys.stderr)

@@ -127,7 +127,6 @@ def concat_str(left: Any, right: Any) -> str:
 
 
 def _config(options: Mapping[str, Any]) -> Config:
-    """Return the engine's configuration from the camel-case keys of scenario files."""
     known = {field.name for field in fields(Config)}
     chosen: dict[str, Any] = {}
     for key, value in options.items():

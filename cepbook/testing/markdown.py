@@ -87,7 +87,6 @@ def split_lines(text: str) -> list[str]:
 
 
 def _items(text: str) -> Iterator[FencedBlock | tuple[int, str]]:
-    """Return the blocks and the numbered lines between them."""
     lines = split_lines(text)
     at = 0
     while at < len(lines):

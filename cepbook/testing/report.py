@@ -110,7 +110,6 @@ def compared_lines(step: StepResult) -> list[tuple[str, str]]:
 
 
 def _columns(step: StepResult) -> tuple[list[str], list[str]]:
-    """Return expected and actual reactions as lines, with the columns of rows in the same order."""
     expected = format_reactions(step.step.reactions) or ["(nothing)"]
     order = {frozenset(row): tuple(row) for reaction in step.step.reactions for row in _rows(reaction)}
     actual = format_reactions([_reordered(reaction, order) for reaction in step.actual], details=True)

@@ -309,7 +309,6 @@ class _Run:
         self.steps.append(StepResult(step, actual, agrees))
 
     def _stimulate(self, stimulus: Stimulus) -> Iterable[Row] | None:
-        """Apply a stimulus to the engine and return the rows, if it reads some."""
         match stimulus:
             case Send(event_type):
                 self.engine.send(event_type, self._event(stimulus))
@@ -440,7 +439,6 @@ def _copied(value: Any) -> Any:
 
 
 def _create_variable(name: str, declared: Mapping[str, Any]) -> str:
-    """Return the EPL that declares ``variable NAME = {"type": …, "value": …, "constant": …}``."""
     constant = "constant " if declared.get("constant") else ""
     value = "" if declared.get("value") is None else f" = {_literal(declared['value'])}"
     return f"create {constant}variable {declared['type']} {name}{value}"

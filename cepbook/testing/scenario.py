@@ -211,8 +211,8 @@ def parse_case(section: Section, path: Path) -> ScenarioCase:
 
 def _read_facts(line: str, tags: list[str], facts: dict[str, str]) -> None:
     """Read ``tags: a, b; oracle: esper 9.0.0; unordered``: facts by name. A word without a name is a further tag."""
-    for part in line.split(";"):
-        key, colon, value = part.strip().partition(":")
+    for fact in line.split(";"):
+        key, colon, value = fact.strip().partition(":")
         if not colon:
             tags.extend([key.strip()] if key.strip() else [])
         elif key == "tags":

@@ -1,9 +1,8 @@
-"""How an engine does on a folder of scenario files: ``python -m cepbook.testing.sweep DIR``.
+"""Counts the outcomes of a folder of scenario files: ``python -m cepbook.testing.sweep DIR``.
 
-A tool for those who work on an engine. It prints passed, failed and not covered cases per file (``-v``: with the
-first difference and the reason of each refusal) and can copy the passing cases into another folder. Unlike the
-pytest plugin it counts outcomes and takes no notice of ``refuses:`` lines. A case that runs for longer than
-`--timeout` seconds counts as failed.
+A tool for work on an engine. It prints passed, failed and uncovered cases per file (``-v``: with the first difference
+and the reason of each refusal), and can copy the passing cases into another folder. Unlike the pytest plugin, it
+ignores ``refuses:`` lines. A case that runs longer than `--timeout` seconds counts as failed.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ ENGINE = "rows"
 
 @dataclass(frozen=True, slots=True)
 class CaseSummary:
-    """One case: `note` is the first difference or the reason of the refusal, `report` the whole story of a failure."""
+    """One case. `note` is the first difference or the reason of the refusal, `report` the report of a failure."""
 
     name: str
     outcome: Outcome
@@ -51,7 +50,7 @@ class FileSummary:
 
 
 class CaseTimeout(BaseException):
-    """A case ran too long. No `Exception`, so that nothing on the way takes it for an error of a statement."""
+    """A case ran too long. Not an `Exception`, so that no statement's error handling catches it."""
 
 
 @contextmanager
@@ -74,7 +73,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 def sweep_case(section: Section, path: Path, timeout: float) -> CaseSummary:
-    """Run one case; whatever happens becomes a summary."""
+    """Run one case. Every error becomes a summary."""
     try:
         case = parse_case(section, path)
         with _limited(timeout):
@@ -95,8 +94,8 @@ def sweep_case(section: Section, path: Path, timeout: float) -> CaseSummary:
 
 def sweep_file(path: Path, timeout: float, pattern: str = "") -> FileSummary:
     """Run the cases of a file whose name contains `pattern`."""
-    found = case_sections(path.read_text(encoding="utf-8"))
-    return FileSummary(path, tuple(sweep_case(s, path, timeout) for s in found if pattern in s.title))
+    cases = case_sections(path.read_text(encoding="utf-8"))
+    return FileSummary(path, tuple(sweep_case(s, path, timeout) for s in cases if pattern in s.title))
 
 
 def scenario_files(root: Path) -> list[Path]:
@@ -114,26 +113,27 @@ def sweep(root: Path, *, jobs: int = 1, timeout: float = 10.0, pattern: str = ""
         return list(pool.map(sweep_file, files, [timeout] * len(files), [pattern] * len(files)))
 
 
-def select_cases(source: str, wanted: Callable[[str], str | None], kept: str = "") -> str:
-    """A scenario file with some cases of `source`, exactly as they stand there.
+def select_cases(source: str, choose: Callable[[str], str | None], earlier: str = "") -> str:
+    """Return a scenario file with some of the cases of `source`, unchanged.
 
-    `wanted` maps the name of a case to None (leave it out) or to a ``refuses:`` line to put above its first block
-    (or to nothing: ``""``). `kept` is an earlier result: its header and its cases win over those of `source`,
-    except for a case that declares a refusal and is now wanted without one. Cases that only `kept` has come last.
+    `choose` maps the name of a case to None (omit it), to a ``refuses:`` line to insert above its first block, or to
+    ``""`` (insert nothing). `earlier` is an earlier result, whose header and cases take precedence over those of
+    `source`, except for a case that declares a refusal and is now included without one. Cases that only `earlier` has
+    come last.
     """
-    earlier = {section.title: section for section in case_sections(kept)}
-    old, new = kept.split("\n"), source.split("\n")
+    earlier_cases = {section.title: section for section in case_sections(earlier)}
+    old, new = earlier.split("\n"), source.split("\n")
     cases = case_sections(source)
-    parts = [_header(old, case_sections(kept)) if earlier else _header(new, cases)]
+    parts = [_header(old, case_sections(earlier)) if earlier_cases else _header(new, cases)]
     for section in cases:
-        refusal = wanted(section.title)
-        before = earlier.pop(section.title, None)
+        refusal = choose(section.title)
+        before = earlier_cases.pop(section.title, None)
         if before is not None and not (refusal == "" and _refuses(before)):
             parts.append(_text(old, before))
         elif refusal is not None:
             parts.append(_with_refusal(new, section, refusal))
-    parts += [_text(old, section) for section in earlier.values()]
-    return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"
+    parts += [_text(old, section) for section in earlier_cases.values()]
+    return "\n\n".join(section_text.strip("\n") for section_text in parts if section_text.strip()) + "\n"
 
 
 def _header(lines: Sequence[str], cases: Sequence[Section]) -> str:
@@ -157,16 +157,16 @@ def _with_refusal(lines: Sequence[str], section: Section, refusal: str) -> str:
 
 
 def copy_cases(summaries: Sequence[FileSummary], root: Path, target: Path, *, refused: bool = False) -> list[Path]:
-    """Write the passing cases to ``target/<folder>/<file>.md``; the files written.
+    """Write the passing cases to ``target/<folder>/<file>.md`` and return the files.
 
-    With `refused` the cases that the engine does not cover come along, with a ``refuses:`` line. Cases that the
-    target holds already stay as they are there.
+    With `refused`, cases that the engine does not cover are copied with a ``refuses:`` line. Cases that the target
+    already has stay unchanged.
     """
     written = []
     for summary in summaries:
         notes = {case.name: case for case in summary.cases}
 
-        def wanted(name: str, notes: dict[str, CaseSummary] = notes) -> str | None:
+        def choose(name: str, notes: dict[str, CaseSummary] = notes) -> str | None:
             case = notes.get(name)
             if case is None or case.outcome is Outcome.FAILED:
                 return None
@@ -177,17 +177,17 @@ def copy_cases(summaries: Sequence[FileSummary], root: Path, target: Path, *, re
         path = target / summary.path.parent.name / summary.path.name
         if root.is_dir() and summary.path.parent != root:
             path = target / summary.path.relative_to(root)
-        kept = path.read_text(encoding="utf-8") if path.exists() else ""
-        if not kept and all(wanted(name) is None for name in notes):
+        earlier = path.read_text(encoding="utf-8") if path.exists() else ""
+        if not earlier and all(choose(name) is None for name in notes):
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(select_cases(summary.path.read_text(encoding="utf-8"), wanted, kept), encoding="utf-8")
+        path.write_text(select_cases(summary.path.read_text(encoding="utf-8"), choose, earlier), encoding="utf-8")
         written.append(path)
     return written
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; 0 if no case failed."""
+    """Run the command line and return 0 if no case failed."""
     options = _options().parse_args(arguments)
     summaries = sweep(options.dir, jobs=options.jobs, timeout=options.timeout, pattern=options.k)
     for summary in summaries:

@@ -60,19 +60,21 @@ def scenario_of(workbench: Workbench, title: str) -> WorkbenchScenario:
 
 def _otherwise(workbench: Workbench, result: CaseResult) -> Iterator[str]:
     """Return the observed statements with complete feeds whose deliveries in the case have other row counts."""
-    told: dict[str, list[tuple[int, int]]] = {}
+    row_counts: dict[str, list[tuple[int, int]]] = {}
     for step in result.steps:
-        for each in step.actual:
-            if isinstance(each, StatementDelivery):
-                told.setdefault(each.statement, []).append((len(each.insert), len(each.remove)))
+        for reaction in step.actual:
+            if isinstance(reaction, StatementDelivery):
+                row_counts.setdefault(reaction.statement, []).append((len(reaction.insert), len(reaction.remove)))
     for name, statement in workbench.runtime.statements.items():
         source = workbench.runtime.deployments[statement.deployment_id].source
         observed = statement.plan.named and settings_of(source).get("name", name) == name
-        if name not in told and not observed:
+        if name not in row_counts and not observed:
             continue
-        kept = workbench.feed(name).snapshot()
-        rows = [(len(each.insert or ()), len(each.remove or ())) for each in kept]
-        if (not kept or kept[0].number == 0) and [each for each in rows if any(each)] != told.get(name, []):
+        deltas = workbench.feed(name).snapshot()
+        rows = [(len(delta.insert or ()), len(delta.remove or ())) for delta in deltas]
+        if (not deltas or deltas[0].number == 0) and [counts for counts in rows if any(counts)] != row_counts.get(
+            name, []
+        ):
             yield name
 
 
@@ -100,23 +102,23 @@ def _text(workbench: Workbench, title: str) -> Iterator[str]:
 
 
 def _story(past: RecordedHistory) -> Iterator[str]:
-    """Return the modules, and between them traces of the events."""
     waiting, number, now = deque(past.deployments), 0, past.start
     log_entries = sorted((*past.log_entries, *past.assignments), key=attrgetter("position"))
     trace: list[str] = []
-    for _, several in groupby(log_entries, key=lambda each: each.position[0] if each.simultaneous else each.position):
-        lot = list(several)
-        while waiting and waiting[0].position < lot[0].position:
+    calls = groupby(log_entries, key=lambda entry: entry.position[0] if entry.simultaneous else entry.position)
+    for _, entries in calls:
+        batch = list(entries)
+        while waiting and waiting[0].position < batch[0].position:
             number += 1
             yield from _fence(trace)
             yield from _module(waiting.popleft().deployment.source, number)
             trace = []
-        trace += _lines(lot, now)
-        now = max(now, lot[0].time)
-    for born in waiting:
+        trace += _lines(batch, now)
+        now = max(now, batch[0].time)
+    for deployed in waiting:
         number += 1
         yield from _fence(trace)
-        yield from _module(born.deployment.source, number)
+        yield from _module(deployed.deployment.source, number)
         trace = []
     yield from _fence([*trace, *([f"@{past.now}"] if past.now > now else ())] or [f"@{now}"])
 
@@ -126,10 +128,9 @@ def _fence(trace: Sequence[str]) -> Iterator[str]:
         yield from ("```trace", *trace, "```", "")
 
 
-def _lines(lot: Sequence[LogEntry], now: int) -> Iterator[str]:
-    """Return the trace lines of the events that arrived with one call."""
-    first = lot[0]
-    line = " ;; ".join(_event(each) for each in lot if each.type_name is not None)
+def _lines(entries: Sequence[LogEntry], now: int) -> Iterator[str]:
+    first = entries[0]
+    line = " ;; ".join(_event(entry) for entry in entries if entry.type_name is not None)
     if first.time > now or not (line or first.variable is not None or first.manual_action is not None):
         yield f"@{max(now, first.time)}{' stepping' if first.stepping else ''}"
     if line:
@@ -141,23 +142,21 @@ def _lines(lot: Sequence[LogEntry], now: int) -> Iterator[str]:
 
 
 def _one_line(manual_action: LogEntry) -> str:
-    """Return the text of a query that changed rows."""
     if manual_action.query is None:
         what = manual_action.description
-        raise UsageError(f"this cannot be recorded: {what}, which a scenario file has no words for")
-    found, at = "", 0
+        raise UsageError(f"this cannot be recorded: {what}, which a scenario file cannot express")
+    text, at = "", 0
     for token in (token for piece in tokenize(manual_action.query)[0] for token in piece.tokens):
-        found += " " * (token.start > at) + manual_action.query[token.start : token.end]
+        text += " " * (token.start > at) + manual_action.query[token.start : token.end]
         at = token.end
-    return found.strip()
+    return text.strip()
 
 
 def _config(config: Config) -> Iterator[str]:
-    """Return the settings of the engine that differ from the defaults."""
-    for each in fields(Config):
-        value = getattr(config, each.name)
-        if value != each.default:
-            first, *rest = each.name.split("_")
+    for setting in fields(Config):
+        value = getattr(config, setting.name)
+        if value != setting.default:
+            first, *rest = setting.name.split("_")
             yield f"{first}{''.join(word.title() for word in rest)} = {format_value(value)}"
 
 
@@ -176,10 +175,10 @@ def _module(source: str, number: int) -> Iterator[str]:
 
 
 def _event(log_entry: LogEntry) -> str:
-    given = {name: value for name, value in log_entry.event.items() if value is not None}
+    values = {name: value for name, value in log_entry.event.items() if value is not None}
     return (
-        f"{format_name(log_entry.type_name or '')} {format_row(given)}"
-        if given
+        f"{format_name(log_entry.type_name or '')} {format_row(values)}"
+        if values
         else format_name(log_entry.type_name or "")
     )
 

@@ -24,8 +24,8 @@ class ArrivingColumns(NamedTuple):
     places: Sequence[int]
 
 
-class Assignable(ABC):
-    """The operations of a context that a `PartitionAssigner` needs."""
+class PartitionAssigner(ABC):
+    """Finds the context partitions of replayed events, creating partitions that do not exist yet."""
 
     name: str
     event_counters: list[PartitionCounts]  # call `rewired` of the runtime after a change of the list
@@ -38,10 +38,6 @@ class Assignable(ABC):
     @abstractmethod
     def locator(self, type_name: str) -> PartitionLocator | None:
         """Return the locator of events of a type; None if they create no partitions."""
-
-    @abstractmethod
-    def partitions_by_key(self) -> dict[Any, ContextPartition]:
-        """Return the live partitions by key if the context has `as_is` locators; else an empty dict."""
 
     @abstractmethod
     def find(self, key: Any) -> PartitionAssignment:
@@ -58,33 +54,9 @@ class Assignable(ABC):
     def failed(self, failure: Exception) -> None:
         """Report a run-time failure."""
 
-
-class PartitionAssigner:
-    """Finds the context partitions of replayed events, creating partitions that do not exist yet."""
-
-    __slots__ = ("_context",)
-
-    def __init__(self, context: Assignable) -> None:
-        self._context = context
-
-    @property
-    def name(self) -> str:
-        """The name of the context."""
-        return self._context.name
-
-    @property
-    def watched(self) -> bool:
-        """True if a partition listener was added for the context alone."""
-        return self._context.watched
-
-    @property
-    def event_counters(self) -> list[PartitionCounts]:
-        """The counters of the context."""
-        return self._context.event_counters
-
-    def locator(self, type_name: str) -> PartitionLocator | None:
-        """Return the locator of events of a type; None if they create no partitions."""
-        return self._context.locator(type_name)
+    def partitions_by_key(self) -> dict[Any, ContextPartition]:
+        """Return the live partitions by key if the context has `as_is` locators."""
+        return {}
 
     def assign(self, streams: Sequence[ArrivingColumns]) -> list[list[PartitionAssignment]]:
         """Return the assignment of each row, stream by stream. Partitions are allocated in the order of all rows."""
@@ -100,8 +72,8 @@ class PartitionAssigner:
         return self._finder(locator, caches=False)
 
     def _finder(self, locator: PartitionLocator, *, caches: bool) -> Callable[[Any, int], PartitionAssignment]:
-        """As `partition_finder`; with `caches`, results are remembered, which is right while no partition ends."""
-        context, locate, find = self._context, locator.locate, self._context.find
+        """Return a `partition_finder`; with `caches` it remembers results, which is right while no partition ends."""
+        locate, find = locator.locate, self.find
         cache: dict[Any, PartitionAssignment] = {OUTSIDE: None}  # by key
 
         def assignment_of(event: Any, time: int) -> PartitionAssignment:
@@ -111,10 +83,10 @@ class PartitionAssigner:
                     return cache[key]
                 partition = find(key)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                context.failed(failure)
+                self.failed(failure)
                 return None
             if partition is None:
-                return context.allocate(key, keys, time) or None
+                return self.allocate(key, keys, time) or None
             if caches:
                 cache[key] = partition or None
             return partition or None
@@ -133,7 +105,7 @@ class PartitionAssigner:
         first_rows: dict[Any, tuple[int, int, Any]] = {}  # of each new key: position, time and key values
         new_values: list[tuple[dict[Any, Any], Any, Any]] = []
         for values, stream in zip(rows, streams, strict=True):
-            by_value.append(self._context.partitions_by_key() if stream.locator.as_is else {})
+            by_value.append(self.partitions_by_key() if stream.locator.as_is else {})
             try:
                 missing = self._locate(stream.locator, list(set(values).difference(by_value[-1])), by_value[-1])
             except Exception:  # noqa: BLE001 - locating the single events raises it again and reports it
@@ -150,9 +122,9 @@ class PartitionAssigner:
                     if not missing:
                         break
         for key, (_, time, keys) in sorted(first_rows.items(), key=lambda entry: entry[1][0]):
-            self._context.allocate(key, keys, time)
+            self.allocate(key, keys, time)
         for assignments, value, key in new_values:
-            partition = self._context.find(key)
+            partition = self.find(key)
             if partition is None:
                 return None
             assignments[value] = partition or None
@@ -164,7 +136,7 @@ class PartitionAssigner:
         """Put the assignments of values into `assignments`; return the locations of values without a partition."""
         missing: dict[Any, PartitionLocation] = {}
         for value, (key, keys) in zip(values, locator.locations(values), strict=True):
-            partition = None if key is OUTSIDE else self._context.find(key)
+            partition = None if key is OUTSIDE else self.find(key)
             if partition is None and key is not OUTSIDE:
                 missing[value] = key, keys
             else:

@@ -26,18 +26,20 @@ from cepbook.engine.patterns.matcher import AtomGroup, Matcher
 from cepbook.engine.state import State
 from cepbook.engine.time.clock import NEVER
 
+Satisfied = list[tuple[PartitionNode, ConditionMatch]]  # owners with the match of each
 BEGINS, ENDS = 0, 1  # at one instant, nodes of a level begin before others end
 
 
 class ConditionWatch(State, ABC):
     """The owners that wait for one condition."""
 
-    __slots__ = ("branch", "rank", "tree")
+    __slots__ = ("branch", "form", "rank", "tree")
 
-    def __init__(self, branch: Branch, rank: int) -> None:
+    def __init__(self, branch: Branch, rank: int, form: Any) -> None:
         self.branch = branch
         self.tree: TreePartitions = branch.tree
         self.rank = rank
+        self.form = form
 
     @abstractmethod
     def add(self, owner: PartitionNode, now: int) -> None:
@@ -62,9 +64,7 @@ class ConditionWatch(State, ABC):
         """Stop watching for `owner`."""
         self._disarm(owner)
 
-    def on_event(
-        self, routing: EventRouting, among: PartitionNode | None = None
-    ) -> list[tuple[PartitionNode, ConditionMatch]]:
+    def on_event(self, routing: EventRouting, among: PartitionNode | None = None) -> Satisfied:
         """Return the owners for which an event makes the condition true; with `among`, test this owner only."""
         return []
 
@@ -88,11 +88,9 @@ class ConditionWatch(State, ABC):
 class TimeWatch(ConditionWatch):
     """Watches a point in time. If it ends nodes, their property endTime shows it."""
 
-    __slots__ = ("form",)
+    __slots__ = ()
 
-    def __init__(self, branch: Branch, rank: int, form: TimeCondition) -> None:
-        super().__init__(branch, rank)
-        self.form = form
+    form: TimeCondition
 
     def add(self, owner: PartitionNode, now: int) -> None:
         due = self.form.due(owner, now)
@@ -112,11 +110,12 @@ class TimeWatch(ConditionWatch):
 class EventWatch(ConditionWatch):
     """Watches for an event. Owners are indexed by key if the filter has equalities with their properties."""
 
-    __slots__ = ("form", "keyed", "owners")
+    __slots__ = ("keyed", "owners")
+
+    form: EventCondition
 
     def __init__(self, branch: Branch, rank: int, form: EventCondition) -> None:
-        super().__init__(branch, rank)
-        self.form = form
+        super().__init__(branch, rank, form)
         self.owners: dict[PartitionNode, None] = {}  # without key
         self.keyed: dict[Any, dict[PartitionNode, None]] = {}
 
@@ -150,9 +149,7 @@ class EventWatch(ConditionWatch):
             if not owners:
                 del self.keyed[owner.lookup]
 
-    def on_event(
-        self, routing: EventRouting, among: PartitionNode | None = None
-    ) -> list[tuple[PartitionNode, ConditionMatch]]:
+    def on_event(self, routing: EventRouting, among: PartitionNode | None = None) -> Satisfied:
         form, event = self.form, routing.event
         if routing.type_name != form.event_type and not self.branch.level.is_a(routing.type_name, form.event_type):
             return []
@@ -203,11 +200,12 @@ class PatternWatch(ConditionWatch):
     If all atoms have keys, only the owners under the keys of an event are tried.
     """
 
-    __slots__ = ("form", "keyed", "owners", "serial")
+    __slots__ = ("keyed", "owners", "serial")
+
+    form: PatternCondition
 
     def __init__(self, branch: Branch, rank: int, form: PatternCondition) -> None:
-        super().__init__(branch, rank)
-        self.form = form
+        super().__init__(branch, rank, form)
         self.owners: dict[PartitionNode, int] = {}  # with a serial number, ascending by age
         self.keyed: dict[tuple[str, int], dict[Any, dict[PartitionNode, None]]] = {}  # by event type and key number
         self.serial = 0
@@ -228,7 +226,6 @@ class PatternWatch(ConditionWatch):
         self.serial = max(self.owners.values(), default=0)
 
     def _index(self, owner: PartitionNode) -> None:
-        """List `owner` under the keys of the pattern."""
         self.serial += 1
         self.owners[owner] = self.serial
         owner.lookup = []
@@ -274,13 +271,11 @@ class PatternWatch(ConditionWatch):
         if due != owner.due:
             self.arm(owner, due)
 
-    def on_event(
-        self, routing: EventRouting, among: PartitionNode | None = None
-    ) -> list[tuple[PartitionNode, ConditionMatch]]:
+    def on_event(self, routing: EventRouting, among: PartitionNode | None = None) -> Satisfied:
         route = self.form.program.route(self.tree.types_of(routing.type_name))
         if not route:
             return []
-        satisfied: list[tuple[PartitionNode, ConditionMatch]] = []
+        satisfied: Satisfied = []
         for owner in self._candidates(route, routing.event) if among is None else [among]:
             matches = owner.matcher.on_event(route, routing.event, self.tree.now)
             satisfied += [(owner, self._match(match)) for match in matches]
@@ -330,7 +325,7 @@ def watch_condition(branch: Branch, form: CompiledCondition | None, rank: int) -
         case PatternCondition():
             return PatternWatch(branch, rank, form)
         case NowCondition():
-            return NowWatch(branch, rank)
+            return NowWatch(branch, rank, form)
     return None
 
 

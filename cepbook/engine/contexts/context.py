@@ -21,7 +21,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from cepbook.engine.contexts.assigner import Assignable, PartitionAssigner
+from cepbook.engine.contexts.assigner import PartitionAssigner
 from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.members import ContextMembers
 from cepbook.engine.contexts.partition import ContextPartition, Counted, PartitionCounts
@@ -34,7 +34,7 @@ from cepbook.lang.plan import context as c
 from cepbook.lang.plan.nodes import CreateContextStatement, CreateContextTreeStatement
 
 
-class Context(Assignable):
+class Context(PartitionAssigner):
     """A running context. Subclasses keep `partitions` in order of their ids, which count from 0 while it is active."""
 
     PASSING: tuple[str, ...] = ("event_counters",)
@@ -69,18 +69,33 @@ class Context(Assignable):
 
     @property
     def assigner(self) -> PartitionAssigner | None:
-        """The assigner of replayed events; None if there is a `replay_obstacle`."""
-        return PartitionAssigner(self) if self.replay_obstacle is None else None
+        """The context as assigner of replayed events; None if there is a `replay_obstacle`."""
+        return self if self.replay_obstacle is None else None
 
     @abstractmethod
     def join(self, statement: ContextMember) -> int:
         """Add a statement with a state in every live partition and return its slot. The first activates the context."""
 
-    @abstractmethod
     def leave(self, statement: ContextMember) -> None:
         """Remove a statement. The last one deactivates the context, which drops its partitions without output."""
+        self._removed(self._members.remove(statement, self.partitions.values()))
+        if self._members:
+            return
+        for partition in self.partitions.values():
+            partition.ended = True
+            self.notify("deallocated", partition)
+        self._deactivate()
+        self._members.statements.clear()
+        self.partitions.clear()
+        self.next_id = 0
+        self.notify("deactivated", None)
 
-    @abstractmethod
+    def _removed(self, slot: int) -> None:
+        """Forget a statement that was removed."""
+
+    def _deactivate(self) -> None:
+        """Drop the state beside the partitions."""
+
     def rewired(self) -> None:
         """Drop what was derived from event types, statements and listeners, which have changed."""
 
@@ -107,16 +122,16 @@ class Context(Assignable):
     def end_partition(self, id_: int) -> bool:
         """End a partition as a condition would. Return False if there is none with this id."""
 
-    @abstractmethod
     def enclosing_state(self, partition: ContextPartition) -> tuple[Sequence[State], Mapping[str, Counted]]:
         """Return the context's own state of a partition, and by name the tree nodes that the state refers to.
 
         The state goes to `admit` of another runtime, with the nodes replaced by its `placeholder_nodes`.
         """
+        return [], {}
 
-    @abstractmethod
     def placeholder_nodes(self) -> Mapping[str, Counted]:
         """Return fresh nodes under the names of `enclosing_state`."""
+        return {}
 
     @abstractmethod
     def admit(self, partition: ContextPartition, enclosing: Sequence[Any], nodes: Mapping[str, Any]) -> None:

@@ -228,8 +228,6 @@ class _LevelCompiler:
         return self._values([event for event, _ in pairs]), self._values([node for _, node in pairs])
 
     def _values(self, exprs: Sequence[x.BoundExpr]) -> ConditionValue:
-        """Compile a tuple of values in which arrays compare by content."""
-
         def write(scope: CodeScope) -> str:
             codes = (key_code(scope.source, lower.value(scope, e), e.type) for e in exprs)
             return f"({''.join(code + ', ' for code in codes)})"
@@ -237,7 +235,6 @@ class _LevelCompiler:
         return self._function("e, P", exprs, write)
 
     def _crontabs(self, crontabs: Sequence[CrontabSpec]) -> Callable[[Any, int], int]:
-        """Compile the earliest next time of several crontabs."""
         operands = [e for crontab in crontabs for e in CrontabSchedule(crontab, 1).operands]
 
         def write(scope: CodeScope) -> str:

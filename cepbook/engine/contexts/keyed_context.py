@@ -15,11 +15,10 @@ from cepbook.engine.contexts.context_compiler import Locators
 from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.locator import OUTSIDE, PartitionLocator
 from cepbook.engine.contexts.members import deliver_to_members, dispatch_order, dropping_members, report_drops
-from cepbook.engine.contexts.partition import ContextPartition, Counted
+from cepbook.engine.contexts.partition import ContextPartition
 from cepbook.engine.contexts.partition_listeners import PartitionListeners
 from cepbook.engine.contexts.selectors import LevelIdentity, PartitionIdentity
 from cepbook.engine.services import EngineServices
-from cepbook.engine.state import State
 from cepbook.engine.subscriptions.filter_index import (
     ContextSlots,
     EventHandler,
@@ -73,21 +72,6 @@ class FlatKeyedContext(Context):
         if not self._members:
             self.notify("activated", None)
         return self._members.add(statement, self.partitions.values())
-
-    def leave(self, statement: ContextMember) -> None:
-        self._members.remove(statement, self.partitions.values())
-        if self._members:
-            return
-        for partition in self.partitions.values():
-            partition.ended = True
-            self.notify("deallocated", partition)
-        self._members.statements.clear()
-        self.partitions.clear()
-        self.next_id = 0
-        self.notify("deactivated", None)
-
-    def rewired(self) -> None:
-        return None
 
     # -------------------------------------------------------------- administration
     def end_partition(self, id_: int) -> bool:
@@ -162,12 +146,6 @@ class FlatKeyedContext(Context):
         self.notify("allocated", partition, time)
         self._members.opened(partition)
         return partition
-
-    def enclosing_state(self, partition: ContextPartition) -> tuple[Sequence[State], Mapping[str, Counted]]:
-        return [], {}
-
-    def placeholder_nodes(self) -> Mapping[str, Counted]:
-        return {}
 
     def admit(self, partition: ContextPartition, enclosing: Sequence[Any], nodes: Mapping[str, Any]) -> None:
         """Put in a saved partition in place of the one with its key, under its own id if that is free."""
@@ -264,7 +242,6 @@ class FlatKeyedContext(Context):
         return on_event
 
     def _find_for(self, listed: str, event: Any) -> ContextPartition | None:
-        """Return the live partition of an event of a listed type; None if there is none."""
         try:
             key, _ = self._locators[listed].locate(event)
             return self.partitions.get(key)  # no partition has the key OUTSIDE

@@ -211,7 +211,6 @@ class OverlappingBranch(LifecycleBranch):
         super().adopt(node, detached)
 
     def _initiate(self, match: ConditionMatch) -> PartitionNode | None:
-        """Allocate a node, unless one with the same distinct key is live."""
         properties = self.properties(match)
         distinct = self.level.form.distinct
         if distinct is not None:

@@ -199,7 +199,6 @@ class CategoryBranch(Branch):
 
 
 def _gather(node: PartitionNode | None, key: Sequence[Any], partitions: list[ContextPartition]) -> bool:
-    """As `Branch.gather`, for one node."""
     if node is None:
         return False
     if node.below is not None:
@@ -216,7 +215,7 @@ def _allocate_below(
     new: list[ContextPartition],
     older: list[ContextPartition],
 ) -> None:
-    """As `Branch.allocate_missing`, for one node; None if it could not begin."""
+    """Apply `Branch.allocate_missing` to one node; None if it could not begin."""
     if node is not None and node.below is not None:
         node.below.allocate_missing(key[1:], keys[1:], new, older)
     elif node is not None and node.partition is not None:

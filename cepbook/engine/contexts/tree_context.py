@@ -15,7 +15,6 @@ from typing import Any
 from cepbook.engine.contexts.condition_watch import ConditionWatch
 from cepbook.engine.contexts.conditions import CompiledLevels
 from cepbook.engine.contexts.context_member import ContextMember
-from cepbook.engine.contexts.event_counts import count_event_in_tree
 from cepbook.engine.contexts.event_routing import EventRouting
 from cepbook.engine.contexts.locator import PartitionLocator
 from cepbook.engine.contexts.members import dispatch_order, dropping_members, report_drops
@@ -23,7 +22,7 @@ from cepbook.engine.contexts.partition import ContextPartition, PartitionAssignm
 from cepbook.engine.contexts.partition_listeners import PartitionListeners
 from cepbook.engine.contexts.selectors import LevelIdentity, PartitionIdentity
 from cepbook.engine.contexts.tree_levels import assignment_obstacle, build_levels, levels_from, locator_through
-from cepbook.engine.contexts.tree_nodes import Branch, DetachedNode, PartitionNode
+from cepbook.engine.contexts.tree_nodes import Branch, DetachedNode, PartitionNode, count_event_in_tree
 from cepbook.engine.contexts.tree_partitions import TreePartitions
 from cepbook.engine.services import EngineServices
 from cepbook.engine.subscriptions.filter_index import ContextSlots, EventHandler, StatementOrder, Subscription
@@ -67,24 +66,16 @@ class TreeContext(TreePartitions):
             self._joining = False
         return slot
 
-    def leave(self, statement: ContextMember) -> None:
-        slot = self._members.remove(statement, self.partitions.values())
+    def _removed(self, slot: int) -> None:
         self._readers.clear()
         self._correlations.remove_statement(slot)
-        if self._members:
-            return
+
+    def _deactivate(self) -> None:
         assert self._root is not None
-        for partition in self.partitions.values():
-            partition.ended = True
-            self.notify("deallocated", partition)
         self._root.drop()
         self._root = None
         self.timed.detach()
-        self._members.statements.clear()
-        self.partitions.clear()
         self._waiting.clear()
-        self.next_id = 0
-        self.notify("deactivated", None)
 
     @property
     def root(self) -> Branch | None:
@@ -142,7 +133,6 @@ class TreeContext(TreePartitions):
         return subscriptions
 
     def _partitions_since(self, first: int) -> Iterator[ContextPartition]:
-        """Return the live partitions with an id from `first` on, newest first."""
         return takewhile(lambda partition: partition.id >= first, reversed(self.partitions.values()))
 
     def partitions_of_event(self, type_name: str, event: Any) -> Sequence[ContextPartition]:
@@ -151,7 +141,6 @@ class TreeContext(TreePartitions):
     def _handler(
         self, member: ContextMember, type_name: str, position: int, take: Callable[[Any, Any], object]
     ) -> EventHandler:
-        """Return the handler that passes an event to a statement, in all partitions that the event belongs to."""
         slot = self._members.statements.index(member)
         ahead = member.order < self.order
         older_targets, guarded = self._older_targets, member.guarded
@@ -188,8 +177,7 @@ class TreeContext(TreePartitions):
             self._deliver(partition, deferred, self.readers_of(deferred.type_name))
 
     def _correlated_targets(self, routing: EventRouting, slot: int) -> Sequence[ContextPartition] | None:
-        """Return the candidates of the correlation index for a statement, by id; None if it cannot tell.
-        """
+        """Return the candidates of the correlation index for a statement, by id; None if it cannot tell."""
         candidates = None if routing.targets == () else self._correlations.candidates(slot, routing.event)
         return None if candidates is None else _older_than_event(routing, candidates)
 
@@ -220,9 +208,6 @@ class TreeContext(TreePartitions):
         if type_name not in self._locators:
             self._locators[type_name] = locator_through(self._outermost, type_name)
         return self._locators[type_name]
-
-    def partitions_by_key(self) -> dict[Any, ContextPartition]:
-        return {}
 
     def find(self, key: Any) -> PartitionAssignment:
         partitions: list[ContextPartition] = []
@@ -298,7 +283,6 @@ class TreeContext(TreePartitions):
         self.notify("allocated", partition)
 
     def _replace(self, live: PartitionNode | None, node: PartitionNode, partition: ContextPartition) -> None:
-        """Give `partition` to `node`, and drop its counterpart `live` without output."""
         if live is not None:
             former = live.partition
             assert former is not None

@@ -86,5 +86,4 @@ def locator_through(outermost: Level, type_name: str) -> PartitionLocator | None
 
 
 def _category_locator(stream: LevelStream) -> Callable[[Any], tuple[Any, Sequence[Any]]]:
-    """As `LevelStream.locate`, with the numbers of the categories as the key."""
     return lambda event: (tuple(stream.locate(event)[1]), ())

@@ -23,7 +23,7 @@ from typing import Any
 
 from cepbook.engine.contexts.conditions import CompiledLevel, EventCondition, LevelStream, PatternCondition
 from cepbook.engine.contexts.event_routing import UNLISTED, EventRouting, LevelMatch
-from cepbook.engine.contexts.partition import ContextPartition, Counted
+from cepbook.engine.contexts.partition import ContextPartition, Counted, PartitionAssignment
 from cepbook.engine.contexts.selectors import level_kind
 from cepbook.engine.contexts.tree_partitions import TreePartitions
 from cepbook.engine.state import State
@@ -271,7 +271,7 @@ class Branch(State, ABC):
     def allocate_missing(
         self, key: Sequence[Any], keys: Sequence[Any], new: list[ContextPartition], older: list[ContextPartition]
     ) -> None:
-        """As `gather`, but allocate missing nodes, which show the values `keys`, as far as they can begin."""
+        """Gather partitions and allocate missing nodes, which show the values `keys`, if they can begin."""
         raise NotImplementedError
 
     # -------------------------------------------------------------- nodes
@@ -308,7 +308,6 @@ class Branch(State, ABC):
         return node
 
     def _open_partition(self, node: PartitionNode) -> None:
-        """Allocate the context partition of a node of the innermost level."""
         tree, properties = self.tree, node.properties
         if self.level.nested:
             properties = {outer.name: outer.properties for outer in node.path}
@@ -413,7 +412,7 @@ class Branch(State, ABC):
         return None
 
     def resume(self, waiting: PartitionNode, detached: DetachedNode | None) -> None:
-        """As `open`, below a saved node; `waiting` takes the place of its `waiting_node`."""
+        """Open the branch below a saved node; `waiting` takes the place of its `waiting_node`."""
         self.open()
 
     def counterpart(self, detached: DetachedNode) -> PartitionNode | None:
@@ -440,3 +439,36 @@ class Branch(State, ABC):
         """Append the context partitions below that an event belongs to."""
         for node in self.nodes_of(routing):
             node.collect_partitions(routing, partitions)
+
+
+def count_event_in_tree(partitions: Iterable[ContextPartition], time: int) -> None:
+    """Count one event for partitions of a tree and for all nodes around them."""
+    for partition in partitions:
+        partition.arrived += 1
+        partition.last = time
+        node = partition.owner.branch.parent
+        while node is not None:
+            node.arrived += 1
+            node.last = time
+            node = node.branch.parent
+
+
+def count_batch(partitions: Sequence[PartitionAssignment], times: Sequence[int], alone: bool) -> None:
+    """Count events in order, given the partitions and the time of each.
+
+    Unless they are `alone` in their batch, later events of another type may have been counted before. The counts are
+    fields of the partitions, because a dict beside them takes five times as long (measured with 10,000 partitions,
+    whose dict entries have left the processor's cache).
+    """
+    for partition, time in zip(partitions, times, strict=True):
+        if partition is None:
+            continue
+        if isinstance(partition, tuple):
+            count_batch(partition, [time] * len(partition), alone)
+            continue
+        counted: Counted | None = partition
+        node = partition.owner.branch.parent if isinstance(partition.owner, PartitionNode) else None
+        while counted is not None:
+            counted.last = time if alone or not counted.arrived else max(time, counted.last)
+            counted.arrived += 1
+            counted, node = node, None if node is None else node.branch.parent

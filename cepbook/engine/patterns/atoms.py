@@ -30,7 +30,7 @@ class AtomSpec(PatternSpec):
     """
 
     number: int
-    shown: str
+    text: str
     position: int | None
     consume: int
     stays: bool
@@ -173,4 +173,4 @@ class WaitingAtom(NumberedNode):
         self.parent.on_true(self, match, True)
 
     def waiting(self) -> dict[str, Any]:
-        return {"waiting_for": self.home.spec.shown, "since": self.since, "until": None}
+        return {"waiting_for": self.home.spec.text, "since": self.since, "until": None}

@@ -152,8 +152,7 @@ class Matcher(PatternRun):
         return hits
 
     def fire(self, hits: list[WaitingAtom], event: Any) -> list[CompleteMatch]:
-        """Let `event` satisfy the atoms in `hits` that still wait at their turn; return the completed matches.
-        """
+        """Let `event` satisfy the atoms in `hits` that still wait at their turn; return the completed matches."""
         for waiter in hits:
             if waiter.alive:
                 waiter.fire(event)
@@ -239,7 +238,7 @@ class Matcher(PatternRun):
         return merged
 
     def _select_each(self, group: AtomGroup, event: Any) -> int:
-        """As `select`, one atom at a time after a failure, so that other atoms still see the event."""
+        """Evaluate `select` one atom at a time after a failure, so that other atoms still see the event."""
         bits = 0
         for i, spec in enumerate(group.atoms):
             if not self.atoms[spec.number].index:
@@ -288,7 +287,6 @@ class Matcher(PatternRun):
 
 
 def _identities(match: CompleteMatch) -> set[int]:
-    """Return the identities of the events of a match."""
     identities: set[int] = set()
     for value in match.values():
         if isinstance(value, list):

@@ -52,30 +52,20 @@ class ObserverNode(TimerNode):
 class ObserverSpec(PatternSpec):
     """``timer:interval``, ``timer:at``. `due` returns the time: at or before now for at once, NEVER for never."""
 
-    shown: str
+    text: str
     due: PatternFunction
 
-    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
-        return TimePointObserver(self.shown, self.due, matcher, parent, ordinal)
 
-
-class TimePointObserver(ObserverNode):
+class TimePointObserver(ObserverNode, spec=ObserverSpec):
     """True once, at a time that is computed at its start."""
 
-    __slots__ = ("shown", "time")
-
-    def __init__(
-        self, shown: str, time: PatternFunction, matcher: PatternRun, parent: PatternParent, ordinal: int
-    ) -> None:
-        super().__init__(matcher, parent, ordinal)
-        self.shown = shown
-        self.time = time
+    __slots__ = ()
 
     def start(self, match: PatternMatch) -> None:
         matcher = self.matcher
         self.begin = match
         self.since = matcher.now
-        due = matcher.call(self.time, match)
+        due = matcher.call(self.spec.due, match)
         if due is None:
             self.parent.on_false(self)
         elif due <= matcher.now:
@@ -90,7 +80,7 @@ class TimePointObserver(ObserverNode):
         self.parent.on_true(self, self.begin, True)
 
     def waiting(self) -> dict[str, Any]:
-        return {"waiting_for": self.shown, "since": self.since, "until": self.due if self.due < NEVER else None}
+        return {"waiting_for": self.spec.text, "since": self.since, "until": self.due if self.due < NEVER else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,25 +93,21 @@ class ScheduleSpec(PatternSpec):
     and directly under ``every``; otherwise at the first only. `delayed`: the date itself is no point.
     """
 
-    shown: str
+    text: str
     points: PatternFunction
     after: PatternFunction | None  # (previous point, None, partition, now): the time one period later
     even: bool
     repeats: bool
     delayed: bool
 
-    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
-        return ScheduleObserver(self, matcher, parent, ordinal)
 
-
-class ScheduleObserver(ObserverNode):
+class ScheduleObserver(ObserverNode, spec=ScheduleSpec):
     """True at each of its points in time, which lie on a grid. Points that passed before the start count as well."""
 
-    __slots__ = ("left", "point", "spec")
+    __slots__ = ("left", "point")
 
     def __init__(self, spec: ScheduleSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(matcher, parent, ordinal)
-        self.spec = spec
+        super().__init__(spec, matcher, parent, ordinal)
         self.left: int | None = None
         self.point = 0
 
@@ -186,7 +172,7 @@ class ScheduleObserver(ObserverNode):
             self.parent.on_false(self)
 
     def waiting(self) -> dict[str, Any]:
-        return {"waiting_for": self.spec.shown, "since": self.since, "until": self.due}
+        return {"waiting_for": self.spec.text, "since": self.since, "until": self.due}
 
 
 # ---------------------------------------------------------------- guards
@@ -198,16 +184,13 @@ class WithinSpec(PatternSpec):
     due: PatternFunction
     most: PatternFunction | None
 
-    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
-        return WithinNode(self, matcher, parent, ordinal)
 
-
-class WithinNode(TimerNode):
+class WithinNode(TimerNode, spec=WithinSpec):
     """Ends its operand at a time computed from the start (exclusive: at that time it is too late), or with its last
     match.
     """
 
-    __slots__ = ("child", "left", "spec")
+    __slots__ = ("child", "left")
 
     def __init__(self, spec: WithinSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
         self.matcher = matcher
@@ -269,21 +252,14 @@ class WhileSpec(PatternSpec):
     operand: PatternSpec
     condition: PatternFunction
 
-    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
-        return WhileNode(self, matcher, parent, ordinal)
 
-
-class WhileNode(UnaryStateNode):
+class WhileNode(UnaryStateNode, spec=WhileSpec):
     """Passes matches on while the condition holds. The first other match ends the node."""
 
-    __slots__ = ("condition",)
-
-    def __init__(self, spec: WhileSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(spec.operand, matcher, parent, ordinal)
-        self.condition = spec.condition
+    __slots__ = ()
 
     def on_true(self, child: StateNode, match: PatternMatch, ended: bool) -> None:
-        if self.matcher.call(self.condition, match):
+        if self.matcher.call(self.spec.condition, match):
             if ended:
                 self.stop()
             self.parent.on_true(self, match, ended)

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from cepbook.engine.patterns.state_node import (
+    OperatorNode,
     PatternFunction,
     PatternMatch,
     PatternParent,
@@ -27,18 +28,14 @@ class FollowedBySpec(PatternSpec):
     operands: tuple[PatternSpec, ...]
     maxima: tuple[PatternFunction | None, ...]
 
-    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
-        return FollowedByNode(self, matcher, parent, ordinal)
 
-
-class FollowedByNode(StateNode):
+class FollowedByNode(OperatorNode, spec=FollowedBySpec):
     """Each time a step becomes true, the next one starts with the match so far."""
 
-    __slots__ = ("children", "counts", "spec")
+    __slots__ = ("children", "counts")
 
     def __init__(self, spec: FollowedBySpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(matcher, parent, ordinal)
-        self.spec = spec
+        super().__init__(spec, matcher, parent, ordinal)
         self.children: set[StateNode] = set()
         self.counts: dict[int, int] | None = {} if any(spec.maxima) else None
 
@@ -115,18 +112,14 @@ class AndSpec(PatternSpec):
         order = sorted(range(len(self.negated)), key=lambda ordinal: not self.negated[ordinal])
         object.__setattr__(self, "order", tuple(order))
 
-    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
-        return AndNode(self, matcher, parent, ordinal)
 
-
-class AndNode(StateNode):
+class AndNode(OperatorNode, spec=AndSpec):
     """True when all operands have been true; a ``not`` is true from the beginning."""
 
-    __slots__ = ("children", "matches", "spec")
+    __slots__ = ("children", "matches")
 
     def __init__(self, spec: AndSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(matcher, parent, ordinal)
-        self.spec = spec
+        super().__init__(spec, matcher, parent, ordinal)
         self.children: list[StateNode | None] = [None] * len(spec.operands)
         self.matches: list[list[PatternMatch]] = [[] for _ in spec.operands]
 
@@ -211,22 +204,18 @@ class AndNode(StateNode):
 class OrSpec(PatternSpec):
     operands: tuple[PatternSpec, ...]
 
-    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
-        return OrNode(self, matcher, parent, ordinal)
 
-
-class OrNode(StateNode):
+class OrNode(OperatorNode, spec=OrSpec):
     """True with each operand. The end of an operand that became true is the end of all.
 
     A schedule reports the end of its points after it was true with the last one. That ends the alternatives that are
     still waiting, and ``every`` starts once more (recorded: schedule_every_over_or_of_two_dates).
     """
 
-    __slots__ = ("children", "spec")
+    __slots__ = ("children",)
 
     def __init__(self, spec: OrSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(matcher, parent, ordinal)
-        self.spec = spec
+        super().__init__(spec, matcher, parent, ordinal)
         self.children: list[StateNode] = []
 
     def start(self, match: PatternMatch) -> None:
@@ -262,11 +251,8 @@ class OrNode(StateNode):
 class NotSpec(PatternSpec):
     operand: PatternSpec
 
-    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
-        return NotNode(self.operand, matcher, parent, ordinal)
 
-
-class NotNode(UnaryStateNode):
+class NotNode(UnaryStateNode, spec=NotSpec):
     """True as soon as it starts; false for good when its operand becomes true."""
 
     __slots__ = ()
@@ -299,22 +285,18 @@ class EverySpec(PatternSpec):
     keys: PatternFunction | None = None
     expiry: PatternFunction | None = None
 
-    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
-        return EveryNode(self, matcher, parent, ordinal)
 
-
-class EveryNode(StateNode):
+class EveryNode(OperatorNode, spec=EverySpec):
     """Starts its operand again each time it became true or false.
 
     An operand that is true or false at once would do so without end. It is stopped without notice and not started
     again. ``every-distinct`` forgets its keys when an operand became false.
     """
 
-    __slots__ = ("at_once", "children", "seen", "spec", "starting")
+    __slots__ = ("at_once", "children", "seen", "starting")
 
     def __init__(self, spec: EverySpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(matcher, parent, ordinal)
-        self.spec = spec
+        super().__init__(spec, matcher, parent, ordinal)
         self.children: set[StateNode] = set()
         self.starting: StateNode | None = None
         self.at_once = False  # True if `starting` became true
@@ -406,22 +388,18 @@ class RepeatSpec(PatternSpec):
     bounds: PatternFunction
     tags: tuple[int, ...]
 
-    def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
-        return RepeatNode(self, matcher, parent, ordinal)
 
-
-class RepeatNode(StateNode):
+class RepeatNode(OperatorNode, spec=RepeatSpec):
     """Collects matches of its operand in arrays, up to a number of them or until another expression becomes true.
 
     With an exact number, the node is true with the last match; otherwise only the other expression makes it true.
     `until` starts first: an event for both counts for it alone (recorded: until_event_matches_both).
     """
 
-    __slots__ = ("arrays", "child", "count", "high", "low", "spec", "starting", "until")
+    __slots__ = ("arrays", "child", "count", "high", "low", "starting", "until")
 
     def __init__(self, spec: RepeatSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(matcher, parent, ordinal)
-        self.spec = spec
+        super().__init__(spec, matcher, parent, ordinal)
         self.arrays: dict[int, list[Any]] = {}
         self.count = 0
         self.low: int = 0

@@ -109,7 +109,6 @@ class PatternCodegen:
         return lambda: self._namespace[name]
 
     def _reading(self, exprs: Sequence[x.BoundExpr]) -> CodeScope:
-        """Write the event properties into locals and return a scope that reads these."""
         names = lower.property_names(*exprs, at=p.EVENT_STREAM)
         keys = [(f"p{i}", self.source.const(name, "n")) for i, name in enumerate(names)]
         if keys:
@@ -122,7 +121,6 @@ class PatternCodegen:
         return self._with(names)
 
     def _with(self, names: Sequence[str]) -> CodeScope:
-        """Return the scope in which event properties are locals."""
         own = {name: f"p{i}" for i, name in enumerate(names)}
         return self._scope.at(props={**self._tagged, **lower.property_codes(own, p.EVENT_STREAM)})
 
@@ -157,7 +155,6 @@ class PatternCodegen:
         return self._function(exprs, write, exprs[0].span)
 
     def _time(self, period: x.BoundExpr) -> Callable[[], PatternFunction]:
-        """Write the time one period after now."""
         fixed = period.millis if isinstance(period, x.Period) and period.months is None else None
         if isinstance(fixed, x.Const) and isinstance(fixed.value, int):
             after = self.source.const(fixed.value)
@@ -236,7 +233,7 @@ class PatternCodegen:
         stays = any(isinstance(n, p.EveryPattern) and n.operand is atom for n in p.walk(self.pattern.root))
         return lambda: AtomSpec(
             number=atom.number,
-            shown=atom_text(atom),
+            text=atom_text(atom),
             position=None if atom.tag is None else self._positions[atom.tag],
             consume=atom.consume,
             stays=stays,

@@ -76,7 +76,6 @@ class PatternTimers(State):
         self.due = NEVER
 
     def _drop_unused(self) -> None:
-        """Remove unused times from the front of the heap."""
         times, at = self._times, self._at
         while times and times[0] not in at:
             heappop(times)

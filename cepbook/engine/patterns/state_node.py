@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from cepbook.engine.state import State
 
@@ -72,7 +72,7 @@ class PatternRun(PatternParent):
             return None
 
     def call_at(self, function: PatternFunction, match: PatternMatch, now: int) -> Any:
-        """As `call`, at another time than the present."""
+        """Return the value of an expression at another time than the present."""
         try:
             return function(None, match, self.partition, now)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
@@ -102,6 +102,11 @@ class StateNode(PatternParent):
     """
 
     __slots__ = ("alive", "begin", "matcher", "ordinal", "parent")
+
+    def __init_subclass__(cls, spec: type[PatternSpec] | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if spec is not None:
+            spec.node_type = cls
 
     def __init__(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
         self.matcher = matcher
@@ -145,24 +150,37 @@ class StateNode(PatternParent):
             child.discard(events)
 
 
-class PatternSpec(ABC):
-    """A compiled sub-expression of the pattern."""
+class PatternSpec:
+    """A compiled sub-expression of the pattern. The class of its nodes names it: ``class AndNode(…, spec=AndSpec)``."""
 
     __slots__ = ()
 
-    @abstractmethod
+    node_type: ClassVar[type[Any]]
+
     def new(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> StateNode:
         """Return a state node that is not started yet."""
+        node: StateNode = self.node_type(self, matcher, parent, ordinal)
+        return node
 
 
-class UnaryStateNode(StateNode):
+class OperatorNode(StateNode):
+    """A node over other sub-expressions."""
+
+    __slots__ = ("spec",)
+
+    def __init__(self, spec: Any, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
+        super().__init__(matcher, parent, ordinal)
+        self.spec = spec
+
+
+class UnaryStateNode(OperatorNode):
     """A node over one sub-expression, which starts and stops with it. The child is None once it has ended."""
 
     __slots__ = ("child",)
 
-    def __init__(self, operand: PatternSpec, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
-        super().__init__(matcher, parent, ordinal)
-        self.child: StateNode | None = operand.new(matcher, self, 0)
+    def __init__(self, spec: Any, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
+        super().__init__(spec, matcher, parent, ordinal)
+        self.child: StateNode | None = spec.operand.new(matcher, self, 0)
 
     def start(self, match: PatternMatch) -> None:
         self.begin = match
@@ -192,10 +210,11 @@ class NumberedNode(StateNode):
 class TimerNode(NumberedNode):
     """A node that the matcher calls at the time `due`. `serial` is 0 while no time is set; `since` is its start."""
 
-    __slots__ = ("due",)
+    __slots__ = ("due", "spec")
 
-    def __init__(self, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
+    def __init__(self, spec: Any, matcher: PatternRun, parent: PatternParent, ordinal: int) -> None:
         super().__init__(matcher, parent, ordinal)
+        self.spec = spec
         self.serial = 0
         self.since = self.due = 0
 

@@ -84,7 +84,7 @@ class StatementPattern(PatternOwner):
             self._deliver(matches, state)
 
     def begun_in_partition(self, _event: Any, state: Any) -> bool:
-        """As `begun`, for a state in a new context partition."""
+        """Deliver the immediate matches of a new state in a new context partition."""
         self.begun(state)
         return False
 

@@ -25,9 +25,9 @@ from typing import Any
 
 from cepbook.engine.contexts.assigner import ArrivingColumns, PartitionAssigner
 from cepbook.engine.contexts.context import Context
-from cepbook.engine.contexts.event_counts import count_batch
 from cepbook.engine.contexts.locator import PartitionLocator
 from cepbook.engine.contexts.partition import PartitionAssignment
+from cepbook.engine.contexts.tree_nodes import count_batch
 from cepbook.engine.delivery.delta import CauseKey, InsertColumns, Row
 from cepbook.engine.dispatch.event_engine import EventEngine
 from cepbook.engine.replay.output_collector import UNORDERED_CAUSE, DerivedEvents, OutputCollector, PendingDelivery

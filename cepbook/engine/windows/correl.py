@@ -6,6 +6,8 @@
     arrivals (x, y)   (1, 2)   (2, 4)   (3, 6)   (4, 0)
     correlation       NaN      1        1        -0.65
 
+The derived event has the field ``correlation`` (double) and the extra expressions of the window.
+
 The coefficient is NaN below two pairs, and without variation of x or y. A pair with a null does not count, but its
 event emits as well. Cost per event is constant, see `running_statistics`.
 

@@ -105,7 +105,6 @@ class DerivedValueView(DownstreamView):
         return self._post(touched.values(), now)
 
     def _move(self, group: _Group, entered: Sequence[Item], left: Sequence[Item]) -> None:
-        """Add and remove items of a group."""
         at, end = self.at, self.at + self.width
         for item in entered:
             group.statistic.enter(*item[at:end])

@@ -109,7 +109,7 @@ _VALUES = {
 }
 
 
-def condition_code(code: CodegenContext, spec: WindowSpec) -> str:
+def condition_code(code: CodegenContext, spec: WindowSpec, at: int) -> str:
     """Return code of a new `ExpiryCondition` for `spec`. Its functions are written after those of the statement."""
     name = f"expr{len(code.helpers)}"
     cells = AggregateCodegen(code.base, spec.calls, Eviction.ARBITRARY, False)

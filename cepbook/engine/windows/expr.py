@@ -14,12 +14,10 @@ the condition evaluates it at the next advance of the clock.
 
 from __future__ import annotations
 
-from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.expiry_condition import ConditionedView, ExpiryCondition, condition_code
-from cepbook.engine.windows.window_codegen import WindowCodegen
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates
 from cepbook.engine.windows.window_view import Item, ViewDelta
-from cepbook.lang.plan.nodes import WindowSpec
 
 
 class ExprWindow(ConditionedView):
@@ -61,8 +59,4 @@ class ExprWindow(ConditionedView):
         return (), (self._expire(self.items[-1]) if self.items else ())
 
 
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_Expr', ExprWindow)}({condition_code(code, spec)})"
-
-
-WINDOW = WindowCodegen(_view)
+WINDOW = WindowCodegen(creates(ExprWindow, condition_code))

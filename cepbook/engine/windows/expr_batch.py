@@ -14,12 +14,10 @@ variable in the condition evaluates it at the next advance of the clock.
 
 from __future__ import annotations
 
-from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.expiry_condition import ConditionedView, ExpiryCondition, condition_code
-from cepbook.engine.windows.window_codegen import WindowCodegen
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, optional
 from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta
-from cepbook.lang.plan.nodes import WindowSpec
 
 
 class ExprBatchWindow(ConditionedView, BatchView):
@@ -65,9 +63,4 @@ class ExprBatchWindow(ConditionedView, BatchView):
         return self._release()
 
 
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    includes = code.parameter(spec.args[1]) if len(spec.args) > 1 else "True"
-    return f"{code.source.bind('_ExprBatch', ExprBatchWindow)}({condition_code(code, spec)}, {includes})"
-
-
-WINDOW = WindowCodegen(_view)
+WINDOW = WindowCodegen(creates(ExprBatchWindow, condition_code, optional(1, "True")))

@@ -13,19 +13,19 @@ timestamp stays behind a younger one and leaves with it. A null timestamp is an 
 
 from __future__ import annotations
 
-from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.windows.duration import Duration
 from cepbook.engine.windows.window_codegen import (
     EmittedChange,
     WindowArrival,
     WindowCodegen,
+    creates,
     fixed_length,
+    operands_at,
     period,
     timestamp,
     write_queue,
 )
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
-from cepbook.lang.plan.nodes import WindowSpec
 
 
 def _arrive(arrival: WindowArrival) -> EmittedChange:
@@ -55,8 +55,4 @@ class ExtTimedWindow(QueueView):
         return (item,), (self.pop_until(limit, at) if items[0][at] <= limit else ())
 
 
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_ExtTimed', ExtTimedWindow)}({at}, {period(code, spec, 1)})"
-
-
-WINDOW = WindowCodegen(_view, timestamp, _arrive, prefetch=write_queue)
+WINDOW = WindowCodegen(creates(ExtTimedWindow, operands_at, period(1)), timestamp, _arrive, prefetch=write_queue)

@@ -14,11 +14,9 @@ timestamps join the batch being collected.
 
 from __future__ import annotations
 
-from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.windows.duration import Duration
-from cepbook.engine.windows.window_codegen import WindowCodegen, period, timestamp
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, operands_at, optional, period, timestamp
 from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta
-from cepbook.lang.plan.nodes import WindowSpec
 
 
 class ExtTimedBatchWindow(BatchView):
@@ -46,10 +44,4 @@ class ExtTimedBatchWindow(BatchView):
         return change
 
 
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    grid = code.parameter(spec.args[2]) if len(spec.args) > 2 else "None"
-    name = code.source.bind("_ExtTimedBatch", ExtTimedBatchWindow)
-    return f"{name}({at}, {period(code, spec, 1, nonzero=True)}, {grid})"
-
-
-WINDOW = WindowCodegen(_view, timestamp)
+WINDOW = WindowCodegen(creates(ExtTimedBatchWindow, operands_at, period(1, nonzero=True), optional(2)), timestamp)

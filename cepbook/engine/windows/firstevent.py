@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from cepbook.engine.windows.firstlength import FirstLengthWindow
-from cepbook.engine.windows.window_codegen import WindowCodegen
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates
 
-WINDOW = WindowCodegen(lambda code, spec, at: f"{code.source.bind('_FirstLength', FirstLengthWindow)}(1)")
+WINDOW = WindowCodegen(creates(FirstLengthWindow, lambda *_: "1"))

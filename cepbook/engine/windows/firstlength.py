@@ -6,6 +6,8 @@
     arrivals   a   b   c
     contents   a   ab  ab
 
+The first three bids of every auction: ``select * from Bid#groupwin(auction)#firstlength(3)``.
+
 An event leaves only if another window or a statement removes it. The next event then takes its slot::
 
     arrivals   a   b   c   (a is deleted)   d
@@ -14,7 +16,7 @@ An event leaves only if another window or a statement removes it. The next event
 
 from __future__ import annotations
 
-from cepbook.engine.windows.window_codegen import WindowCodegen, size
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, size
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
@@ -35,6 +37,4 @@ class FirstLengthWindow(QueueView):
         return (item,), ()
 
 
-WINDOW = WindowCodegen(
-    lambda code, spec, at: f"{code.source.bind('_FirstLength', FirstLengthWindow)}({size(code, spec)})"
-)
+WINDOW = WindowCodegen(creates(FirstLengthWindow, size()))

@@ -8,13 +8,15 @@
 
 The end is exclusive: an event at start + p is refused. Retained events never leave by time.
 
-In a context, the period starts anew with every partition. For example, under ``start Shift end after 8 hours``,
-``firsttime(10 min)`` keeps the events of the first ten minutes of each shift.
+In a context, the period starts anew with every partition. The events of the first ten minutes of each shift::
+
+    create context Shifts start ShiftStarted end after 8 hours;
+    context Shifts select * from Reading#firsttime(10 min)
 """
 
 from __future__ import annotations
 
-from cepbook.engine.windows.window_codegen import WindowCodegen, period
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, period
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
@@ -35,6 +37,4 @@ class FirstTimeWindow(QueueView):
         return (item,), ()
 
 
-WINDOW = WindowCodegen(
-    lambda code, spec, at: f"{code.source.bind('_FirstTime', FirstTimeWindow)}({period(code, spec)}.after(now))"
-)
+WINDOW = WindowCodegen(creates(FirstTimeWindow, lambda code, spec, at: f"{period()(code, spec, at)}.after(now)"))

@@ -20,7 +20,7 @@ deletes the event of a key, the next event of the key is the first again::
 from __future__ import annotations
 
 from cepbook.engine.windows.unique import UniqueWindow
-from cepbook.engine.windows.window_codegen import WindowCodegen, key
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, key, operands_at
 from cepbook.engine.windows.window_view import Item, ViewDelta
 
 
@@ -37,4 +37,4 @@ class FirstUniqueWindow(UniqueWindow):
         return (item,), ()
 
 
-WINDOW = WindowCodegen(lambda code, spec, at: f"{code.source.bind('_FirstUnique', FirstUniqueWindow)}({at})", key)
+WINDOW = WindowCodegen(creates(FirstUniqueWindow, operands_at), key)

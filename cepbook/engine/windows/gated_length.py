@@ -12,7 +12,7 @@ If m is above n, the first m - n of each m never enter. (Apama's ``retain n ever
 
 from __future__ import annotations
 
-from cepbook.engine.windows.window_codegen import WindowCodegen, size
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, size
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
@@ -58,8 +58,4 @@ class GatedLengthWindow(GatedView):
         return fresh, left
 
 
-WINDOW = WindowCodegen(
-    lambda code, spec, at: (
-        f"{code.source.bind('_GatedLength', GatedLengthWindow)}({size(code, spec)}, {size(code, spec, 1)})"
-    )
-)
+WINDOW = WindowCodegen(creates(GatedLengthWindow, size(), size(1)))

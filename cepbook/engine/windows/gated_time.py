@@ -20,7 +20,7 @@ from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.duration import Duration
 from cepbook.engine.windows.gated_length import GatedView
-from cepbook.engine.windows.window_codegen import WindowCodegen, period, size
+from cepbook.engine.windows.window_codegen import WindowCodegen, arrival_time, creates, period, size
 from cepbook.engine.windows.window_view import Item, ViewDelta
 from cepbook.lang.plan.nodes import WindowSpec
 
@@ -83,11 +83,11 @@ class GatedTimeWindow(GatedView):
         self.due = due
 
 
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    begin = code.slot("now")
-    most = size(code, spec, 2) if len(spec.args) > 2 else "None"
-    arguments = f"{period(code, spec)}, {period(code, spec, 1, nonzero=True)}, {most}, {begin}, {code.items.time}"
-    return f"{code.source.bind('_GatedTime', GatedTimeWindow)}({arguments})"
+def _size(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    return size(2)(code, spec, at) if len(spec.args) > 2 else "None"
 
 
-WINDOW = WindowCodegen(_view, reads_now=True)
+WINDOW = WindowCodegen(
+    creates(GatedTimeWindow, period(), period(1, nonzero=True), _size, lambda code, *_: code.slot("now"), arrival_time),
+    reads_now=True,
+)

@@ -16,7 +16,14 @@ The window is for reference data, which other statements join or look up::
 
 from __future__ import annotations
 
-from cepbook.engine.windows.window_codegen import ARRIVAL_ONLY, EmittedChange, WindowArrival, WindowCodegen, write_queue
+from cepbook.engine.windows.window_codegen import (
+    ARRIVAL_ONLY,
+    EmittedChange,
+    WindowArrival,
+    WindowCodegen,
+    creates,
+    write_queue,
+)
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
@@ -36,6 +43,4 @@ class KeepAllWindow(QueueView):
         return (item,), ()
 
 
-WINDOW = WindowCodegen(
-    lambda code, spec, at: f"{code.source.bind('_KeepAll', KeepAllWindow)}()", fragment=_arrive, prefetch=write_queue
-)
+WINDOW = WindowCodegen(creates(KeepAllWindow), fragment=_arrive, prefetch=write_queue)

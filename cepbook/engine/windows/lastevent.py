@@ -10,10 +10,8 @@
 from __future__ import annotations
 
 from cepbook.engine.windows.length import LengthWindow, arrive
-from cepbook.engine.windows.window_codegen import WindowCodegen, write_queue
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, write_queue
 
 WINDOW = WindowCodegen(
-    lambda code, spec, at: f"{code.source.bind('_Length', LengthWindow)}(1)",
-    fragment=lambda arrival: arrive(arrival, "1"),
-    prefetch=write_queue,
+    creates(LengthWindow, lambda *_: "1"), fragment=lambda arrival: arrive(arrival, "1"), prefetch=write_queue
 )

@@ -10,7 +10,14 @@
 
 from __future__ import annotations
 
-from cepbook.engine.windows.window_codegen import EmittedChange, WindowArrival, WindowCodegen, size, write_queue
+from cepbook.engine.windows.window_codegen import (
+    EmittedChange,
+    WindowArrival,
+    WindowCodegen,
+    creates,
+    size,
+    write_queue,
+)
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
@@ -39,7 +46,7 @@ class LengthWindow(QueueView):
 
 
 WINDOW = WindowCodegen(
-    lambda code, spec, at: f"{code.source.bind('_Length', LengthWindow)}({size(code, spec)})",
+    creates(LengthWindow, size()),
     fragment=lambda arrival: arrive(arrival, arrival.parameter("size", arrival.spec.args[0])),
     prefetch=write_queue,
 )

@@ -10,11 +10,16 @@
 
 from __future__ import annotations
 
-from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.windows.aggregate_only_batch import AggregateOnlyBatch
-from cepbook.engine.windows.window_codegen import DELTA_IN_LOCAL, EmittedChange, WindowArrival, WindowCodegen, size
+from cepbook.engine.windows.window_codegen import (
+    DELTA_IN_LOCAL,
+    EmittedChange,
+    WindowArrival,
+    WindowCodegen,
+    creates,
+    size,
+)
 from cepbook.engine.windows.window_view import BatchView, Item, ViewDelta
-from cepbook.lang.plan.nodes import WindowSpec
 
 
 def _arrive(arrival: WindowArrival) -> EmittedChange:
@@ -49,12 +54,6 @@ class AggregateOnlyLengthBatch(AggregateOnlyBatch, LengthBatchWindow):
     __slots__ = ("count", "released")
 
 
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_LengthBatch', LengthBatchWindow)}({size(code, spec)})"
-
-
-def _aggregate_only_view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_LengthBatchAlong', AggregateOnlyLengthBatch)}({size(code, spec)})"
-
-
-WINDOW = WindowCodegen(_view, fragment=_arrive, aggregate_only=_aggregate_only_view)
+WINDOW = WindowCodegen(
+    creates(LengthBatchWindow, size()), fragment=_arrive, aggregate_only=creates(AggregateOnlyLengthBatch, size())
+)

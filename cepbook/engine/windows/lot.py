@@ -11,7 +11,7 @@ window; the events of one event with contained-event selection.)
 
 from __future__ import annotations
 
-from cepbook.engine.windows.window_codegen import WindowCodegen
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates
 from cepbook.engine.windows.window_view import PassThroughView
 
-WINDOW = WindowCodegen(lambda code, spec, at: f"{code.source.bind('_Unbound', PassThroughView)}()")
+WINDOW = WindowCodegen(creates(PassThroughView))

@@ -48,7 +48,6 @@ class NewestWindow(ViewWrapper):
         return self.advance(now)
 
     def _visible(self, change: ViewDelta) -> ViewDelta | None:
-        """Return the visible part of a delta of the view."""
         by_key, at = self.by_key, self.at
         entered: dict[int, Item] = {}
         left: list[Item] = []

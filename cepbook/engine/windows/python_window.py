@@ -19,7 +19,7 @@ from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.primitives import deep_copied
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.time.clock import NEVER
-from cepbook.engine.windows.window_codegen import WindowCodegen
+from cepbook.engine.windows.window_codegen import WindowCodegen, arrival_time, creates, operands_at
 from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import WindowSpec
@@ -136,16 +136,7 @@ class ClockedPythonWindow(PythonWindow):
         return ((), left) if left else None
 
 
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_SuppliedWindow', PythonWindow)}({_function_code(code, spec)}, {at})"
-
-
-def _clocked(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    name = code.source.bind("_ClockedWindow", ClockedPythonWindow)
-    return f"{name}({_function_code(code, spec)}, {at}, {code.items.time})"
-
-
-def _function_code(code: CodegenContext, spec: WindowSpec) -> str:
+def _function_code(code: CodegenContext, spec: WindowSpec, at: int) -> str:
     function = spec.args[-1]
     assert isinstance(function, x.UserClass)
     return f"{lower.value(code.base, function)}, {code.source.const(function.shape)}"
@@ -157,5 +148,5 @@ def _values(code: CodegenContext, spec: WindowSpec) -> list[str]:
     return [f"({''.join(lower.value(scope, e) + ', ' for e in spec.args[:-1])})"]
 
 
-WINDOW = WindowCodegen(_view, _values)
-CLOCKED_WINDOW = WindowCodegen(_clocked, _values)
+WINDOW = WindowCodegen(creates(PythonWindow, _function_code, operands_at), _values)
+CLOCKED_WINDOW = WindowCodegen(creates(ClockedPythonWindow, _function_code, operands_at, arrival_time), _values)

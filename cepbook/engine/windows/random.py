@@ -8,6 +8,10 @@
     contents   a      a      ac     cd     cd
     leaves                          a
 
+A sample of one in two readings, the latest 100 of them::
+
+    select * from Reading#random(100)
+
 An event that does not enter has no effect. The tosses are determined by the seed, by default 0. Each group of a
 ``groupwin`` tosses its own coin. (StreamCruncher - Basics: Random Events Window.)
 """
@@ -16,7 +20,7 @@ from __future__ import annotations
 
 from cepbook.engine.state import CoinTosses
 from cepbook.engine.windows.length import LengthWindow
-from cepbook.engine.windows.window_codegen import WindowCodegen, size
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, optional, size
 from cepbook.engine.windows.window_view import Item, ViewDelta
 
 
@@ -33,9 +37,4 @@ class RandomWindow(LengthWindow):
         return super().arrive(item, now) if self.coins.heads() else None
 
 
-WINDOW = WindowCodegen(
-    lambda code, spec, at: (
-        f"{code.source.bind('_Random', RandomWindow)}({size(code, spec)}"
-        f"{''.join(f', {code.parameter(seed)}' for seed in spec.args[1:])})"
-    )
-)
+WINDOW = WindowCodegen(creates(RandomWindow, size(), optional(1, "0")))

@@ -18,7 +18,7 @@ from typing import Any
 from cepbook.engine.expressions.sort_keys import sort_key_code
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.windows.ordered import OrderedView, SortEntry
-from cepbook.engine.windows.window_codegen import WindowCodegen, size
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, operands_at, size
 from cepbook.engine.windows.window_view import Item, ViewDelta
 from cepbook.lang.plan.nodes import WindowSpec
 
@@ -64,12 +64,8 @@ class RankWindow(OrderedView):
             self.ordered.remove(self.entry(item))
 
 
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_Rank', RankWindow)}({at}, {size(code, spec)})"
-
-
 def _operands(code: CodegenContext, spec: WindowSpec) -> list[str]:
     return [code.window_key(code.arriving("now"), spec.args[1:]), sort_key_code(code.arriving("now"), spec.criteria)]
 
 
-WINDOW = WindowCodegen(_view, _operands)
+WINDOW = WindowCodegen(creates(RankWindow, operands_at, size()), _operands)

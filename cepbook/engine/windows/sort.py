@@ -15,7 +15,7 @@ from __future__ import annotations
 from cepbook.engine.expressions.sort_keys import sort_key_code
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.windows.ordered import OrderedView, SortEntry
-from cepbook.engine.windows.window_codegen import WindowCodegen, size
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, operands_at, size
 from cepbook.engine.windows.window_view import Item, ViewDelta
 from cepbook.lang.plan.nodes import WindowSpec
 
@@ -44,12 +44,8 @@ class SortWindow(OrderedView):
         return (item,), (ordered.pop()[2],)
 
 
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_Sort', SortWindow)}({at}, {size(code, spec)})"
-
-
 def _operands(code: CodegenContext, spec: WindowSpec) -> list[str]:
     return [sort_key_code(code.arriving("now"), spec.criteria)]
 
 
-WINDOW = WindowCodegen(_view, _operands)
+WINDOW = WindowCodegen(creates(SortWindow, operands_at, size()), _operands)

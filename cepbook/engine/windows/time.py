@@ -13,7 +13,6 @@ With a calendar period, the event leaves when ``now - p`` (day clamped) is t or 
 
 from __future__ import annotations
 
-from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.duration import Duration
 from cepbook.engine.windows.window_codegen import (
@@ -21,12 +20,13 @@ from cepbook.engine.windows.window_codegen import (
     EmittedChange,
     WindowArrival,
     WindowCodegen,
+    arrival_time,
+    creates,
     fixed_length,
     period,
     write_queue,
 )
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
-from cepbook.lang.plan.nodes import WindowSpec
 
 
 def _arrive(arrival: WindowArrival) -> EmittedChange:
@@ -109,8 +109,9 @@ class TimeWindow(QueueView):
         return ((), left) if left else None
 
 
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_Time', TimeWindow)}({period(code, spec)}, {code.items.time}, {code.steps.lazy})"
-
-
-WINDOW = WindowCodegen(_view, fragment=_arrive, reads_now=True, prefetch=_prefetch)
+WINDOW = WindowCodegen(
+    creates(TimeWindow, period(), arrival_time, lambda code, *_: str(code.steps.lazy)),
+    fragment=_arrive,
+    reads_now=True,
+    prefetch=_prefetch,
+)

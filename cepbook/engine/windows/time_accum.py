@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.duration import Duration
-from cepbook.engine.windows.window_codegen import WindowCodegen, period
+from cepbook.engine.windows.window_codegen import WindowCodegen, arrival_time, creates, period
 from cepbook.engine.windows.window_view import Item, QueueView, ViewDelta
 
 
@@ -41,6 +41,4 @@ class TimeAccumWindow(QueueView):
         self.due = self.period.after(self.items[-1][self.at]) if self.items else NEVER
 
 
-WINDOW = WindowCodegen(
-    lambda code, spec, at: f"{code.source.bind('_TimeAccum', TimeAccumWindow)}({period(code, spec)}, {code.items.time})"
-)
+WINDOW = WindowCodegen(creates(TimeAccumWindow, period(), arrival_time))

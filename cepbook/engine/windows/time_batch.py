@@ -14,15 +14,19 @@ START_EAGER starts the grid at deployment, and implies FORCE_UPDATE.
 
 from __future__ import annotations
 
-from functools import partial
-
-from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.aggregate_only_batch import AggregateOnlyBatch
 from cepbook.engine.windows.duration import Duration
-from cepbook.engine.windows.window_codegen import WindowArrival, WindowCodegen, period
+from cepbook.engine.windows.window_codegen import (
+    WindowArrival,
+    WindowCodegen,
+    creates,
+    forces_empty,
+    optional,
+    period,
+    starts_eagerly,
+)
 from cepbook.engine.windows.window_view import EMPTY_DELTA, BatchView, Item, ViewDelta
-from cepbook.lang.plan.nodes import WindowSpec
 
 
 def _arrive(arrival: WindowArrival) -> None:
@@ -79,16 +83,10 @@ class AggregateOnlyTimeBatch(AggregateOnlyBatch, TimeBatchWindow):
     __slots__ = ("count", "released")
 
 
-def _view(view: type[TimeBatchWindow], code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    name = code.source.bind(f"_{view.__name__}", view)
-    grid = code.parameter(spec.args[1]) if len(spec.args) > 1 else "None"
-    starts_at = "now" if "START_EAGER" in spec.options else "None"
-    return f"{name}({period(code, spec, nonzero=True)}, {grid}, {bool(spec.options)}, {starts_at})"
-
-
+_ARGUMENTS = period(nonzero=True), optional(1), forces_empty, starts_eagerly
 WINDOW = WindowCodegen(
-    partial(_view, TimeBatchWindow),
+    creates(TimeBatchWindow, *_ARGUMENTS),
     fragment=_arrive,
-    aggregate_only=partial(_view, AggregateOnlyTimeBatch),
+    aggregate_only=creates(AggregateOnlyTimeBatch, *_ARGUMENTS),
     reads_now=True,
 )

@@ -13,12 +13,10 @@ FORCE_UPDATE or START_EAGER deliver empty intervals as well. START_EAGER starts 
 
 from __future__ import annotations
 
-from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.duration import Duration
-from cepbook.engine.windows.window_codegen import WindowCodegen, period, size
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, forces_empty, period, size, starts_eagerly
 from cepbook.engine.windows.window_view import EMPTY_DELTA, BatchView, Item, ViewDelta
-from cepbook.lang.plan.nodes import WindowSpec
 
 
 class TimeLengthBatchWindow(BatchView):
@@ -51,10 +49,4 @@ class TimeLengthBatchWindow(BatchView):
         return self.post()
 
 
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    name = code.source.bind("_TimeLengthBatch", TimeLengthBatchWindow)
-    starts_at = "now" if "START_EAGER" in spec.options else "None"
-    return f"{name}({period(code, spec, nonzero=True)}, {size(code, spec, 1)}, {bool(spec.options)}, {starts_at})"
-
-
-WINDOW = WindowCodegen(_view)
+WINDOW = WindowCodegen(creates(TimeLengthBatchWindow, period(nonzero=True), size(1), forces_empty, starts_eagerly))

@@ -12,13 +12,11 @@ An event whose time is already over enters and leaves in one delivery. Equal tim
 
 from __future__ import annotations
 
-from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.windows.duration import Duration
 from cepbook.engine.windows.ordered import OrderedView, SortEntry
-from cepbook.engine.windows.window_codegen import WindowCodegen, period, timestamp
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, operands_at, period, timestamp
 from cepbook.engine.windows.window_view import Item, ViewDelta
-from cepbook.lang.plan.nodes import WindowSpec
 
 
 class TimeOrderWindow(OrderedView):
@@ -52,8 +50,4 @@ class TimeOrderWindow(OrderedView):
         return ((), left) if left else None
 
 
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_TimeOrder', TimeOrderWindow)}({at}, {period(code, spec, 1)})"
-
-
-WINDOW = WindowCodegen(_view, timestamp)
+WINDOW = WindowCodegen(creates(TimeOrderWindow, operands_at, period(1)), timestamp)

@@ -10,15 +10,10 @@
 
 from __future__ import annotations
 
-from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.windows.duration import Duration
 from cepbook.engine.windows.time_order import TimeOrderWindow
-from cepbook.engine.windows.window_codegen import WindowCodegen, timestamp
-from cepbook.lang.plan.nodes import WindowSpec
+from cepbook.engine.windows.window_codegen import WindowCodegen, creates, operands_at, timestamp
 
-
-def _view(code: CodegenContext, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_TimeOrder', TimeOrderWindow)}({at}, {code.source.bind('_Duration', Duration)}(0))"
-
-
-WINDOW = WindowCodegen(_view, timestamp)
+WINDOW = WindowCodegen(
+    creates(TimeOrderWindow, operands_at, lambda code, *_: f"{code.source.bind('_Duration', Duration)}(0)"), timestamp
+)

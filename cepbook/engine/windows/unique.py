@@ -15,7 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cepbook.engine.windows.window_codegen import ARRIVAL_ONLY, EmittedChange, WindowArrival, WindowCodegen, key
+from cepbook.engine.windows.window_codegen import (
+    ARRIVAL_ONLY,
+    EmittedChange,
+    WindowArrival,
+    WindowCodegen,
+    creates,
+    key,
+    operands_at,
+)
 from cepbook.engine.windows.window_view import Item, ViewDelta, WindowView
 from cepbook.lang.java.hashes import in_hash_order
 
@@ -61,4 +69,4 @@ class UniqueWindow(WindowView):
         return len(self.by_key)
 
 
-WINDOW = WindowCodegen(lambda code, spec, at: f"{code.source.bind('_Unique', UniqueWindow)}({at})", key, _arrive)
+WINDOW = WindowCodegen(creates(UniqueWindow, operands_at), key, _arrive)

@@ -13,6 +13,7 @@ from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.expressions.source_writer import SourceWriter
 from cepbook.engine.fragments.codegen_context import CodegenContext
 from cepbook.engine.windows.duration import duration, positive
+from cepbook.engine.windows.window_view import WindowView
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan.nodes import WindowSpec
 
@@ -76,6 +77,8 @@ class WindowArrival:
         self.write_eviction(head, item, then)
 
 
+# Code of a new view, or of an argument of its class, given the position of the first operand in items.
+ViewCode = Callable[[CodegenContext, WindowSpec, int], str]
 # Writes an arrival and returns its delta; None if an arrival never emits.
 ArrivalFragment = Callable[[WindowArrival], EmittedChange | None]
 
@@ -91,10 +94,10 @@ class WindowCodegen:
     fragment, before the loop over a batch of events and after other changes of the view.
     """
 
-    make: Callable[[CodegenContext, WindowSpec, int], str]
+    make: ViewCode
     operands: Callable[[CodegenContext, WindowSpec], list[str]] = lambda code, spec: []
     fragment: ArrivalFragment | None = None
-    aggregate_only: Callable[[CodegenContext, WindowSpec, int], str] | None = None
+    aggregate_only: ViewCode | None = None
     reads_now: bool = False
     prefetch: Callable[[WindowArrival], None] | None = None
 
@@ -104,25 +107,68 @@ def write_queue(arrival: WindowArrival) -> None:
     arrival.source.line(f"queue = {arrival.view}.items")
 
 
-def size(code: CodegenContext, spec: WindowSpec, position: int = 0) -> str:
-    """Return code of a window parameter that is a number of events above 0."""
-    number = code.parameter(spec.args[position])
-    if isinstance(spec.args[position], x.Const):
-        return number
-    return f"{code.source.bind('_positive', positive)}({number})"
+def creates(view: type[WindowView], *arguments: ViewCode) -> ViewCode:
+    """Return a `make` that constructs `view` with these arguments."""
+
+    def make(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+        name = code.source.bind(f"_{view.__name__}", view)
+        return f"{name}({', '.join(argument(code, spec, at) for argument in arguments)})"
+
+    return make
 
 
-def period(code: CodegenContext, spec: WindowSpec, position: int = 0, *, nonzero: bool = False) -> str:
-    """Return code of a window parameter that is a time period. With `nonzero`, as between batches, 0 is an error."""
-    e = spec.args[position]
-    months, length = "0", "0"
-    if isinstance(e, x.Period):
-        months = "0" if e.months is None else code.parameter(e.months)
-        length = "0" if e.millis is None else code.parameter(e.millis)
-    else:
-        length = code.parameter(e)
-    code.source.bind("_duration", duration)
-    return f"_duration({months}, {length}, {code.base.calendar}{', nonzero=True' if nonzero else ''})"
+def operands_at(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    """The position of the first operand in items, as an argument of a view."""
+    return str(at)
+
+
+def arrival_time(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    """The position of the arrival time in items, as an argument of a view."""
+    return str(code.items.time)
+
+
+def optional(position: int, default: str = "None") -> ViewCode:
+    """A window parameter that may be missing, as an argument of a view."""
+    return lambda code, spec, at: code.parameter(spec.args[position]) if len(spec.args) > position else default
+
+
+def forces_empty(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    """Return whether the flow control of a batch delivers empty intervals, as an argument of a view."""
+    return str(bool(spec.options))
+
+
+def starts_eagerly(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+    """The time at which the clock of a batch starts with START_EAGER, else None, as an argument of a view."""
+    return "now" if "START_EAGER" in spec.options else "None"
+
+
+def size(position: int = 0) -> ViewCode:
+    """A window parameter that is a number of events above 0, as an argument of a view."""
+
+    def argument(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+        number = code.parameter(spec.args[position])
+        if isinstance(spec.args[position], x.Const):
+            return number
+        return f"{code.source.bind('_positive', positive)}({number})"
+
+    return argument
+
+
+def period(position: int = 0, *, nonzero: bool = False) -> ViewCode:
+    """A window parameter that is a time period; with `nonzero`, as between batches, 0 is an error."""
+
+    def argument(code: CodegenContext, spec: WindowSpec, at: int) -> str:
+        e = spec.args[position]
+        months, length = "0", "0"
+        if isinstance(e, x.Period):
+            months = "0" if e.months is None else code.parameter(e.months)
+            length = "0" if e.millis is None else code.parameter(e.millis)
+        else:
+            length = code.parameter(e)
+        code.source.bind("_duration", duration)
+        return f"_duration({months}, {length}, {code.base.calendar}{', nonzero=True' if nonzero else ''})"
+
+    return argument
 
 
 def fixed_length(spec: WindowSpec, position: int = 0) -> x.BoundExpr | None:

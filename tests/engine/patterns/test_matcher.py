@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from cepbook.engine.patterns.observers import TimePointObserver
+from cepbook.engine.patterns.observers import ObserverSpec, TimePointObserver
 from cepbook.engine.patterns.pattern_timers import PatternTimers
 from cepbook.engine.patterns.state_node import TimerNode
 from cepbook.engine.time.clock import NEVER
@@ -148,7 +148,7 @@ def test_alarms_against_a_table() -> None:
     armed_timers, table, serials = PatternTimers(), dict[int, TimerNode](), count(1)
     for _ in range(5000):
         if random.random() < 0.5:
-            timer = TimePointObserver("", lambda *_: None, None, None, 0)  # type: ignore[arg-type]
+            timer = TimePointObserver(ObserverSpec("", lambda *_: None), None, None, 0)  # type: ignore[arg-type]
             timer.serial, timer.due = next(serials), random.randrange(30)
             armed_timers.add(timer)
             table[timer.serial] = timer
