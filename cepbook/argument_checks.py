@@ -85,7 +85,6 @@ _KINDS: dict[str, _Kind] = {
 
 
 def _kind(annotation: str) -> _Kind | None:
-    """What an annotation asks for; with ``| None`` as well."""
     plain = annotation.removesuffix(" | None")
     found = _KINDS.get(plain)
     if found is None or plain == annotation:
@@ -172,7 +171,6 @@ def caller_stacklevel() -> int:
 
 
 def _names_of(signature: inspect.Signature) -> dict[str, None] | None:
-    """The names that arguments may be given by, in order; None where any will do."""
     parameters = list(signature.parameters.values())
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
@@ -181,6 +179,5 @@ def _names_of(signature: inspect.Signature) -> dict[str, None] | None:
 
 
 def _unknown(where: str, name: str, names: Collection[str]) -> str:
-    """What is said of an argument of a name that there is not."""
     hint = did_you_mean(name, names) or (f"there are {', '.join(names)}" if names else "it takes none by name")
     return f"{where}: there is no argument `{name}`\n  hint: {hint}"

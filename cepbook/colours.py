@@ -56,7 +56,6 @@ def _word(lexer: RegexLexer, match: re.Match[str]) -> Iterator[tuple[int, _Token
 
 
 def _unit(lexer: RegexLexer, match: re.Match[str]) -> Iterator[tuple[int, _TokenType, str]]:
-    """A number, and a unit of time behind it."""
     yield match.start(1), Number, match[1]
     yield match.start(2), Whitespace, match[2]
     yield match.start(3), Keyword if match[3].lower() in _words()["units"] else Name, match[3]

@@ -79,12 +79,10 @@ _SEAM = re.compile(r"(?<=[\w)][._])(?=\w)|(?<=[a-z])(?=[A-Z])")
 
 
 def _breakable(name: str) -> str:
-    """A name as HTML, which takes several lines where a page is narrow."""
     return "<wbr>".join(map(escape, _SEAM.split(name))) if len(name) > NAME_LIMIT else escape(name)
 
 
 def _is_name(cell: str) -> bool:
-    """Whether a cell is a name that `_breakable` breaks; numbers are not."""
     return WORD_LIMIT < len(cell) <= LINE_LIMIT and cell[0].isalpha() and " " not in cell and bool(_SEAM.search(cell))
 
 
@@ -93,7 +91,6 @@ def _name(cell: str) -> str | None:
 
 
 def _space(cell: str) -> str:
-    """Where a page is narrow, a time and what is longer takes several lines: in 10 characters a date fits."""
     if _is_name(cell):
         return "vertical-align:top"
     if "\n" not in cell and len(cell) <= (WORD_LIMIT if " " in cell else LINE_LIMIT):

@@ -142,7 +142,6 @@ def shorten_line(line: str) -> str:
 
 
 def _around(line: str, start: int, width: int) -> tuple[str, str, str]:
-    """What is shown of a source line, of that what stands before the marked place, and the place (or one blank)."""
     begin = 0 if len(line) <= _WIDEST else max(0, min(start - _WIDEST // 2, len(line) - _WIDEST))
     end = begin + _WIDEST
     before = ("…" if begin else "") + printable(line[begin:start])

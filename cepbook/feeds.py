@@ -461,7 +461,6 @@ class Feed:
 
     # -------------------------------------------------------------- inside
     def _read(self, cursor: int) -> tuple[list[Segment], int, int]:
-        """What is kept of the deliveries from `cursor` on, and their numbers: the first, and behind the last."""
         with self._lock:
             self._settle()
             if self._segments and cursor < self._next - self._kept + self._segments[0][1]:
@@ -479,7 +478,6 @@ class Feed:
         return latest[::-1], start, end
 
     def _news(self, segment: Segment | None = None) -> None:
-        """Settle what is pending, and `segment` after it; tell the subscribers."""
         with self._lock:
             self._settle()
             if segment is not None and segment.marks:
@@ -501,14 +499,12 @@ class Feed:
 
     @property
     def _usual_batch(self) -> int:
-        """The length of what is pending at which it is worth while to settle it."""
         return max(1, min(MAX_PENDING, self.capacity // 4)) * self._width
 
     def _rearm(self) -> None:
         self._batch = 0 if self._subscribers else self._usual_batch
 
     def _settle(self) -> None:
-        """Make a segment of what is pending. The caller holds the lock."""
         pending = self._pending
         waiting = len(pending)
         if not waiting:
@@ -522,7 +518,6 @@ class Feed:
         return Segment(bytes(flat[::width]), flat[1::width], [flat[at::width] for at in range(2, width)])
 
     def _add(self, segment: Segment) -> None:
-        """Count a segment, and drop whole ones beyond capacity. The caller holds the lock."""
         deliveries, rows = segment.deliveries, segment.rows
         inserted = segment.marks.count(_INSERT) + segment.marks.count(_MORE)
         segments = self._segments
@@ -540,7 +535,6 @@ class Feed:
             self._dropped += deliveries
 
     def _trim_exactly(self) -> None:
-        """Drop single deliveries until the bound holds: at most `capacity` rows and as many deliveries."""
         while self._kept > 1 and max(self._rows, self._kept) > self.capacity:
             segment, deliveries, rows = self._segments.popleft()
             starts = [*segment.starts, len(segment.marks)]
@@ -559,7 +553,6 @@ class Feed:
 
 
 def _deliveries(number: int, segment: Segment, rows: Iterator[Any], fresh: Callable[[Any], Row]) -> list[Delivery]:
-    """The deliveries of a segment, of which the first is `number`; `rows` are those of its records."""
     found: list[Delivery] = []
     bounds = [*segment.starts, len(segment.marks)]
     for i, start in enumerate(bounds[:-1]):

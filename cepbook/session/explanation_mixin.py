@@ -101,7 +101,6 @@ class ExplanationMixin(ReplayMixin):
     def _wanted(
         self, runtime: Runtime, name: str | None, event: Any, type_name: str | None, until: int | None
     ) -> tuple[LogEntry, bool]:
-        """The event that is meant, and whether it is only supposed."""
         types = runtime.catalog.event_types
         if type_name is not None:
             find_type(type_name, types)
@@ -130,7 +129,6 @@ class ExplanationMixin(ReplayMixin):
 
 
 def _only_type(runtime: Runtime, name: str | None) -> str:
-    """The one type that a statement reads."""
     if name is None:
         raise UsageError("an event that is handed in needs its type: why(None, {...}, type=...)")
     types = runtime.statement(name).steps.event_types

@@ -171,7 +171,6 @@ class RegistrationMixin(WorkbenchCore):
 
 
 def _clocked(code: Any) -> bool:
-    """Whether a window's function has a parameter for its clock."""
     try:
         found = inspect.signature(code).parameters.get(_CLOCK)
     except (TypeError, ValueError):
@@ -180,7 +179,6 @@ def _clocked(code: Any) -> bool:
 
 
 def _typed(name: str, code: Any, types: EventTypes, kind: Any, *, bound: bool = False) -> FunctionType:
-    """What the annotations of a function tell; parameters without one take any value, null included."""
     try:
         hints = typing.get_type_hints(code)
         parameters = list(inspect.signature(code).parameters.values())[bound:]
@@ -202,7 +200,6 @@ def _typed(name: str, code: Any, types: EventTypes, kind: Any, *, bound: bool = 
 
 
 def _collector(name: str, code: Any, types: EventTypes) -> FunctionType:
-    """An aggregate that is a function of lists: ``list[float | None]`` takes nulls, too."""
     found = _typed(name, code, types, "collector")
     if not found.parameters or any(of.of is None for of in found.parameters):
         raise UsageError(
@@ -213,7 +210,6 @@ def _collector(name: str, code: Any, types: EventTypes) -> FunctionType:
 
 
 def _loose(name: str, code: Any, types: EventTypes) -> tuple[bool, ...]:
-    """Whether None is allowed, parameter by parameter: in a list that is one, else as the value."""
     hints = typing.get_type_hints(code)
     found: list[bool] = []
     for each, parameter in inspect.signature(code).parameters.items():

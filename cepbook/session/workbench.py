@@ -116,7 +116,6 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
 
     @contextmanager
     def _noting(self, owned: CellDeployment) -> Iterator[None]:
-        """Take note of what was deployed or dropped within, also if that was interrupted."""
         before = dict(self.runtime.deployments)
         try:
             yield

@@ -250,7 +250,6 @@ def _rows(rows: Sequence[Mapping[str, Any]], words: _Words) -> DisplayTable:
 
 
 def _beside(value: object, second: int) -> bool:
-    """Whether a time is not at a whole second: then all of its column are told as finely."""
     return type(value) is int and value % second != 0
 
 

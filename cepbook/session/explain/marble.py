@@ -146,7 +146,6 @@ def build_marble(
 
 
 def _bars(rerun: WindowRerun, first: int, events: int) -> tuple[list[WindowStay], list[str]]:
-    """The stays that touch the span from arrival number `first` on, and what is left out of them."""
     shown: list[WindowStay] = []
     older: list[WindowStay] = []
     for bar in rerun.bars:
@@ -170,7 +169,6 @@ def _time_text(time: int, runtime: Runtime) -> str:
 
 # ---------------------------------------------------------------- labels
 def _held(stream: nodes.Windowed | None, event_type: EventType) -> EventType:
-    """The type of what the window holds: the events that arrive, or what a derived-value window makes of them."""
     return stream.input.event_type if stream is not None and isinstance(stream.input, nodes.Derivation) else event_type
 
 
@@ -191,7 +189,6 @@ def _labels(event_type: EventType, wanted: str | Sequence[str] | None) -> tuple[
 
 # ---------------------------------------------------------------- what was delivered in fact
 def _agree(drawn: Sequence[Delivery], delivered: Sequence[Delivery], begin: int, *, complete: bool) -> bool:
-    """Whether the running statement delivered what is drawn, as far as its feed goes back."""
     if not complete:
         begin = max(begin, delivered[0].time)  # the newest delivery is always kept
     later = [sum(d.time > begin for d in some) for some in (drawn, delivered)]

@@ -164,7 +164,6 @@ def has_match_recognize(target: nodes.SelectStatement) -> bool:
 def _cycled(
     run: ProvenanceRerun, target: nodes.CycleStatement, at: DeliveredRow, held: RetainedRows, before: RetainedRows
 ) -> list[ProvenanceEvent]:
-    """The events of the partitions that have the values of the row, where it has columns of theirs."""
     named = {each.store.name: number for number, each in enumerate(target.partitions)}
     sources = [None if each.store is None else named.get(each.store.name) for each in target.select.sources]
     shown: dict[int, dict[str, Any]] = {number: {} for number in named.values()}
@@ -183,7 +182,6 @@ def _cycled(
 
 
 def _sent_as(run: ProvenanceRerun, tag: str, partition: StreamPartition, values: Row) -> ProvenanceEvent:
-    """The last event with these values, as it was sent."""
     event = {name: values[name] for name in partition.columns if name in values}
     known = run.runtime.catalog
     for sent in reversed(run.sent_events.values()):
@@ -193,7 +191,6 @@ def _sent_as(run: ProvenanceRerun, tag: str, partition: StreamPartition, values:
 
 
 def _triggered(run: ProvenanceRerun, at: DeliveredRow, cause: Sequence[LogEntry]) -> list[ProvenanceEvent] | None:
-    """The event, or the match, that set off a statement that acts on events."""
     target, told = run.target, run.result
     events = [each for each in cause if each.type_name is not None]
     sent = (
@@ -228,7 +225,6 @@ def _has(delta: Delta, at: DeliveredRow) -> bool:
 
 
 def _in_group(run: ProvenanceRerun, rows: Sequence[Row], shadow: Row | None) -> list[Row]:
-    """The rows of the group that a row is of."""
     keys = () if run.aggregation is None else run.aggregation.keys
     levels = run.aggregation is not None and bool(run.aggregation.levels)
     found = list(rows)
@@ -242,7 +238,6 @@ def _in_group(run: ProvenanceRerun, rows: Sequence[Row], shadow: Row | None) -> 
 def _group(
     run: ProvenanceRerun, at: DeliveredRow, shadow: Row | None, held: RetainedRows, partition: int | None
 ) -> list[ProvenanceEvent]:
-    """The events of the row's group: of batches those that were released, of sliding windows those that are held."""
     assert run.select is not None
     if 0 not in run.windows:
         rows = [row for row in run.unwindowed[: held.unwindowed_count] if is_of_partition(row, partition)]
@@ -264,7 +259,6 @@ def _group(
 def _combined(
     run: ProvenanceRerun, select: nodes.SelectStatement, shadow: Row | None, held: RetainedRows, partition: int | None
 ) -> list[ProvenanceEvent] | None:
-    """The events of the combinations that a row of a join sums up, each once for its stream."""
     if run.combinations is None:
         return None
     assert select.join is not None

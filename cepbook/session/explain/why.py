@@ -98,7 +98,6 @@ def _again(
     *,
     calls: bool,
 ) -> RowExplanation | None:
-    """The explanation by what happens again; None when it comes out otherwise than it did, with a note."""
     first = ProvenanceRerun(runtime, record, target, shadows=False)
     if first.calls and not calls:
         notes.append(uncalled_functions_note(first.calls))
@@ -151,7 +150,6 @@ def _run_to(
     stimulus: int,
     leap: int | None,
 ) -> tuple[ProvenanceRerun, RetainedRows, Sequence[LogEntry]]:
-    """The statement after a stimulus, what was held before it, and the stimulus."""
     run = ProvenanceRerun(runtime, record, target, shadows=True, leap=leap)
     log_entries: Sequence[LogEntry] = ()
     for number, log_entries in enumerate(run.all_stimuli()):
@@ -214,7 +212,6 @@ def _leap(
 
 
 def _alike(one: Delta, other: Delta) -> bool:
-    """Whether deliveries have the same rows, whatever their times."""
     return all(
         len(mine) == len(theirs) and all(map(matches_row, mine, theirs))
         for mine, theirs in ((one.insert or [], other.insert or []), (one.remove or [], other.remove or []))
@@ -228,7 +225,6 @@ def uncalled_functions_note(functions: Sequence[str]) -> str:
 
 
 def _stimulus(run: ProvenanceRerun, at: DeliveredRow) -> int | None:
-    """The number of the stimulus that leads to the delivery. None: none does so."""
     fits: list[int] = []
     for number, log_entries in enumerate(run.all_stimuli()):
         before = run.count
@@ -242,7 +238,6 @@ def _stimulus(run: ProvenanceRerun, at: DeliveredRow) -> int | None:
 
 
 def _delivery(told: StimulusResult, before: int, at: DeliveredRow, *, by_number: bool) -> Delta | None:
-    """The delivery that has the row in its place, among those of one stimulus; `before` it there were so many."""
     for number, delta in enumerate(told.delivered, before):
         rows = (delta.insert if at.insert else delta.remove) or ()
         fits = delta.time == at.time and (number == at.number or not by_number)
@@ -317,7 +312,6 @@ def _explained(
 def _held_then(
     run: ProvenanceRerun, at: DeliveredRow, partition: int | None, before: RetainedRows, after: RetainedRows
 ) -> RetainedRows:
-    """What was held when a row was made: of a remove row, or one of rstream, before."""
     looks: list[RetainedRows] = run.result.retained
     rows = [(delta.insert if at.insert else delta.remove) or () for delta in run.result.delivered]
     fits = (n for n, each in enumerate(rows) if len(each) > at.place and matches_row(each[at.place], at.row))
@@ -331,7 +325,6 @@ def _held_then(
 
 
 def _moved_on(run: ProvenanceRerun, before: RetainedRows) -> dict[int, list[Row]]:
-    """What windows held after the stimulus, where a partition ended with it: the event that ended it may count, too."""
     found = {}
     for number, rows in before.windows.items():
         moved = run.result.window_changes.get(number, ())
@@ -347,7 +340,6 @@ def clock_second(runtime: Runtime) -> int:
 
 
 def _contents(run: ProvenanceRerun, held_then: RetainedRows, partition: int | None) -> Iterator[WindowContents]:
-    """What windows, subqueries, named windows and tables held."""
     for number, rows in held_then.of(partition).items():
         assert run.select is not None
         events = tuple(deep_copied(dict(row[EVENT])) for row in rows[-SHOWN:])
@@ -418,7 +410,6 @@ def source_text(runtime: Runtime, name: str, e: Any) -> str:
 def _by_snapshot(
     runtime: Runtime, replay: Replay[Any], name: str, at: DeliveredRow, other: RowExplanation | None
 ) -> RowExplanation:
-    """With what was held at that instant; for remove rows just before."""
     try:
         twin = replay.at(at.time if at.insert or at.time <= (replay.span or (at.time,))[0] else at.time - 1)
     except CepbookError as error:

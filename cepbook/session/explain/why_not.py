@@ -67,7 +67,6 @@ def statements_reading(runtime: Runtime, type_name: str) -> list[str]:
 
 
 def _at_once(runtime: Runtime, name: str, event: LogEntry) -> StatementOutcome | None:
-    """The course of an event that falls out at a filter, where that needs nothing but the event; else None."""
     target = runtime.statement(name).plan
     if not isinstance(target, nodes.SelectStatement) or target.join is not None or target.context is not None:
         return None
@@ -83,7 +82,6 @@ def _at_once(runtime: Runtime, name: str, event: LogEntry) -> StatementOutcome |
 def _course(
     runtime: Runtime, record: EventLog, name: str, event: LogEntry, supposed: bool, calls: bool, *, again: bool
 ) -> tuple[StatementOutcome, int]:
-    """The course, and how much happened again for it."""
     target = runtime.statement(name).plan
     notes: list[str] = []
     run: ProvenanceRerun | None = None
@@ -113,7 +111,6 @@ def _course(
 
 
 def _come_to(run: ProvenanceRerun, event: LogEntry, supposed: bool) -> list[LogEntry] | None:
-    """Let happen what happened before the event; what comes with it, None when it does not come."""
     for log_entries in run.stimuli():
         if not supposed and any(each.position == event.position for each in log_entries):
             return log_entries if run.target.name in run.runtime.statements else None
@@ -158,7 +155,6 @@ class _Judge:
 
     # ---- sending
     def _send(self) -> None:
-        """Let the event come, and look at what that leads to."""
         run = self._run
         assert run is not None
         self._partials, self._stored = self._waiting(), run.store_rows()
@@ -176,7 +172,6 @@ class _Judge:
         self._ids = list(dict.fromkeys(row[PARTITION] for row in mine if PARTITION in row))
 
     def _contained(self) -> list[int]:
-        """The streams of windows that are made of events within events."""
         sources = self.plan.sources if isinstance(self.plan, nodes.SelectStatement) else ()
         return [n for n, source in enumerate(sources) if source.contained]
 
@@ -235,14 +230,12 @@ class _Judge:
         return name
 
     def _pattern(self) -> Any:
-        """The pattern that reads the event, of a statement that is no join."""
         target = self.plan
         if isinstance(target, nodes.SelectStatement) and target.join is not None:
             return None
         return target.source.pattern if isinstance(target, nodes.StreamStatement) else None
 
     def _acting(self, run: ProvenanceRerun) -> Iterator[ProbeStep]:
-        """What a trigger, a split stream or a query that is run in cycles does with it."""
         target = self.plan
         rows = self._stored.get(target.target.name, []) if isinstance(target, nodes.MergeStatement) else []
         acting = TriggerProbe(run, self._event, rows, self._tested, self._text, self._calls)
@@ -262,7 +255,6 @@ class _Judge:
         return next((each for each in living if each.id in self._ids), None)
 
     def _tested(self, name: str, condition: x.BoundExpr, events: Mapping[int, Any], note: str = "") -> ProbeStep:
-        """A condition on the event, with the values that it compares."""
         given = {"partition": self._partition, "calls": self._calls}
         events = self._typed(events)
         value = evaluate(self._runtime, condition, events, **given)  # type: ignore[arg-type]
@@ -276,7 +268,6 @@ class _Judge:
         return ProbeStep(name, value is True, self._text(condition), tuple(values), note)
 
     def _typed(self, events: Mapping[int, Any]) -> Mapping[int, Any]:
-        """The event with its type, for ``typeof``: outside of statements that ask, a dict tells nothing of it."""
         known = TypedEvent(self._happening.type_name or "", self._event)
         return {number: known if event is self._event else event for number, event in events.items()}
 
@@ -303,7 +294,6 @@ class _Judge:
 
     # ---- filters
     def _filters(self) -> Iterator[ProbeStep]:
-        """The conditions of the from-clause; of a join those of each stream that reads the type."""
         if not isinstance(self.plan, nodes.StreamStatement):
             return
         if not isinstance(self.plan, nodes.SelectStatement) or self.plan.join is None:
@@ -333,7 +323,6 @@ class _Judge:
                 yield atom, atom_text(atom)
 
     def _pattern_stages(self, atoms: Sequence[tuple[Atom, str]]) -> Iterator[ProbeStep]:
-        """For each atom of its type: whether the pattern waited for it, and which condition was false."""
         if self._run is None:
             for atom, _ in atoms:
                 own = [p for p in x.conjuncts(atom.filter) if not any(_of_match(part) for part in x.walk(p))]
@@ -434,11 +423,9 @@ class _Judge:
             yield from self._row_stages(target)
 
     def _own(self, rows: Sequence[Row]) -> list[Row]:
-        """The events of rows of a shadow that are of the partitions of this event."""
         return [row[EVENT] for row in rows if PARTITION not in row or row[PARTITION] in self._ids]
 
     def _within_stages(self, target: nodes.SelectStatement) -> Iterator[ProbeStep]:
-        """Whether there are events within it, of streams that are made of these."""
         run = self._run
         assert run is not None
         for number, source in enumerate(target.sources):
@@ -477,7 +464,6 @@ class _Judge:
                 yield ProbeStep("window", False, name, note=f"the window does not take it: {len(now):,} held")
 
     def _join_stages(self, target: nodes.SelectStatement) -> Iterator[ProbeStep]:
-        """Conditions between two streams, tried on what the other window holds."""
         run, join = self._run, target.join
         assert run is not None and join is not None
         if self.delivered:
@@ -504,7 +490,6 @@ class _Judge:
                     yield self._tried(target, part, mine, others[0], left)
 
     def _others(self, number: int) -> list[Row] | None:
-        """What another stream of a join has: what its window holds, or the rows of a store; None: not known."""
         run, target = self._run, self.plan
         assert run is not None and isinstance(target, nodes.SelectStatement)
         store = target.sources[number].store
@@ -515,7 +500,6 @@ class _Judge:
     def _tried(
         self, target: nodes.SelectStatement, part: x.BoundExpr, mine: int, other: int, left: dict[int, list[Row]]
     ) -> ProbeStep:
-        """A condition between two streams, tried on those events of the other with which the ones before are true."""
         if target.sources[mine].contained:
             return ProbeStep("join", None, self._text(part), note="it is for each of the events within")
         every = (self._others(other) or [])[-MAX_ROWS_TRIED:]
@@ -539,7 +523,6 @@ class _Judge:
         return evaluate(self._runtime, e, self._typed(events), self._partition, calls=self._calls)
 
     def _row_stages(self, target: nodes.SelectStatement) -> Iterator[ProbeStep]:
-        """Having, the output clause, and what the select-clause leaves out."""
         run = self._run
         assert run is not None
         self.kept = self.kept or run.aggregation is not None

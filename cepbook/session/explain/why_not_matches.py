@@ -53,7 +53,6 @@ def unmet_condition(
 
 
 def _of_keys(node: nodes.Recognition, keys: list[Any], each: PartialMatch, ask: EvaluateExpression) -> bool:
-    """Whether an open match is one of the event's own keys (`partition by`)."""
     rows = [row for value in each.events.values() for row in (value if isinstance(value, list) else [value])]
     return not node.keys or not rows or [ask(key, {CURRENT_ROW: rows[0]}) for key in node.keys] == keys
 
@@ -61,7 +60,6 @@ def _of_keys(node: nodes.Recognition, keys: list[Any], each: PartialMatch, ask: 
 def _tried(
     variable: nodes.RowDefinition, matched: Mapping[str, Any], event: Row, test: Test, note: str
 ) -> Iterator[ProbeStep]:
-    """The first condition of a variable that is not true; a stage that is passed where there is none."""
     every = {f"{name}[]": rows if isinstance(rows, list) else [rows] for name, rows in matched.items()}
     events = {CURRENT_ROW: event, MATCHED_ROWS: {**matched, **every}}
     stages = [test("define", part, events, note) for part in x.conjuncts(variable.condition)]

@@ -92,7 +92,6 @@ class TriggerProbe:
         yield from self._branches(target, fits)
 
     def _branches(self, target: nodes.MergeStatement, fits: Sequence[Row]) -> Iterator[ProbeStep]:
-        """The first branch whose condition holds acts; where none does, why the first does not."""
         events = {0: fits[-1] if fits else {}, 1: self.event, 2: fits[-1] if fits else {}}
         of_kind = [each for each in target.branches if each.matched is None or each.matched == bool(fits)]
         tried: list[ProbeStep] = []
@@ -155,5 +154,4 @@ class TriggerProbe:
 
 
 def _agree(event: Row, row: Row) -> bool:
-    """Whether a row, which has only the columns that are read, is of an event."""
     return all(name not in row or row[name] == value for name, value in event.items())

@@ -1,4 +1,4 @@
-"""The past instant that live views show in place of the present: another workbench, so that nothing is disturbed."""
+"""The past instant that live views show instead of the present."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ WorkbenchT = TypeVar("WorkbenchT")
 
 
 class HistoryCursor(Generic[WorkbenchT]):
-    """What all views of one workbench look at: `workbench` as it was at `time` (clock units), None: the present."""
+    """The instant that all views of one workbench show: `workbench` is a second workbench in the state of `time` (clock
+    units); None: the present.
+    """
 
     def __init__(self) -> None:
         self.time: int | None = None
@@ -19,27 +21,27 @@ class HistoryCursor(Generic[WorkbenchT]):
         self._of_replays: list[WeakMethod[Callable[[], object]]] = []
 
     def show(self, time: int, workbench: WorkbenchT) -> None:
-        """Look at a past instant, as `Replay.at` gives it."""
+        """Show a past instant, restored by `Replay.at`."""
         self.time, self.workbench = time, workbench
         self._tell()
 
     def leave(self) -> None:
-        """Look at the present again."""
+        """Show the present again."""
         if self.workbench is not None:
             self.time = self.workbench = None
             self._tell()
 
     def subscribe(self, method: Callable[[], object], *, to_replays: bool = False) -> None:
-        """Call a bound method whenever the instant changes, as long as its object lives.
+        """Call a bound method when the instant changes, as long as its object lives.
 
-        `to_replays`: instead, whenever a replay was made, before its first event: it may hold the event loop up.
+        With `to_replays`, call it when a replay is made, before its first event, which may block the event loop.
         """
-        known = self._of_replays if to_replays else self._subscribers
-        known[:] = [each for each in known if each() is not None]
-        known.append(WeakMethod(method))
+        subscribers = self._of_replays if to_replays else self._subscribers
+        subscribers[:] = [reference for reference in subscribers if reference() is not None]
+        subscribers.append(WeakMethod(method))
 
     def announce_replay(self) -> None:
-        """A replay was made."""
+        """Notify subscribers that a replay was made."""
         _tell(self._of_replays)
 
     def _tell(self) -> None:
@@ -47,7 +49,7 @@ class HistoryCursor(Generic[WorkbenchT]):
 
 
 def _tell(methods: list[WeakMethod[Callable[[], object]]]) -> None:
-    for each in tuple(methods):
-        method = each()
+    for reference in tuple(methods):
+        method = reference()
         if method is not None:
             method()

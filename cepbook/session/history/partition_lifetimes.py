@@ -1,7 +1,7 @@
-"""When context partitions were allocated and deallocated: a bounded record, made while it happens.
+"""When context partitions were allocated and deallocated.
 
-Writing costs one small object per partition. For each context the last `KEPT` partitions are known, and the last
-`2 * KEPT` changes of how many live at once, whatever their number.
+Recording costs one small object per partition. Per context the last `KEPT` partitions are kept, and the last `2 * KEPT`
+changes of the number of live partitions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class PartitionLifetime:
 
 @dataclass(slots=True)
 class ContextLifetimes:
-    """The latest lives of one context in order of birth, and how many lived at once: (time, how many from then on)."""
+    """The latest partitions of one context in order of allocation, and the number of live ones as (time, number from
+    then on).
+    """
 
     lives: deque[PartitionLifetime] = field(default_factory=lambda: deque(maxlen=KEPT))
     counts: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=2 * KEPT))
@@ -42,7 +44,7 @@ class ContextLifetimes:
         if kind == "allocated" and partition is not None:
             if len(self.lives) == KEPT:
                 oldest = self.lives[0]
-                if self._open.get(oldest.id) is oldest:  # ids begin anew when the context is activated again
+                if self._open.get(oldest.id) is oldest:  # ids restart when the context is activated again
                     del self._open[oldest.id]
             life = self._open[partition] = PartitionLifetime(partition, properties, time)
             self.lives.append(life)
@@ -54,8 +56,8 @@ class ContextLifetimes:
                 ended.died = time
             self._count(time, max(0, self.live - 1))
         elif kind == "deactivated":
-            for each in self._open.values():
-                each.died = time
+            for lifetime in self._open.values():
+                lifetime.died = time
             self._open.clear()
             self._count(time, 0)
 
@@ -67,22 +69,22 @@ class ContextLifetimes:
 
 
 class PartitionLifetimes:
-    """The record of all contexts of a runtime, by name."""
+    """The partitions of all contexts of a runtime, by context name."""
 
     def __init__(self) -> None:
         self._contexts: dict[str, ContextLifetimes] = {}
 
     def take(self, notice: PartitionNotice) -> None:
         """Record one notice."""
-        found = self._contexts.get(notice.context)
-        if found is None:
-            found = self._contexts[notice.context] = ContextLifetimes()
-        found.take(notice)
+        lifetimes = self._contexts.get(notice.context)
+        if lifetimes is None:
+            lifetimes = self._contexts[notice.context] = ContextLifetimes()
+        lifetimes.take(notice)
 
     def of(self, context: str) -> ContextLifetimes:
-        """What is known of a context."""
+        """Return the record of a context."""
         return self._contexts.get(context) or ContextLifetimes()
 
     def keep(self, contexts: Container[str]) -> None:
-        """Forget all contexts but these: they were dropped."""
+        """Forget all other contexts, which were dropped."""
         self._contexts = {name: lives for name, lives in self._contexts.items() if name in contexts}

@@ -1,4 +1,4 @@
-"""Time snapshots: the snapshots that a replay keeps on its way, and the workbench as it was at an instant."""
+"""Snapshots that a replay takes on its way, from which `Replay.at` restores the workbench of an instant."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ from cepbook.errors import SnapshotError, UsageError
 from cepbook.session.io.frame_source import ReplaySource
 from cepbook.session.io.time_conversion import TimeLike, format_clock_time, period_units
 
-MAX_SNAPSHOTS = (
-    512  # snapshots, and bytes of them; beyond that every second one is dropped, and they are taken half as often
-)
+MAX_SNAPSHOTS = 512  # snapshots, and their bytes; beyond that every second one is dropped and the interval doubled
 MAX_SNAPSHOT_BYTES = 2**26
-FEWEST = 8  # so many are kept however large they are
-APART = 0.05  # seconds of processor time between two snapshots of a replay that keeps them by cost, at least
-SHARE = 20  # and one that cost t seconds is followed by the next after SHARE * t, of the last `USUAL` costs the least:
-USUAL = 3  # a collection of garbage that falls into one would leave a gap in which no instant is near a snapshot
+FEWEST = 8  # minimum number of snapshots, whatever their size
+APART = 0.05  # minimum seconds of processor time between two snapshots by cost
+SHARE = 20  # a snapshot that cost t seconds is followed by the next after SHARE * t; t is the least of the last `USUAL`
+USUAL = 3  # costs, because a garbage collection within one would otherwise leave a long gap
 
-SnapshotInterval = int | str | timedelta | bool  # every so many events, every period; True: by cost, False: none
+SnapshotInterval = int | str | timedelta | bool  # number of events, period; True: by cost, False: none
 
 
 class ReplaySnapshot(NamedTuple):
-    """A snapshot: how many events had been taken from the sources and how many sent, the clock, the file.
+    """A saved state: the events `taken` from the sources and the `events` sent so far, the clock, the file.
 
-    `by_hand`: it follows something that was done by hand, which no replay of events would do again.
+    `by_hand`: the snapshot follows a manual action, which no replay of events would repeat.
     """
 
     taken: int
@@ -41,14 +39,15 @@ WorkbenchT = TypeVar("WorkbenchT")
 
 
 class ReplaySnapshots(Generic[WorkbenchT]):
-    """The snapshots of one replay: one at its start, then every so many events, every period of event time, or by cost.
+    """The snapshots of one replay: one at its start, then at an interval of events or event time, or by cost.
 
-    By cost: so often that they take at most a twentieth of the time, and that going on from one to any instant before
-    the next takes about `APART` seconds. After what was done by hand one more is taken before the next event, and
-    stays. `open_sources` opens the sources afresh, up to an instant; `save` and `load` are those of the workbench;
-    `moment` reads what the user gives as time; `acts` counts what was done by hand. `asked`: somebody wants them, so
-    that a state that cannot be saved is a SnapshotError; else there are no more of them from then on. `lacks` says why
-    there are none, or no more. Errors: UsageError for a `keep` that is neither.
+    By cost means: snapshots take at most a twentieth of the time, and replaying from one to any instant before the next
+    takes about `APART` seconds. After a manual action one more snapshot is taken before the next event, and is never
+    dropped. If a state cannot be saved, SnapshotError is raised if snapshots are `required`; otherwise no more are
+    taken. `lacks` gives the reason why there are none, or no more. Raises UsageError for a bad `keep`.
+
+    `open_sources` opens the sources again up to an instant; `save` and `load` are those of the workbench; `moment`
+    reads a time from the user; `acts` counts manual actions.
     """
 
     def __init__(
@@ -85,14 +84,16 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         self.began: int | None = None  # the time of the first event
 
     def events_until_due(self, taken: int, most: int) -> int:
-        """How many of the next `most` events may be taken before it is time to look."""
+        """Return how many of the next `most` events may be taken before `record_progress` must be called."""
         return min(most, self._kept[-1].taken + self._every - taken) if self._events and self._kept else most
 
     def record_progress(self, taken: int, events: int, now: int, first: int | None = None) -> None:
-        """The replay has come so far, events from the time `first` on last: take a snapshot, if it is time."""
+        """Note the position of the replay; `first` is the time of the last events' first. Take a snapshot if one is
+        due.
+        """
         self.began = first if self.began is None else self.began
         if self.lacks:
-            if self._acted == self._acts():  # what was done by hand no replay of events would do again
+            if self._acted == self._acts():  # no replay of events repeats a manual action
                 self._reached = now
             return
         self._reached = now
@@ -107,7 +108,7 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         self._keep(taken, events, now, by_hand=False)
 
     def record_manual_actions(self, taken: int, events: int, now: int) -> None:
-        """Take a snapshot if something was done by hand since the last look."""
+        """Take a snapshot if there was a manual action since the last call."""
         if self._acted != self._acts() and not self.lacks:
             self._reached = now
             self._keep(taken, events, now, by_hand=True)
@@ -124,39 +125,39 @@ class ReplaySnapshots(Generic[WorkbenchT]):
         self._acted = self._acts()
         self._kept.append(ReplaySnapshot(taken, events, now, data, by_hand))
         done = wall.thread_time()
-        regular = [kept for kept in self._kept if not kept.by_hand]
+        regular = [snapshot for snapshot in self._kept if not snapshot.by_hand]
         if len(regular) > MAX_SNAPSHOTS or (
-            len(regular) > FEWEST and sum(len(kept.data) for kept in regular) > MAX_SNAPSHOT_BYTES
+            len(regular) > FEWEST and sum(len(snapshot.data) for snapshot in regular) > MAX_SNAPSHOT_BYTES
         ):
-            gone = set(map(id, regular[1::2]))
-            self._kept = [kept for kept in self._kept if id(kept) not in gone]
+            dropped = set(map(id, regular[1::2]))
+            self._kept = [snapshot for snapshot in self._kept if id(snapshot) not in dropped]
             self._every *= 2
             self._apart *= 2
         self._costs.append(done - began)
         self._due = done + max(self._apart, SHARE * min(self._costs))
 
     def forget(self, reason: str) -> None:
-        """Let go of all snapshots and of the events."""
+        """Drop all snapshots and the events."""
         self._kept, self.lacks = [], reason
         self.open_sources = lambda _: ()
 
     @property
     def size(self) -> int:
-        """The bytes of all snapshots."""
-        return sum(len(kept.data) for kept in self._kept)
+        """The size of all snapshots in bytes."""
+        return sum(len(snapshot.data) for snapshot in self._kept)
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """The first and the last instant that can be gone back to; None: `lacks` says why there is none."""
+        """The first and last instant that can be restored; None if there is none (`lacks` says why)."""
         return (self._kept[0].time, self._reached) if self._kept else None
 
     def before(self, at: TimeLike) -> tuple[int, ReplaySnapshot]:
-        """An instant, and the last snapshot before it. Errors: UsageError when the replay did not come by there."""
+        """Return an instant and the last snapshot before it. Raises UsageError if the replay did not pass it."""
         if not self._kept:
             raise UsageError(f"this replay keeps no snapshots: {self.lacks}")
         time = self._moment(at)
         first = self._kept[0].time
         if not first <= time <= self._reached:
-            begin, end, given = (format_clock_time(each, self._second) for each in (first, self._reached, time))
-            raise UsageError(f"the replay has been from {begin} to {end}, and not at {given}")
-        return time, next(kept for kept in reversed(self._kept) if kept.time <= time)
+            begin, end, asked = (format_clock_time(value, self._second) for value in (first, self._reached, time))
+            raise UsageError(f"the replay has been from {begin} to {end}, and not at {asked}")
+        return time, next(snapshot for snapshot in reversed(self._kept) if snapshot.time <= time)

@@ -59,7 +59,6 @@ def _python(runtime: Runtime, plan: ModulePlan) -> str:
 
 
 def _steps(runtime: Runtime, plan: ModulePlan) -> str:
-    """The physical plan of each statement that runs."""
     found = _compiled(runtime, plan).programs
     return "\n\n".join(explain_program(name, program) for name, program in found.items()) or "no statement that runs"
 
@@ -70,7 +69,6 @@ def _compiled(runtime: Runtime, plan: ModulePlan) -> CompiledModule:
 
 
 def _source(program: StatementProgram) -> str:
-    """The generated module, what its rows are, and the table of the constants and names that its text refers to."""
     columns = "dicts" if program.row_columns is None else f"tuples of {', '.join(program.row_columns)}"
     if program.steps.lookup is not None:
         columns = "made when they are asked for"
@@ -88,7 +86,6 @@ def _source(program: StatementProgram) -> str:
 
 
 def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
-    """One block per select statement: which engine runs it, how, and why."""
     compiled = _compiled(runtime, plan)
     deployed = [s for d in runtime.deployments.values() for s in d.plan.statements]
     own = {s.name for s in plan.statements}
@@ -122,7 +119,6 @@ def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
 
 
 def _replayed(runtime: Runtime, line: StatementDependencies) -> str:
-    """How a replay of the event types that the statement lives on hands over its events now."""
     if line.target not in runtime.statements:
         return "decided when it is deployed, by all statements that it is connected with"
     derived = {insert.target for s in line.readers for insert in s.inserts}

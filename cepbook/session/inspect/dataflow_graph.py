@@ -83,7 +83,6 @@ def _read(reader: plan.StreamStatement) -> list[str]:
 
 
 def _laid_out(nodes: Mapping[str, GraphNode], edges: Sequence[tuple[str, str]]) -> DataflowGraph:
-    """Nodes right of all that feed them; what goes back to the left in a circle is left as it is."""
     before: dict[str, list[str]] = {id_: [] for id_ in nodes}
     for source, target in edges:
         before[target].append(source)

@@ -188,7 +188,6 @@ def _tables(select: ast.Select, runtime: Runtime) -> tuple[str, ...]:
 
 
 def _select(epl: str, values: Mapping[str, Any] | None) -> ast.Select:
-    """The one select of a query over statements; without `values` its parameters stay."""
     tree = _parsed(epl)
     statements = (tree if values is None else substitute(tree, values, epl)).statements
     if len(statements) != 1 or not isinstance(statements[0], ast.Select):
@@ -233,7 +232,6 @@ def _table(source: ast.StreamSource, runtime: Runtime) -> str:
 
 
 def _nested(types: list[EventType], known: EventTypes) -> list[EventType]:
-    """Event types that properties of `types` refer to, deepest first."""
     found: dict[str, EventType] = {}
 
     def visit(of: Type) -> None:

@@ -84,8 +84,6 @@ def engine_selector(runtime: Runtime, context: str, selector: Selector) -> engin
 
 
 def _asking(fn: Callable[[Mapping[str, Any]], object]) -> Callable[[Mapping[str, Any]], object]:
-    """The user's function, whose failure is told as the selector's."""
-
     def asked(properties: Mapping[str, Any]) -> object:
         try:
             return fn(properties)
@@ -96,7 +94,6 @@ def _asking(fn: Callable[[Mapping[str, Any]], object]) -> Callable[[Mapping[str,
 
 
 def _is_id(value: object) -> TypeGuard[SupportsInt]:
-    """Whether it is a whole number, maybe one out of a table."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 

@@ -47,7 +47,6 @@ def find_problems(
 
 
 def _bind_in_place(runtime: Runtime, owned: Mapping[str, CellDeployment], epl: str, cell: str | None) -> None:
-    """Bind against the catalogue as it would be without what the cell deployed before, and all that depends on it."""
     target = replaced_deployment(declared_names(epl), epl, cell, owned)
     gone = [] if target is None else [runtime.deployments[target]]
     gone += dependants(runtime.deployments, gone)

@@ -85,7 +85,6 @@ def index_sizes(runtime: Runtime, store: Store) -> list[IndexSize]:
 
 
 def _held(store: Store, state: Any) -> Iterator[tuple[str, tuple[str, ...], int]]:
-    """The indexes behind the contents in one state: kind, columns, number of keys."""
     for index in () if state[2] is None else state[2].indexes:
         columns = tuple(getattr(index.key, "columns", ())) or ("an expression",)
         yield _KINDS[type(index)], columns, len(index.table)
@@ -129,5 +128,4 @@ def store_users(runtime: Runtime, store: Store) -> dict[str, list[str]]:
 
 
 def _tables(plan: object) -> set[str]:
-    """The tables that expressions of a statement read by key."""
     return {part.table for part in expressions_in(plan) if isinstance(part, TableRead)}

@@ -94,7 +94,6 @@ class TimeColumns:
         return frozenset(columns)
 
     def _streams(self, of: Any, root: nodes.Projection) -> Sequence[frozenset[str]]:
-        """What holds times in the events of each stream; of match_recognize, its measures."""
         matches = next((node for node in nodes.chain(root) if isinstance(node, nodes.Recognition)), None)
         if matches is not None:
             return (frozenset(each.name for each in matches.measures if self._is_time(each.value, (), None)),)
@@ -133,7 +132,6 @@ class TimeColumns:
 
 
 def _types_of(source: nodes.SourceNode) -> Iterator[str]:
-    """The event types of a stream; of a pattern those of its tags."""
     if source.pattern is not None:
         yield from (of.event for of in source.pattern.match_type.properties.values() if of.event is not None)
     else:

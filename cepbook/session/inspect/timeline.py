@@ -90,7 +90,6 @@ def build_timeline(runtime: Runtime, known: ContextLifetimes, context: str, part
 
 
 def _counts(counts: tuple[tuple[int, int], ...], begin: int) -> tuple[tuple[int, int], ...]:
-    """The counts from `begin` on."""
     later = [count for count in counts if count[0] >= begin]
     before = [live for time, live in counts if time < begin]
     return tuple(([(begin, before[-1])] if before and (not later or later[0][0] > begin) else []) + later)

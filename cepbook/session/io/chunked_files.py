@@ -100,7 +100,6 @@ class DtypeTally:
 
 
 def _whole(column: _Column) -> Any:
-    """The dtype of all of a column; None: it depends on more."""
     if not PLAIN.issuperset(column.kinds):
         return None
     if len(column.kinds) == 1:
@@ -221,7 +220,6 @@ class _Check:
 
 
 def _stamp(path: str) -> object:
-    """What changes with a file; None where it is gone."""
     try:
         found = os.stat(path)
     except OSError:
@@ -287,7 +285,6 @@ def _looked_at(path: str, columns: ColumnSelection, wanted: SourceOptions) -> Ch
 
 
 def _agree(kinds: DtypeTally, path: str, wanted: SourceOptions) -> bool:
-    """Whether pieces are read as the whole would be."""
     if not path.lower().endswith(PARQUET) and kinds.odd(wanted.event_type, {wanted.time}) is not None:
         return False
     # whether there is a property that no line has a value of, only the whole tells

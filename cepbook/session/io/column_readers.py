@@ -98,7 +98,6 @@ def engine_column(values: pd.Series[Any], read: ColumnReader) -> ArrayColumn:
 
 
 def _singles(part: pd.Series[Any]) -> ColumnValues:
-    """Floats of single precision; what is beyond them is infinite."""
     with np.errstate(over="ignore"):
         return with_nulls(part.to_numpy(dtype="float64", na_value=np.nan).astype("float32").astype("float64"))
 
@@ -177,7 +176,6 @@ def _one_by_one(where: str, values: pd.Series[Any], of: Type, types: EventTypes,
 
 
 def _hint(of: Type, value: object) -> str:
-    """What to do with a text that is no number."""
     if not isinstance(value, str) or of.name not in ("long", "int"):
         return ""
     try:

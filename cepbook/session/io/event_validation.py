@@ -103,7 +103,6 @@ def _char(value: Any) -> str:
 
 
 def _read(name: str, value: Any) -> Any:
-    """A value for a type of dates and times, read where it is ISO 8601 text."""
     if isinstance(value, str):
         try:
             return ISO_PARSERS[name](value.strip())

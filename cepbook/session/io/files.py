@@ -158,7 +158,6 @@ def file_samples(path: str, columns: ColumnSelection) -> Iterator[FileSample]:
 
 
 def _texts(path: str, *, heading: bool) -> Iterator[bytes]:
-    """Whole lines from `PLACES` places of a file, without the first one that is its `heading`."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         for place in range(PLACES if size > PLACES * BLOCK else 0):
@@ -218,7 +217,6 @@ def check_numeric_columns(
 
 
 def _line(path: str, row: int) -> str:
-    """Where row `row` of a CSV file begins; a cell in quotes may have several lines, and empty lines are no rows."""
     opened: Any = gzip.open if path.lower().endswith(".gz") else open
     if not path.lower().endswith((".csv", ".csv.gz")):
         return f"row {row + 1}"
@@ -238,12 +236,10 @@ def _json_lines(path: str, columns: ColumnSelection | None) -> pd.DataFrame:
 
 
 def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The properties of objects, in the order in which they come."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def _objects(path: str) -> Iterator[dict[str, Any]]:
-    """The objects of a file of JSON lines. Raises EventError, of a line with its number."""
     try:
         opened: Any = gzip.open if path.lower().endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8") as file:

@@ -219,7 +219,6 @@ class FrameSource(ReplaySource):
             yield FrameEventChunk(times, own, start, self._column, self._clock)
 
     def _column(self, name: str) -> ArrayColumn:
-        """In the order of the events: sorted once, because taking rows here and there costs several times as much."""
         found = self._columns.get(name)
         if found is None:
             values, read = self._readers.pop(name)

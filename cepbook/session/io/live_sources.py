@@ -53,7 +53,6 @@ def parsed(line: str) -> Item:
 
 
 def _decoded(line: bytes) -> Item | None:
-    """None for an empty line."""
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
@@ -64,7 +63,6 @@ def _decoded(line: bytes) -> Item | None:
 async def _again(
     once: Callable[[], AsyncIterator[Item]], retry: str | timedelta | None, sleep: Sleep
 ) -> AsyncIterator[Item]:
-    """What `once` gives; with `retry` once more after every end and every lost connection."""
     pause = _seconds(retry)
     while True:
         items = once()
@@ -121,7 +119,6 @@ async def lines(
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes | OSError:
-    """What came; what is wrong with the connection comes behind it."""
     try:
         return await reader.read(READ)
     except OSError as error:
@@ -213,7 +210,6 @@ class _File:
         self._file.seek(at)
 
     def _named(self) -> bool:
-        """Whether the first line, which names the columns, is there."""
         if self._columns is None:
             line = self._file.readline()
             if not line.endswith(b"\n"):
@@ -263,7 +259,6 @@ class _File:
 
 
 def _whole_lines(file: IO[bytes]) -> list[bytes]:
-    """Lines from here on that are ended, without their end; the position stays before what is not."""
     at, parts = file.tell(), list[bytes]()
     while part := file.read(READ):
         end = part.rfind(b"\n") + 1

@@ -81,7 +81,6 @@ def with_parameters(
 
 
 def _plain(value: Any, second: int) -> Any:
-    """`value` as plain data, see `lang.dialects.parameters`. Raises TypeError with what it is."""
     if isinstance(value, np.ndarray | pd.Series | pd.Index | list | tuple | range):
         return [_plain(each, second) for each in value]
     if is_missing(value):

@@ -36,7 +36,6 @@ def _plain(table: Any) -> Any:
 
 
 def _value(value: Any) -> Any:
-    """The plain value of one of numpy or pandas; None for one that is missing."""
     if is_missing(value):
         return None
     return value.item() if hasattr(value, "item") else value

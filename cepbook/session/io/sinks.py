@@ -211,7 +211,6 @@ _OPEN: WeakSet[FileSink] = WeakSet()
 
 
 def _end(sink: FileSink) -> None:
-    """Close a sink that nobody has closed: what waits is written, what cannot be is told."""
     try:
         if getattr(sink, "_writer", None) is not None:
             sink.close(failed=True)
@@ -237,7 +236,6 @@ def partial_name(path: str) -> str:
 
 
 def _opened(name: str, place: str, types: Mapping[str, Type], table: str) -> RowWriter:
-    """What writes the file `name`, at a `place` of its own. Errors: UsageError, about the file."""
     try:
         return open_writer(place, types, table)
     except UsageError as error:
@@ -245,13 +243,11 @@ def _opened(name: str, place: str, types: Mapping[str, Type], table: str) -> Row
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a name is one of a file that may be replaced: no database, pipe, link or standard output."""
     there = not os.path.islink(name) and (os.path.isfile(name) or not os.path.exists(name))
     return there and is_overwritten(name) and name != "-"
 
 
 def _file_of(path: str) -> tuple[int, int] | None:
-    """Which file a name is of; None for the standard output, and where there is none."""
     try:
         found = os.stat(path)
     except OSError:

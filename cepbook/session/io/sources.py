@@ -198,7 +198,6 @@ class IterableSource(ReplaySource):
             raise EventError(f"the event time `{self._wanted.time}`: {error}") from None
 
     def _sequence(self, event: object, time: int, before: int | None) -> int:
-        """The event's sequence number, which is above that `before` it at the same time."""
         name = self._wanted.sequence or ""
         given = (as_mapping(event) or {}).get(name)
         if isinstance(given, bool) or not isinstance(given, int | np.integer):

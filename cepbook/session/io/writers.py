@@ -103,7 +103,6 @@ class JsonLinesWriter(_Lines):
 
 
 def _json(value: Mapping[str, object]) -> str:
-    """JSON proper, which has no infinite numbers and no NaN: these are texts."""
     try:
         return json.dumps(value, ensure_ascii=False, default=_json_of, allow_nan=False)
     except ValueError:
@@ -157,7 +156,6 @@ class ParquetWriter(RowWriter):
 
 
 def _arrow_type(arrow: Any, of: Type) -> Any:
-    """None where Arrow has no type of the kind, or values need not keep to it."""
     names = {"byte": "int8", "short": "int16", "int": "int32", "long": "int64", "float": "float32"}
     if of.of is not None:
         element = _arrow_type(arrow, of.of)

@@ -1,35 +1,36 @@
-"""How much of a replay the engine takes with one call."""
+"""The number of events that the engine takes with one call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 SLICE = 0.010  # seconds of work between two turns of the event loop
-PIECES = (16, 8_192)  # fewest and most events per call of the engine; between, as many as take up to SLICE
-CALLED = 1_024  # most events where code of the user is called, which may take long all of a sudden
-LONGEST = 3600  # seconds of event time per call at most, where the clock stops whenever something is due
+PIECES = (16, 8_192)  # minimum and maximum number of events per call; between them, as many as take SLICE
+CALLED = 1_024  # maximum where user code is called, which may be slow all of a sudden
+LONGEST = 3600  # maximum seconds of event time per call if the clock stops at due times
 
 
 class BatchSizer:
-    """Most `events` of a call, and most `span` of event time (clock units), so that it takes up to `SLICE`.
+    """The maximum number of `events` of a call, and the maximum `span` of event time (clock units), so that it takes
+    about `SLICE` seconds.
 
-    The span matters where the clock stops whenever something is due: how often is not known before. A call that has
-    begun goes on to its end (nobody hears of Ctrl-C before), so both begin small and grow by steps, and `LONGEST` is
-    for timers that are set within it. One call that took long is enough to know how many events would not have. With
-    `called()` code of the user takes part: then it begins with one event, and a call has at most `CALLED`.
+    The span matters where the clock stops at every due time, because the number of stops is not known beforehand. A
+    call runs to its end even if Ctrl-C is pressed, so both limits start small and grow stepwise. `LONGEST` covers
+    timers that are set within the call. One slow call is enough to reduce the number of events. If ``called()`` is
+    true, user code is called: the first call has one event, and a call has at most `CALLED`.
     """
 
     def __init__(self, second: int, called: Callable[[], bool] = lambda: False) -> None:
         self._called = called
         self._events = 1 if called() else PIECES[0]
-        self._last = (0, 0.0)  # events of the last call that took long, and its seconds
-        self._fixed = False  # calls take long, whatever the number of events
+        self._last = (0, 0.0)  # events and seconds of the last slow call
+        self._fixed = False  # calls are slow whatever the number of events
         self.span = second // 10
         self._longest = LONGEST * second
 
     @property
     def events(self) -> int:
-        """The most events of the next call."""
+        """The maximum number of events of the next call."""
         return min(self._events, self._most)
 
     @property
@@ -37,7 +38,9 @@ class BatchSizer:
         return min(CALLED, PIECES[1]) if self._called() else PIECES[1]
 
     def took(self, seconds: float, events: int, most: int, *, stepping: bool, span: int, cut: bool) -> None:
-        """A call with `events` of at most `most`, which came within `span`, took so long; `cut`: others came behind."""
+        """Adapt to a call that took `seconds` for `events` of at most `most` within `span`. `cut`: the span
+        limited it.
+        """
         if seconds > SLICE:
             fewest = 1 if stepping or self._dear(seconds, events) else PIECES[0]
             self._events = max(fewest, min(self.events // 2, int(events * SLICE / seconds)))
@@ -50,7 +53,6 @@ class BatchSizer:
                 self.span = min(self._longest, self.span * 2)
 
     def _dear(self, seconds: float, events: int) -> bool:
-        """Whether each of so many events takes long. Where fewer of them took as long as more, it is the calls."""
         before, took = self._last
         self._fixed = self._fixed or (events < before and seconds > 0.9 * took)
         self._last = events, seconds

@@ -1,7 +1,7 @@
-"""Live events on their way into the engine: what is at hand goes in together, in the order in which it came.
+"""Live events on their way into the engine: events that are available together go in together, in order of arrival.
 
-An event that comes alone goes in at once. Where many come they wait for each other up to `TOGETHER`, and go in as a
-slice of columns, as those of a replay do; each has the time at which it arrived, or its own.
+A lone event goes in at once. Events that come in quick succession wait for each other for up to `TOGETHER` seconds and
+go in as one batch of columns, like those of a replay. Each event has its time of arrival, or its own event time.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from cepbook.session.io.time_conversion import check_clock_range, to_clock_units
 from cepbook.session.replay.batch_sizer import SLICE, BatchSizer
 from cepbook.session.replay.wall_clock import WallClock
 
-TOGETHER = 0.002  # seconds for which events wait for others, where some came just before
-MOST = 1_024  # events that wait; then sources are held back
-KEPT = 100  # malformed items that can be looked at
+TOGETHER = 0.002  # seconds for which events wait for others if some came just before
+MOST = 1_024  # waiting items at which sources are held back
+KEPT = 100  # malformed items that are kept
 
 
 class _Reading(NamedTuple):
-    """How items of a source are read, while its event type stays the same."""
+    """How items of a source are read, as long as the event type stays the same."""
 
     type: EventType
     check: EventValidator
@@ -39,10 +39,10 @@ class _Reading(NamedTuple):
 
 
 class LiveBatcher:
-    """What came and is not in the engine yet. `put` and `take` are called in the thread of the event loop.
+    """Items that arrived and are not in the engine yet. `put` and `take` are called in the thread of the event loop.
 
-    `time` names the column of the event time by event type; where it is None, `clock` tells the time of arrival, and
-    the engine's clock stops whenever something is due. It counts as `Live` does.
+    `time` names the column of the event time by event type. Where it is None, `clock` gives the time of arrival, and
+    the engine's clock stops at every due time. The counters are those of `Live`.
     """
 
     def __init__(self, workbench: WorkbenchCore, time: Mapping[str, str | None], clock: WallClock | None) -> None:
@@ -62,15 +62,15 @@ class LiveBatcher:
         self._feed: Callable[[Sequence[SourceBatch], bool], None] = lambda *_: None
         self._fed: dict[str, EventType] = {}
         self._busy = False
-        self._taken = 0.0  # when, last
+        self._taken = 0.0  # time of the last `take`
         self._handle: asyncio.Handle | None = None
 
     def __len__(self) -> int:
-        """How many wait."""
+        """The number of waiting items."""
         return len(self._waiting)
 
     def put(self, name: str, item: object) -> None:
-        """Something came from the source of `name`: `take` follows soon."""
+        """Add an item from the source of `name` and schedule `take`."""
         self._waiting.append((name, item, 0 if self._clock is None else self._clock.present))
         if self._handle is None:
             loop, due = asyncio.get_running_loop(), self._taken + TOGETHER - wall.perf_counter()
@@ -82,9 +82,9 @@ class LiveBatcher:
             self._handle = asyncio.get_running_loop().call_soon(self._turn)
 
     def take(self, seconds: float | None = None) -> bool:
-        """Hand the engine what waits, for about so many seconds; whether nothing waits any more.
+        """Hand waiting items to the engine for about `seconds`. Return True if none is left.
 
-        Called from within (by a listener) it does nothing. What waits for a workbench that began anew is forgotten.
+        A call from within (by a listener) does nothing. Items for a workbench that was reset are dropped.
         """
         if self._busy:
             return True
@@ -103,13 +103,12 @@ class LiveBatcher:
         return not self._waiting
 
     def _run_batch(self) -> None:
-        """One call of the engine."""
         began = wall.perf_counter()
         count = min(len(self._waiting), self._batch_sizer.events)
         if self._clock is not None:
             self._clock.touch(self._waiting[0][2])
-        now, place = self._workbench.runtime.now, 0
-        found: dict[str, tuple[list[int], list[int], list[dict[str, Any]]]] = {}
+        now, index = self._workbench.runtime.now, 0
+        events_by_type: dict[str, tuple[list[int], list[int], list[dict[str, Any]]]] = {}
         for _ in range(count):
             name, item, arrived = self._waiting.popleft()
             try:
@@ -123,32 +122,37 @@ class LiveBatcher:
             except (EventError, UsageError) as error:
                 self.reject(name, Malformed(repr(item)[:200], str(error)))
                 continue
-            times, places, events = found.setdefault(name, ([], [], []))
+            times, places, events = events_by_type.setdefault(name, ([], [], []))
             times.append(time)
-            places.append(place)
+            places.append(index)
             events.append(event)
-            now, place = time, place + 1
-        if found:
-            self._hand_over(found)
+            now, index = time, index + 1
+        if events_by_type:
+            self._hand_over(events_by_type)
         self._batch_sizer.took(wall.perf_counter() - began, count, count, stepping=True, span=0, cut=False)
 
-    def _hand_over(self, found: Mapping[str, tuple[list[int], list[int], list[dict[str, Any]]]]) -> None:
+    def _hand_over(self, events_by_type: Mapping[str, tuple[list[int], list[int], list[dict[str, Any]]]]) -> None:
         failures = self._engine.failures
-        parts = [
+        batches = [
             SourceBatch(
-                number, name, times, EventChunk(times, partial(_pick, events)), 0, places if len(found) > 1 else None
+                number,
+                name,
+                times,
+                EventChunk(times, partial(_pick, events)),
+                0,
+                places if len(events_by_type) > 1 else None,
             )
-            for number, (name, (times, places, events)) in enumerate(found.items())
+            for number, (name, (times, places, events)) in enumerate(events_by_type.items())
         ]
         try:
-            self._feeder(found)(parts, self._clock is not None)
+            self._feeder(events_by_type)(batches, self._clock is not None)
         except (EventError, UsageError) as error:
-            for part in parts:
-                self.malformed[part.type_name] += len(part.times) - 1
-                self.reject(part.type_name, Malformed(f"{len(part.times):,} events", str(error)))
+            for batch in batches:
+                self.malformed[batch.type_name] += len(batch.times) - 1
+                self.reject(batch.type_name, Malformed(f"{len(batch.times):,} events", str(error)))
             return
-        for part in parts:
-            self.events[part.type_name] += len(part.times)
+        for batch in batches:
+            self.events[batch.type_name] += len(batch.times)
         self.errors += self._engine.failures - failures
 
     def _feeder(self, names: Iterable[str]) -> Callable[[Sequence[SourceBatch], bool], None]:
@@ -159,7 +163,6 @@ class LiveBatcher:
         return self._feed
 
     def _read(self, name: str, item: Any, now: int) -> tuple[int, dict[str, Any]]:
-        """The time of an event, and the event. Errors: EventError, UsageError for what is none."""
         reading = self._reading(name)
         if isinstance(item, TextFields):
             properties = reading.type.properties
@@ -167,22 +170,24 @@ class LiveBatcher:
         event = reading.check(item)
         if reading.column is None:
             return now, event
-        given = as_mapping(item) or {}
-        if given.get(reading.column) is None:
+        fields = as_mapping(item) or {}
+        if fields.get(reading.column) is None:
             raise EventError(f"the event time `{reading.column}` is missing")
-        return check_clock_range(to_clock_units(_whole(given[reading.column]), self._second), self._second), event
+        return check_clock_range(to_clock_units(_whole(fields[reading.column]), self._second), self._second), event
 
     def _reading(self, name: str) -> _Reading:
         types = self._workbench.runtime.catalog.event_types
-        of, known = find_type(name, types), self._readings.get(name)
-        if known is None or known.type is not of:
+        type_, reading = find_type(name, types), self._readings.get(name)
+        if reading is None or reading.type is not type_:
             column = self._time[name]
-            also = () if column is None else (column,)
-            known = self._readings[name] = _Reading(of, EventValidator(of, types, also, second=self._second), column)
-        return known
+            extra = () if column is None else (column,)
+            reading = self._readings[name] = _Reading(
+                type_, EventValidator(type_, types, extra, second=self._second), column
+            )
+        return reading
 
     def reject(self, name: str, what: Malformed) -> None:
-        """Count and keep what is no event."""
+        """Count and keep an item that is no event."""
         self.malformed[name] += 1
         self.rejected.append((name, what))
 
@@ -192,12 +197,11 @@ def _pick(events: list[dict[str, Any]], name: str) -> list[Any]:
 
 
 def _whole(value: object) -> object:
-    """A time that a text file holds as digits."""
     return int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
 
 
 def parse_field(value: Any, of: Type | None) -> Any:
-    """A text as a value of the type; as it is where that does not go, for the check to tell."""
+    """Return the text as a value of the type, or unchanged if it is none, so that the validator reports it."""
     if of is None or not isinstance(value, str):
         return value
     try:

@@ -1,8 +1,8 @@
-"""Events as they come: async sources into the engine, and a wall clock that drives its time.
+"""Live sources: async iterators whose events go into the engine as they come.
 
-All of it runs in the event loop of the caller (in a notebook the kernel's), without threads. The engine has one
-time: either that of the wall clock when an event arrives, or, with a column of event time, the latest event's; an event
-that is older is late then, and left out and counted.
+Everything runs in the caller's event loop (in a notebook the kernel's), without threads. The engine has one time. It is
+the wall clock's time when an event arrives, or, with a column of event time, the time of the latest event. An event
+that is older than that is late: it is left out and counted.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ from cepbook.session.replay.batch_sizer import SLICE
 from cepbook.session.replay.live_batcher import MOST, LiveBatcher
 from cepbook.session.replay.wall_clock import WallClock
 
-FULL = 0.005  # seconds between two looks whether a reader has room again
+FULL = 0.005  # seconds between two checks whether a reader has room again
 
 
 class LiveInterrupted(asyncio.CancelledError):
-    """Who awaited live sources was cancelled; they are closed. A notebook shows the words without a traceback."""
+    """Raised when the task that awaits live sources is cancelled. The sources are closed. Notebooks show no
+    traceback.
+    """
 
     def _render_traceback_(self) -> list[str]:
         return str(self).splitlines()
 
 
 class Live:
-    """Live sources, made by `Workbench.live`. ``await`` it until all have ended; `stop` ends them.
+    """Running live sources, made by `Workbench.live`. ``await`` it until all have ended; `stop` ends them.
 
-    `events`, `late` and `malformed` count by event type; `rejected` are the latest items that were no events, with the
-    reason. `failures` are the exceptions that ended sources; the others go on. `errors` counts failures of statements.
+    `events`, `late` and `malformed` count by event type. `rejected` holds the latest items that were no events, with
+    the reason. `failures` holds the exceptions that ended sources; the other sources continue. `errors` counts
+    statement errors.
     """
 
     def __init__(
@@ -75,18 +78,18 @@ class Live:
 
     @property
     def state(self) -> str:
-        """``running``, ``finished``, ``stopped`` or ``failed`` (a source failed; those that did not have ended)."""
+        """``running``, ``finished``, ``stopped`` or ``failed`` (a source failed and the others have ended)."""
         if not self._end.done():
             return "running"
         return "stopped" if self._stopped else "failed" if self.failures else "finished"
 
     @property
     def errors(self) -> int:
-        """How often a statement failed."""
+        """The number of statement errors."""
         return self._batcher.errors
 
     def on_end(self, fn: Callable[[], object]) -> Callable[[], None]:
-        """Call `fn()` when all sources have ended, from the event loop; returns the function that takes that back."""
+        """Call `fn()` in the event loop when all sources have ended. Return the function that withdraws that."""
 
         def ended(_: object) -> None:
             fn()
@@ -98,7 +101,7 @@ class Live:
         return forget
 
     def stop(self, reason: str = "") -> None:
-        """Close all sources. What they have delivered is in the engine."""
+        """Close all sources. Their events so far are in the engine."""
         if not self._end.done():
             self._stopped, self._reason = True, reason
             self._batcher.take()
@@ -140,7 +143,7 @@ class Live:
                 try:
                     while self._engine.is_reader_full():
                         await self._sleep(FULL)
-                finally:  # it came, also where it is stopped meanwhile
+                finally:  # the item has arrived, even if the source is stopped meanwhile
                     self._batcher.put(name, item)
                 if self._workbench._engine is not self._engine:
                     self.stop("the workbench was reset")
@@ -190,7 +193,7 @@ async def _one_by_one(source: Iterable[object]) -> AsyncIterator[object]:
 
 
 def check_sources(workbench: WorkbenchCore, sources: Mapping[str, object]) -> None:
-    """Raise UsageError, EventError for what no source can be, and for unknown event types."""
+    """Raise UsageError or EventError for objects that cannot be sources and for unknown event types."""
     if not isinstance(sources, Mapping) or not sources:
         raise UsageError('which events? live({"Tick": source})')
     for name, source in sources.items():

@@ -1,11 +1,15 @@
-"""Replay: historic events into the engine in event-time order, in slices, controllable while it runs.
+"""Replay of historic events in event-time order, controllable while it runs.
 
-Contract (shared with Spark): events have a total order (time, order of the sources, order within the source);
-before an event with time t the clock advances to t; at the end the clock advances to `until`, when one is given.
+The contract is shared with Spark. Events have a total order: time, then order of the sources, then order within the
+source. Before an event with time t the clock advances to t. At the end the clock advances to `until`, if it is given.
 
-A replay runs as an asyncio task in slices of about 10 ms, so that a notebook stays responsive without threads.
-`pause`, `resume`, `step` and `stop` may be called from any thread: they set flags that the next slice obeys. With a
-speed the events that are due by the wall clock go in together, the clock stopping whenever something is due.
+     sources ─ SourceMerge ─ ReplayLoop ─ EngineHandle.feeder ─ engine
+                  (total order)    │
+                             ReplayControls   set by any thread
+
+A replay runs as an asyncio task in slices of about 10 ms, so a notebook stays responsive without threads. `pause`,
+`resume`, `step` and `stop` may be called from any thread: they set flags that the next slice obeys. With a speed, all
+events that are due by the wall clock go in together, and the clock stops at every due time.
 """
 
 from __future__ import annotations
@@ -30,18 +34,17 @@ from cepbook.session.replay.replay_results import Progress, ReplayInterrupted, R
 
 WorkbenchT = TypeVar("WorkbenchT", bound=WorkbenchCore)
 
-TURNS = 8  # turns of the event loop between two slices: a message of the browser needs several until somebody has it
-NAP = 0.05  # longest sleep in seconds while waiting for real time, so that controls are obeyed soon
+TURNS = 8  # turns of the event loop between two slices: a message from the browser needs several
+NAP = 0.05  # longest sleep in seconds while waiting for real time, so that controls take effect soon
 ENDED = ("finished", "stopped", "failed")
 NO_SNAPSHOTS = 'this replay keeps no snapshots\n  hint: replay(…, keep=True), or keep="1 day"'
 
 
 class Replay(Generic[WorkbenchT]):
-    """A replay, made by `Workbench.replay`. ``await`` it, or call `run()` in a script; both give a `ReplayResult`.
+    """A replay, made by `Workbench.replay`. ``await`` it, or call `run()` in a script; both return a `ReplayResult`.
 
-    Interrupting it (Ctrl-C, the kernel's stop button) pauses it between two events, or between two due times;
-    `resume()` goes on. An event whose ``insert into`` finds no end is given up, which ends the replay; so does a second
-    Ctrl-C.
+    Ctrl-C (or the kernel's stop button) pauses the replay between two events, or between two due times; `resume()`
+    continues. An event whose ``insert into`` never ends is given up, which ends the replay. So does a second Ctrl-C.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class Replay(Generic[WorkbenchT]):
         self._task: asyncio.Task[None] | None = None
         self._start_task()
 
-    # ---- looking
+    # ---- state
 
     @property
     def state(self) -> str:
@@ -100,22 +103,22 @@ class Replay(Generic[WorkbenchT]):
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether an event loop runs the replay, or will."""
+        """True if an event loop runs the replay, or will run it."""
         return self._task is not None and not self._task.done()
 
     def refuse_another(self) -> None:
-        """Errors: UsageError where a second replay would come between its events."""
+        """Raise UsageError if a second replay would come between the events of this one."""
         if self.state != "ready" or self.is_scheduled:
             raise UsageError(f"a replay is {self.state} already\n  hint: await it, or end it: `cep.replaying.stop()`")
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C was heard in the present slice."""
+        """True if Ctrl-C was received in the current slice."""
         return self._controls.interrupted
 
     @property
     def progress(self) -> Progress:
-        """Where the replay is now."""
+        """The current progress."""
         loop = self._replay_loop
         rate = loop.events / self._active if self._active else 0.0
         clock = self._engine.now * 1000 // self._engine.second
@@ -125,7 +128,7 @@ class Replay(Generic[WorkbenchT]):
 
     @property
     def result(self) -> ReplayResult:
-        """The result of a replay that has ended; UsageError before that, its error when it failed."""
+        """The result of the ended replay. Raises UsageError before the end, and its error if the replay failed."""
         if self.error is not None:
             raise self.error
         if self._replay_loop.result is None:
@@ -133,29 +136,29 @@ class Replay(Generic[WorkbenchT]):
         return self._replay_loop.result
 
     def at(self, t: TimeLike) -> WorkbenchT:
-        """A second workbench as this one was at the instant `t`, to look at and to go on from; this one stays as it is.
+        """Return a second workbench in the state of the instant `t`, to look at and to continue from.
 
-        It begins with the last snapshot before `t`, or after what was done by hand, and replays what came since. Its
-        feeds are empty. UsageError where there are no snapshots (`lacks`), for an instant at which it was not, and for
-        events that can be read only once.
+        The second workbench starts from the last snapshot before `t` and replays the events since. Its feeds are empty.
+        This workbench is unchanged. Raises UsageError without snapshots (see `lacks`), for an instant outside `span`,
+        and for events that can be read only once.
         """
         if self._replay_snapshots is None:
             raise UsageError(self.lacks)
-        garbage.clear()  # of engines of other instants that nobody has any more
+        garbage.clear()  # engines of other instants that are no longer referenced
         loop = self._replay_loop
         with self._engine.lock:
             self._replay_snapshots.record_manual_actions(loop.taken, loop.events, self._engine.now)
-            time, kept = self._replay_snapshots.before(t)
-        workbench = self._replay_snapshots.load(kept.data)
+            time, snapshot = self._replay_snapshots.before(t)
+        workbench = self._replay_snapshots.load(snapshot.data)
         engine = workbench._engine
         rest = Replay[WorkbenchT](
             engine,
             self._replay_snapshots.open_sources(time),
             until=time,
-            limit=None if loop.limit is None else loop.limit - kept.events,
+            limit=None if loop.limit is None else loop.limit - snapshot.events,
             late=loop.late_rule,
             stepping=loop.stepping or loop.speed is not None,
-            skip=kept.taken,
+            skip=snapshot.taken,
         )
         rest.run()
         engine.clear_feeds()
@@ -163,33 +166,33 @@ class Replay(Generic[WorkbenchT]):
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """From when to when `at` can look back, in clock units; None: `lacks` says why it cannot."""
+        """The first and last time that `at` can restore, in clock units; None if it can restore none (see `lacks`)."""
         return None if self._replay_snapshots is None else self._replay_snapshots.span
 
     @property
     def began(self) -> int | None:
-        """The time of the first event, from which on something is to be seen; None where no snapshots are kept."""
+        """The time of the first event; None if the replay keeps no snapshots."""
         return None if self._replay_snapshots is None else self._replay_snapshots.began
 
     def forget(self, reason: str) -> None:
-        """End, and let go of the past; `lacks` says the reason from then on."""
+        """End the replay and drop its snapshots. `lacks` gives the reason from then on."""
         self.stop()
         if self._replay_snapshots is not None:
             self._replay_snapshots.forget(reason)
 
     @property
     def snapshot_bytes(self) -> int:
-        """The bytes of the snapshots that it keeps."""
+        """The size of the snapshots in bytes."""
         return 0 if self._replay_snapshots is None else self._replay_snapshots.size
 
     @property
     def lacks(self) -> str:
-        """Why `at` cannot look back, or not to all that came; "": it can."""
+        """Why `at` cannot go back, or not to all events; empty if it can."""
         return NO_SNAPSHOTS if self._replay_snapshots is None else self._replay_snapshots.lacks
 
     @property
     def speed(self) -> float | None:
-        """So many times real time; None: as fast as it goes. It may be changed at any time."""
+        """The multiple of real time; None is as fast as possible. It may be changed at any time."""
         return self._replay_loop.speed
 
     @speed.setter
@@ -200,7 +203,7 @@ class Replay(Generic[WorkbenchT]):
         self._poke()
 
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
-        """Call `fn()` after every slice and at the end. Returns the function that ends the subscription."""
+        """Call `fn()` after every slice and at the end. Return the function that ends the subscription."""
         self._subscribers.append(fn)
 
         def unsubscribe() -> None:
@@ -221,26 +224,26 @@ class Replay(Generic[WorkbenchT]):
         clock = format_clock_time(self._engine.now, self._engine.second)
         return f"Replay of {names}: {loop.events:,}{of} events, {self.state}, clock {clock}"
 
-    # ---- controls, from any thread
+    # ---- control, from any thread
 
     def pause(self) -> None:
-        """Hold after the present slice."""
+        """Pause after the current slice."""
         controls = self._controls
         controls.hold, controls.goal, controls.condition = True, None, None
         self._poke()
 
     def resume(self) -> None:
-        """Go on after `pause`."""
+        """Continue after `pause`."""
         self._controls.steps = 0
         self._controls.hold = False
         self._poke()
         self._start_task()
 
     def step(self, n: int = 1) -> None:
-        """Pause, and replay just the next `n` events (regardless of `speed`).
+        """Pause, and replay just the next `n` events, whatever the `speed`.
 
-        Called from the thread that made the replay the events are in the engine when it returns; from another
-        thread, or from a listener, they follow as soon as the running slice is over.
+        In the thread that made the replay, the events are in the engine when `step` returns. From another thread, or
+        from a listener, they follow after the current slice.
         """
         if n < 1:
             raise UsageError(f"a step is at least 1 event, not {n}")
@@ -256,19 +259,19 @@ class Replay(Generic[WorkbenchT]):
             self._poke()
 
     def run_to(self, time: int) -> None:
-        """Replay what comes up to `time` (clock units), stop the clock there and pause; due times are visited."""
+        """Replay up to `time` (clock units, inclusive), visiting due times. Stop the clock there and pause."""
         self._controls.goal = time if self._replay_loop.until is None else min(time, self._replay_loop.until)
         self._controls.condition = None
         self.resume()
 
     def run_until(self, fired: Callable[[], bool]) -> None:
-        """Replay event by event until ``fired()`` is true, which is asked after each of them; then pause."""
+        """Replay event by event until ``fired()`` returns True, then pause. `fired` is called after every event."""
         self._controls.condition = fired
         self._controls.goal = None
         self.resume()
 
     def stop(self) -> None:
-        """End after the present slice; the clock stays where it is."""
+        """End the replay after the current slice. The clock stays where it is."""
         self._controls.stop = True
         if threading.get_ident() == self._thread and not self._inside:
             self._slice(0.0)
@@ -277,10 +280,10 @@ class Replay(Generic[WorkbenchT]):
     # ---- running
 
     def run(self) -> ReplayResult | None:
-        """Replay to the end, blocking. Returns None when the replay was paused before the end.
+        """Replay to the end, blocking. Return None if the replay was paused before the end.
 
-        Raises EventError for a bad event (all before it are in the engine) and Interrupted, a KeyboardInterrupt,
-        after pausing, when interrupted: it says where.
+        Raises EventError for a bad event; all events before it are in the engine. Ctrl-C pauses the replay and raises
+        Interrupted, a KeyboardInterrupt that says where.
         """
         if self._inside:
             raise UsageError("a replay cannot be run from within itself")
@@ -292,7 +295,7 @@ class Replay(Generic[WorkbenchT]):
             if interruptions.any:
                 raise KeyboardInterrupt
         except KeyboardInterrupt:
-            if self.state != "paused":  # a second Ctrl-C broke in
+            if self.state != "paused":  # a second Ctrl-C interrupted at once
                 raise
             raise Interrupted(self._paused_at()) from None
         finally:
@@ -328,7 +331,6 @@ class Replay(Generic[WorkbenchT]):
         return self.result
 
     def _start_task(self) -> None:
-        """Run as a task of the running event loop, if there is one and no task runs yet."""
         if self._replay_loop.end is not None or (self._task is not None and not self._task.done()):
             return
         try:
@@ -367,7 +369,6 @@ class Replay(Generic[WorkbenchT]):
     # ---- one slice
 
     def _slice(self, seconds: float, steps: int | None = None) -> float:
-        """Work for about `seconds`; the seconds until there is more to do. A failure ends the replay."""
         if self._replay_loop.end is not None:
             return 0.0
         started = wall.perf_counter()
@@ -380,7 +381,7 @@ class Replay(Generic[WorkbenchT]):
             except Exception as error:  # noqa: BLE001  kept, and raised by whoever waits for the replay
                 self.error = error
                 self._replay_loop.finish("failed")
-            except BaseException:  # an interruption that a listener raised: part of a call is in the engine already
+            except BaseException:  # raised by a listener: a part of the call is in the engine already
                 self._replay_loop.finish("stopped")
                 raise
             finally:

@@ -1,8 +1,7 @@
-"""The course of a replay: events of all sources into the engine, in total order, up to a limit, an instant, real time.
+"""The loop of a replay: events of all sources into the engine, in total order, up to a limit, an instant or real time.
 
-What was ordered meanwhile it finds in `ReplayControls`. It knows neither event loops nor threads: `Replay` calls it
-slice by
-slice, with the lock of the engine.
+The loop knows neither event loops nor threads. `Replay` calls it slice by slice, with the lock of the engine, and
+`ReplayControls` tell it what to do next.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from cepbook.session.replay.replay_results import ReplayResult
 
 @dataclass(slots=True)
 class ReplayControls:
-    """What a replay was told, by any thread: the next slice obeys.
+    """Flags that any thread may set; the next slice obeys them.
 
-    `steps` are events that are wanted while it holds, `goal` is where the clock is to stop and hold, whatever comes,
-    and ``fired()`` is asked after each event until it is true; then it holds, too.
+    `hold` pauses. `steps` events are replayed while it holds. At the time `goal` the clock stops and the replay pauses.
+    ``condition()`` is evaluated after each event; once it is true the replay pauses. `stop` ends the replay.
     """
 
     hold: bool = False
@@ -40,11 +39,11 @@ class ReplayControls:
 
 
 class ReplayLoop:
-    """Where a replay of `sources` is on its way into the engine, `engine`. Its end and result, once it has come there.
+    """The position of a replay of `sources`, and its `end` and `result` once it has ended.
 
-    `taken` events came from the sources, of which `events` went in; the others were late, or were among the first
-    `skip`, which the engine has already. `behind`: seconds of the wall clock. Errors: UsageError for a bad `limit` and
-    `speed`, EventError where the events begin before the present and may not be `late`.
+    `taken` events came from the sources; `events` of them went into the engine. The others were late, or are among the
+    first `skip`, which the engine has already. `behind` is the delay behind the wall clock in seconds. Raises
+    UsageError for a bad `limit` or `speed`, and EventError if events begin before the present and may not be late.
     """
 
     def __init__(
@@ -81,14 +80,14 @@ class ReplayLoop:
         while self.taken < skip and (parts := self._merge.take(min(skip - self.taken, PIECES[1]))):
             self.taken += sum(len(part.times) for part in parts)
         self.names = [source.type_name for source in sources]
-        self._feed_parts = engine.feeder(self.names)
+        self._feed_batches = engine.feeder(self.names)
         self.events = 0
         self._late = 0
         self._planned: int | None = None
         self.end: str | None = None
         self.result: ReplayResult | None = None
         self._batch_sizer = BatchSizer(engine.second, lambda: engine.calls_out)
-        self._stopped_at: int | None = None  # the clock, when no event has come since
+        self._stopped_at: int | None = None  # the last stop of the clock, if no event has come since
         self._origin: tuple[float, int] | None = None
         self.behind = 0.0
         self._before, self._errors_before = engine.counts()
@@ -97,11 +96,13 @@ class ReplayLoop:
             snapshots.record_progress(0, 0, engine.now)
 
     def restart_real_time(self) -> None:
-        """Real time runs on from here."""
+        """Measure real time from now on."""
         self._origin = None
 
     def work(self, deadline: float, steps: int | None) -> float:
-        """Until `deadline` (of ``perf_counter``), or for so many `steps`; the seconds until there is more to do."""
+        """Work until `deadline` (of ``perf_counter``), or for `steps` events. Return the seconds until there is more to
+        do.
+        """
         controls = self.controls
         while True:
             if controls.stop:
@@ -125,7 +126,6 @@ class ReplayLoop:
                 return 0.0
 
     def _run_batch(self, steps: int | None, deadline: float) -> tuple[int, float]:
-        """One call of the engine: events taken, seconds to wait before the next."""
         if self.snapshots is not None:
             self.snapshots.record_manual_actions(self.taken, self.events, self.engine.now)
         most = self._batch_sizer.events
@@ -153,7 +153,7 @@ class ReplayLoop:
         self.behind = 0.0
         if goal is not None and upto == goal:
             return self._reach_goal(goal, deadline)
-        if self.controls.stop:  # ordered while a source was waited for, which ended then
+        if self.controls.stop:  # set while a source was waited for, which has ended since
             return 0, 0.0
         if following is None:
             following = self.until
@@ -166,7 +166,6 @@ class ReplayLoop:
         return 0, max(0.001, (following - upto) / (self.engine.second * self.speed))
 
     def _reach_goal(self, goal: int, deadline: float) -> tuple[int, float]:
-        """All that comes up to `goal` has come: the clock stops there, and the replay is paused."""
         if self._visit_due_times(goal, deadline):
             if goal > self.engine.now:
                 self.engine.advance_to(goal)
@@ -176,34 +175,33 @@ class ReplayLoop:
         return 0, 0.0
 
     def _feed(self, first: int, most: int, upto: int | None, *, stepping: bool) -> int:
-        """Hand the engine what comes from the time `first` on; how many events that were, late ones included."""
         engine, end = self.engine, upto
         if stepping:
             end = first + self._batch_sizer.span
             end = end if upto is None else min(upto, end)
             if (
                 engine.next_due is not None and engine.next_due <= engine.now
-            ):  # waits for the next stop, whosever that is
+            ):  # something waits for the next stop of the clock
                 most = 1
                 if first > engine.now:
                     engine.advance_to(first)
         now, self._stopped_at = engine.now, None
-        parts = self._merge.take(most, end)
-        taken = sum(len(part.times) for part in parts)
-        if any(part.times[0] < now for part in parts):
+        batches = self._merge.take(most, end)
+        taken = sum(len(batch.times) for batch in batches)
+        if any(batch.times[0] < now for batch in batches):
             if self.late_rule == "error":
-                early = min(parts, key=lambda part: part.times[0])
+                early = min(batches, key=lambda batch: batch.times[0])
                 raise before_clock_error(early.type_name, early.times[0], now, self.engine.second)
-            parts, late = drop_late(parts, now)
+            batches, late = drop_late(batches, now)
             self._late += late
         started = wall.perf_counter()
-        self._feed_parts(parts, stepping)
-        self.events += sum(len(part.times) for part in parts)
+        self._feed_batches(batches, stepping)
+        self.events += sum(len(batch.times) for batch in batches)
         self.taken += taken
         elapsed = wall.perf_counter() - started
         if self.snapshots is not None:
             self.snapshots.record_progress(
-                self.taken, self.events, self.engine.now, parts[0].times[0] if parts else None
+                self.taken, self.events, self.engine.now, batches[0].times[0] if batches else None
             )
         span = self.engine.now - first
         cut = taken < most and end != upto
@@ -213,7 +211,6 @@ class ReplayLoop:
     # ---- real time
 
     def _virtual_now(self) -> int:
-        """Event time that has come by the wall clock. The first event is due at once."""
         assert self.speed is not None
         if self._origin is None:
             first = self._merge.peek()
@@ -223,13 +220,11 @@ class ReplayLoop:
         return start + int((wall.perf_counter() - since) * self.engine.second * self.speed)
 
     def _visit_due_times(self, upto: int, deadline: float) -> bool:
-        """Let the clock stop at every due time before `upto`, so that windows move while no event comes.
+        """Stop the clock at every due time up to `upto`, so that windows move while no event comes.
 
-        Whether it came so far, was not interrupted and had the time.
-
-        Stopping at due times only, never in between, keeps the output independent of the wall clock. What waits for
-        the next advance, whatever its time, is due now, and gets it before the clock moves on; what waits again then
-        does not keep it from doing so.
+        Return True if the clock came so far, neither interrupted nor out of time. The clock stops at due times only, so
+        the output does not depend on the wall clock. Work that waits for the next advance, whatever its time, counts as
+        due now and runs before the clock moves on; if it waits again, it does not hold the clock up.
         """
         engine = self.engine
         bound = upto if self.until is None else min(upto, self.until)
@@ -248,23 +243,23 @@ class ReplayLoop:
 
     @property
     def late(self) -> int:
-        """How many events were left out because they were late."""
+        """The number of events that were left out because they were late."""
         return self._late + sum(source.late for source in self.sources)
 
     def total(self) -> int | None:
-        """How many events there are to be, if that is known."""
-        if self.end == "finished":  # late events, and those after `until`, were planned but did not happen
+        """Return the number of events of the whole replay; None if it is unknown."""
+        if self.end == "finished":  # late events, and those after `until`, were counted but did not come
             return self.events
         if self.end is not None:
             return self._planned
         return expected_events(self.sources, self.limit)
 
     def estimated_total(self) -> int | None:
-        """How many events there are to be by an estimate, while that is not known."""
+        """Return the estimated number of events, if the exact one is unknown and there is an estimate."""
         return expected_events(self.sources, self.limit, True) if self.end is None and self.total() is None else None
 
     def finish(self, state: str, deadline: float = float("inf")) -> None:
-        """End here; ``finished`` only when the clock has come to `until`, before `deadline`."""
+        """End here. ``finished`` is reached only when the clock has come to `until` before `deadline`."""
         engine = self.engine
         if state == "finished" and self.until is not None and self.until > engine.now:
             if (self.speed is not None or self.stepping) and not self._visit_due_times(self.until, deadline):
@@ -280,8 +275,11 @@ class ReplayLoop:
         errors -= self._errors_before
         self.result = ReplayResult(state, self.events, engine.now, deliveries, late, errors, engine.second)
         self._merge = SourceMerge(())
-        self._feed_parts = lambda *_: None  # what took the events holds the engine, which may begin anew
-        self._late, self.sources = late, ()  # a notebook keeps what its cells gave: that need not be the events
+        self._feed_batches = lambda *_: None  # the function holds the engine, which may be replaced
+        self._late, self.sources = (
+            late,
+            (),
+        )  # a notebook keeps the values of its cells; the events need not be kept with them
 
 
 def check_speed(speed: object) -> None:

@@ -12,11 +12,10 @@ from cepbook.session.io.time_conversion import format_clock_time
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """The outcome of a replay; nothing in it depends on the wall clock.
+    """The result of a replay. Nothing in it depends on the wall clock.
 
-    `state` is ``finished`` or ``stopped``; `clock` is the engine's time at the end, `second` how many of its units a
-    second has; `deliveries` counts the deliveries of every statement that had any during the replay; `late` events were
-    dropped; `errors` is the number of statement errors.
+    `state` is ``finished`` or ``stopped``. `clock` is the engine's time at the end; a second has `second` of its units.
+    `deliveries` counts deliveries by statement. `late` events were dropped. `errors` counts statement errors.
     """
 
     state: str
@@ -46,11 +45,11 @@ class ReplayResult:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a replay is: events so far, `total` planned if known, `clock` in ms, events per second of running time.
-    Where `total` is not known, `estimate` may tell about how many it will be.
+    """The progress of a replay: `events` so far of `total` (None if unknown; `estimate` may then be approximate),
+    `clock` in ms.
 
-    `state` is ``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``. A replay with a speed is so
-    many seconds `behind` the wall clock.
+    `rate` is in events per second of running time. `state` is ``ready``, ``running``, ``paused``, ``finished``,
+    ``stopped`` or ``failed``. A replay with a speed is `behind` the wall clock by that many seconds.
     """
 
     events: int
@@ -64,14 +63,14 @@ class Progress:
 
 
 class ReplayInterrupted(asyncio.CancelledError):
-    """Who awaited a replay was cancelled; the replay is paused. A notebook shows the words without a traceback."""
+    """Raised when the task that awaits a replay is cancelled. The replay is paused. Notebooks show no traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return str(self).splitlines()
 
 
 def paused_message(events: int, clock: int, second: int) -> str:
-    """The words of an interrupted replay: how far it came, and how it goes on."""
+    """Return the message of an interrupted replay: how far it came and how to continue."""
     fact = (
         f"interrupted: the replay is paused at {format_clock_time(clock, second)}, after "
         f"{format_count(events, 'event')}"

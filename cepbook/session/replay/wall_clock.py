@@ -11,24 +11,23 @@ from cepbook.errors import StatementError, UsageError, exception_text
 from cepbook.session.core.workbench_core import WorkbenchCore
 from cepbook.session.io.live_sources import Sleep
 
-GRAIN = 0.05  # seconds: how often the wall clock looks at what is due
-JUMP = 60  # seconds: a longer gap (a machine that slept) is one advance, not a stop at every due time
+GRAIN = 0.05  # seconds between two checks for due timers
+JUMP = 60  # seconds: a longer gap (a suspended machine) is one advance without stops at due times
 
 Now = Callable[[], int]
 
 
 def unix_ns() -> int:
-    """Nanoseconds since 1970."""
+    """Return nanoseconds since 1970."""
     return wall.time_ns()
 
 
 class WallClock:
     """Advances the clock of a workbench with real time, in an asyncio task, until `stop`.
 
-    The first advance goes to the present (UTC) in one go; with `here` time runs on from where the clock stands, also
-    where that is moved by hand. `failures` counts advances with statement errors; `failure` is the exception that
-    ended it, if one did, and `note` says so. Raises UsageError without a running event loop and when the clock is past
-    the present already.
+    The first advance goes to the present (UTC) in one step. With `here`, time runs on from the current clock, also
+    after that is moved by hand. `failures` counts advances with statement errors. `failure` is the exception that ended
+    the clock, if one did. Raises UsageError without a running event loop, and if the clock is past the present.
     """
 
     def __init__(
@@ -41,7 +40,7 @@ class WallClock:
         self._runtime = workbench.runtime
         self.failures = 0
         self.failure: Exception | None = None
-        self.takers: list[Callable[[], object]] = []  # what is to be taken before time goes on: what came until now
+        self.takers: list[Callable[[], object]] = []  # called before time moves on, to take what has arrived
         if here:
             self._anchor()
         elif self.lead:
@@ -67,7 +66,9 @@ class WallClock:
 
     @property
     def lead(self) -> int:
-        """How far the clock is past the present, in its units: so long nothing moves it. 0: it is not."""
+        """How far the clock is past the present, in clock units. Until real time catches up, nothing moves it. 0 if it
+        is not.
+        """
         return max(0, self._workbench.runtime.now - self.present)
 
     @property
@@ -76,7 +77,7 @@ class WallClock:
 
     @property
     def note(self) -> str:
-        """What people should know: what ended it, that it waits for the present; mostly nothing."""
+        """A message for the user: why the clock ended, or that it waits for the present. Usually empty."""
         if self.failure is not None:
             return f"the live clock ended: {exception_text(self.failure)}"
         if self._task is not None and self._task.done():
@@ -86,20 +87,19 @@ class WallClock:
         return ""
 
     def _anchor(self) -> None:
-        """Time runs on from where the clock stands."""
         self._runtime = self._workbench.runtime
         self._offset += self._runtime.now - self.present
 
     def touch(self, to: int | None = None) -> None:
-        """Bring the engine's clock to the present, or `to` a time before it that is not long ago.
+        """Advance the engine's clock to the present, or to `to`, a recent time.
 
-        Statements that fail are counted and told in `errors`.
+        Statement errors are counted in `failures`.
         """
         if to is None:
             for take in (*self.takers,):
                 take()
             if self._here and (self._workbench.runtime is not self._runtime or self.lead):
-                self._anchor()  # it has begun anew, was loaded, or moved by hand
+                self._anchor()  # the workbench was reset, loaded, or its clock moved by hand
             to = self.present
         behind = to - self._workbench.runtime.now
         if behind <= 0:
@@ -118,11 +118,11 @@ class WallClock:
                 self.touch()
         except Exception as error:  # noqa: BLE001  kept: `note` tells of it, and so do the panel and `%clock`
             self.failure = error
-            told = {"message": f"cepbook: {self.note}", "exception": error, "task": self._task}
-            asyncio.get_running_loop().call_exception_handler(told)
+            context = {"message": f"cepbook: {self.note}", "exception": error, "task": self._task}
+            asyncio.get_running_loop().call_exception_handler(context)
 
     def stop(self) -> None:
-        """Time stands still again."""
+        """Stop the clock."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
