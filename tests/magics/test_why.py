@@ -20,7 +20,7 @@ def test_the_last_row_of_a_statement(traded: Notebook) -> None:
     assert traded.run("%epl why rise").splitlines() == [
         "why rise delivered + at 00:00:03.000",
         "  row             low=4.0  high=4.5",
-        "  set off by      Trade  symbol=A  price=4.5  volume=4",
+        "  because of      Trade  symbol=A  price=4.5  volume=4",
         "  partition       id=0  symbol=A",
         "  then waits for  a=Trade",
         "  then waits for  b=Trade(price > a.price)",

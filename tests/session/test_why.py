@@ -368,7 +368,7 @@ def test_an_answer_is_printed_as_a_page() -> None:
     assert str(found.why("q")).splitlines() == [
         "why q delivered + at 00:00:06.000",
         "  row         symbol=B  s=7.0",
-        "  set off by  Tick  symbol=B  price=7.0",
+        "  because of  Tick  symbol=B  price=7.0",
         "  group       symbol=B",
         "made of 1 event",
         "        time          symbol  price",

@@ -1,6 +1,6 @@
-"""Answers to questions why: what `session.why.fired` and `session.why.fallen` found, as plain data, and in words.
+"""Answers to why and why-not questions, as plain data and in words.
 
-``str`` of an answer is what a terminal shows of it; a notebook shows the same page with tables (`cepbook.widgets`).
+``str`` of an answer is what a terminal shows; a notebook shows the same page with tables (`widgets`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cepbook.session.explain.provenance import ProvenanceEvent
 from cepbook.session.explain.why_not_triggers import ProbeStep
 
 SHOWN = 50  # events of one list
-ROWS = 20  # rows of a table, and delivered rows that are told
+ROWS = 20  # rows of a table, and delivered rows that are listed
 STEP_SIGNS = {True: "passed", False: "no", None: "?"}
 Basis = Literal["run again", "snapshot", "now"]
 _BASIS: dict[Basis, str] = {
@@ -27,7 +27,7 @@ _BASIS: dict[Basis, str] = {
 
 @dataclass(slots=True)
 class PageFacts:
-    """Names, and what they are."""
+    """Pairs of name and value."""
 
     facts: Sequence[tuple[str, str]]
 
@@ -42,46 +42,46 @@ class TitledTable:
 
 @dataclass(slots=True)
 class ExplanationPage:
-    """A title, with a note or none, and parts below each other: facts, tables, and sentences."""
+    """A title, an optional note, and parts below each other: facts, tables and sentences."""
 
     title: str
     note: str = ""
     parts: list[PageFacts | TitledTable | str] = field(default_factory=list)
 
     def facts(self, facts: Sequence[tuple[str, str]]) -> None:
-        """Names and what they are."""
+        """Add pairs of name and value."""
         self.parts.append(PageFacts(facts))
 
     def table(self, title: str, table: DisplayTable) -> None:
-        """A table below its title."""
+        """Add a table below its title."""
         self.parts.append(TitledTable(title, table))
 
     def notes(self, notes: Sequence[str]) -> None:
-        """A sentence each."""
+        """Add sentences."""
         self.parts += notes
 
     def text(self) -> str:
-        """The page as plain text."""
+        """Return the page as plain text."""
         lines = [f"{self.title}{f'  ({self.note})' if self.note else ''}"]
-        for part in self.parts:
-            match part:
+        for item in self.parts:
+            match item:
                 case str():
-                    lines.append(part)
+                    lines.append(item)
                 case TitledTable(title, table):
                     lines += [title, table_text(table, limit=60)]
                 case PageFacts():
-                    lines += table_text(facts_table(part), limit=None).splitlines()[1:]
+                    lines += table_text(facts_table(item), limit=None).splitlines()[1:]
         return printable("\n".join(lines))
 
 
 def facts_table(facts: PageFacts) -> DisplayTable:
-    """Facts as a table without headings."""
+    """Return facts as a table without headings."""
     return DisplayTable(("", ""), (False, False), tuple(facts.facts))
 
 
 @dataclass(frozen=True, slots=True)
 class WindowContents:
-    """What a window held: the last `SHOWN` of `total` events, oldest first; `name` is that of the stream."""
+    """The contents of a window: the last `SHOWN` of `total` events, oldest first. `name` is the name of the stream."""
 
     name: str
     total: int
@@ -90,14 +90,14 @@ class WindowContents:
 
 @dataclass(frozen=True, slots=True)
 class RowExplanation:
-    """Why statement `statement` delivered `row` with delivery `number` at `time` (clock units).
+    """Why `statement` delivered `row` with delivery `number` at `time` (clock units).
 
-    `cause` says in words what set it off, `stimulus` is the event if one did. `partition` and `group` are None without
-    a context and without group by. `made` are the events that made the row, the last `SHOWN` of `made_total`; None
-    where that is not known. `windows` are those after the stimulus, of a remove row those before. `waiting` is what a
-    pattern waited for then. `times` are the properties of events that hold times in units of the clock, `row_times` the
-    columns of the row. `basis` tells how it is known: the statement was ``run again`` over all events, by a
-    ``snapshot`` of the replay, or only by what there is ``now``.
+    `cause` describes the cause in words, `stimulus` is the event if there was one. `partition` and `group` are None
+    without a context and without group by. `made` are the events that made the row: the last `SHOWN` of `made_total`;
+    None if unknown. `windows` are the contents after the stimulus, for a remove row before it. `waiting` is what a
+    pattern waited for then. `times` are the properties of events that hold times in clock units, `row_times` the
+    columns of the row that do. `basis`: the statement was ``run again`` over all events, or the contents are those of a
+    ``snapshot`` of the replay, or those of ``now``.
     """
 
     statement: str
@@ -120,11 +120,11 @@ class RowExplanation:
     row_times: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the explanation as plain data."""
         return asdict(self)
 
     def page(self) -> ExplanationPage:
-        """What a person reads."""
+        """Return the explanation as a page."""
         return _fired_page(self)
 
     def __str__(self) -> str:
@@ -133,9 +133,10 @@ class RowExplanation:
 
 @dataclass(frozen=True, slots=True)
 class StatementOutcome:
-    """What became of the event at one statement: `delivered`, `kept` (it is held, or counts, and nothing is delivered),
-    ``fell out`` or ``not known``. `rows` are the first `ROWS` of those delivered: (``+`` or ``−``, row); of its columns
-    `times` hold times in units of the clock.
+    """What became of the event at one statement: `delivered`, `kept` (retained or counted, nothing delivered), ``fell
+    out`` or ``not known``.
+
+    `rows` are the first `ROWS` delivered rows as (``+`` or ``−``, row). The columns `times` hold times in clock units.
     """
 
     statement: str
@@ -147,14 +148,17 @@ class StatementOutcome:
 
     @property
     def fell_at(self) -> ProbeStep | None:
-        """The first stage that it did not pass."""
+        """The first step that the event did not pass."""
         return next((stage for stage in self.stages if stage.passed is False), None)
 
 
 @dataclass(frozen=True, slots=True)
 class EventExplanation:
-    """What became of `event`: one course for each statement that reads events of its type. `supposed`: it was not sent,
-    but handed in, and would come now. `times` are the properties of its type that hold times in units of the clock."""
+    """What became of `event`: one outcome for each statement that reads events of its type.
+
+    `supposed`: the event was not sent but given, and would come now. `times` are the properties of its type that hold
+    times in clock units.
+    """
 
     event: ProvenanceEvent
     courses: tuple[StatementOutcome, ...]
@@ -163,11 +167,11 @@ class EventExplanation:
     times: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the explanation as plain data."""
         return asdict(self)
 
     def page(self) -> ExplanationPage:
-        """What a person reads."""
+        """Return the explanation as a page."""
         return _judged_page(self)
 
     def __str__(self) -> str:
@@ -175,7 +179,7 @@ class EventExplanation:
 
 
 class _Words(NamedTuple):
-    """How values are written: properties and columns of `times` are times, of whose clock a second has `second`."""
+    """Formats values. Properties and columns in `times` are times of a clock with `second` units per second."""
 
     times: Collection[str]
     second: int
@@ -186,42 +190,45 @@ class _Words(NamedTuple):
         return format_property(name, value, self.times, self.second)
 
     def row(self, row: Mapping[str, Any]) -> str:
-        """``symbol=A  price=10.0``."""
+        """Return ``symbol=A  price=10.0``."""
         return "  ".join(f"{name}={self.of(name, value)}" for name, value in row.items())
 
 
-def _fired_page(found: RowExplanation) -> ExplanationPage:
+def _fired_page(explanation: RowExplanation) -> ExplanationPage:
     def at(time: int) -> str:
-        return format_time(time, second=found.second)
+        return format_time(time, second=explanation.second)
 
-    events, rows = _Words(found.times, found.second), _Words(found.row_times, found.second)
+    events, rows = _Words(explanation.times, explanation.second), _Words(explanation.row_times, explanation.second)
     page = ExplanationPage(
-        f"why {found.statement} delivered {'+' if found.insert else '−'} at {at(found.time)}", _BASIS[found.basis]
+        f"why {explanation.statement} delivered {'+' if explanation.insert else '−'} at {at(explanation.time)}",
+        _BASIS[explanation.basis],
     )
-    stimulus = found.stimulus
-    cause = found.cause if stimulus is None else f"{stimulus.type_name}  {events.row(stimulus.event)}"
-    if stimulus is not None and stimulus.time is not None and stimulus.time != found.time:
-        cause = f"{found.cause}, before {cause}"
-    facts = [("row", rows.row(found.row)), ("set off by", cause)]
-    facts += [("partition", events.row(found.partition))] if found.partition is not None else []
-    facts += [("group", events.row(found.group))] if found.group is not None else []
-    facts += [("then waits for", wait) for wait in found.waiting[:ROWS]]
+    stimulus = explanation.stimulus
+    cause = explanation.cause if stimulus is None else f"{stimulus.type_name}  {events.row(stimulus.event)}"
+    if stimulus is not None and stimulus.time is not None and stimulus.time != explanation.time:
+        cause = f"{explanation.cause}, before {cause}"
+    facts = [("row", rows.row(explanation.row)), ("because of", cause)]
+    facts += [("partition", events.row(explanation.partition))] if explanation.partition is not None else []
+    facts += [("group", events.row(explanation.group))] if explanation.group is not None else []
+    facts += [("then waits for", wait) for wait in explanation.waiting[:ROWS]]
     page.facts(facts)
-    if found.made is not None:
-        title = f"made of {format_count(found.made_total, 'event')}"
-        if found.made:
-            page.table(title + _last(found.made_total, len(found.made)), _pieces(found.made[-ROWS:], events))
+    if explanation.made is not None:
+        title = f"made of {format_count(explanation.made_total, 'event')}"
+        if explanation.made:
+            page.table(
+                title + _last(explanation.made_total, len(explanation.made)), _pieces(explanation.made[-ROWS:], events)
+            )
         else:
             page.notes([title])
-    for contents in found.windows:
-        noun = "held then" if found.basis == "run again" and found.insert else "held"
-        noun = "held before" if found.basis == "run again" and not found.insert else noun
+    for contents in explanation.windows:
+        noun = "held then" if explanation.basis == "run again" and explanation.insert else "held"
+        noun = "held before" if explanation.basis == "run again" and not explanation.insert else noun
         title = f"{contents.name}: {format_count(contents.total, 'event')} {noun}"
         if contents.events:
             page.table(title + _last(contents.total, len(contents.events)), _rows(contents.events[-ROWS:], events))
         else:
             page.notes([title])
-    page.notes(found.notes)
+    page.notes(explanation.notes)
     return page
 
 
@@ -257,20 +264,20 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _judged_page(found: EventExplanation) -> ExplanationPage:
-    at = "" if found.event.time is None else format_time(found.event.time, second=found.second)
-    what = "what would become of" if found.supposed else "what became of"
-    page = ExplanationPage(f"{what} {found.event.type_name} at {at}")
-    words = _Words(found.times, found.second)
-    page.facts([("event", words.row(found.event.event))])
-    if not found.courses:
+def _judged_page(explanation: EventExplanation) -> ExplanationPage:
+    at = "" if explanation.event.time is None else format_time(explanation.event.time, second=explanation.second)
+    what = "what would become of" if explanation.supposed else "what became of"
+    page = ExplanationPage(f"{what} {explanation.event.type_name} at {at}")
+    words = _Words(explanation.times, explanation.second)
+    page.facts([("event", words.row(explanation.event.event))])
+    if not explanation.courses:
         page.notes(["no statement reads events of this type"])
-    elif len(found.courses) == 1:
-        only = found.courses[0]
-        page.table(f"{only.statement}: {_outcome(only, found.second)}", _stages(only.stages, words))
+    elif len(explanation.courses) == 1:
+        only = explanation.courses[0]
+        page.table(f"{only.statement}: {_outcome(only, explanation.second)}", _stages(only.stages, words))
         page.notes(only.notes)
     else:
-        page.table(f"at {format_count(len(found.courses), 'statement')}", _summary(found.courses, words))
+        page.table(f"at {format_count(len(explanation.courses), 'statement')}", _summary(explanation.courses, words))
     return page
 
 
@@ -306,11 +313,11 @@ def _summary(courses: Sequence[StatementOutcome], words: _Words) -> DisplayTable
 def _line(course: StatementOutcome, words: _Words) -> Iterator[str]:
     stage = None if course.outcome == "delivered" else course.fell_at
     if stage is None and course.outcome == "not known":
-        stage = next((each for each in course.stages if each.passed is None), None)
+        stage = next((step for step in course.stages if step.passed is None), None)
     yield course.statement
     yield course.outcome
     yield from ("", "") if stage is None else (stage.name, stage.text)
     rows = _Words(course.times, words.second)
-    made = "; ".join(f"{sign} {rows.row(row)}" for sign, row in course.rows[:2])
-    yield made if stage is None else _values(stage, words)
+    rows_text = "; ".join(f"{sign} {rows.row(row)}" for sign, row in course.rows[:2])
+    yield rows_text if stage is None else _values(stage, words)
     yield "; ".join(filter(None, ["" if stage is None else stage.note, *course.notes]))

@@ -1,11 +1,10 @@
-"""Marble diagrams: what a statement's window held when, and what it delivered, over engine time.
+"""Marble diagrams: the contents of a statement's window and its deliveries over engine time.
 
-The engine's windows keep no identity of their events, so the picture is not recorded but made: the statement and all
-that feeds it run again (`session.past.rerun`) over the latest arrivals and clock stops (`session.running.arrivals`).
-Functions written in Python are called again.
+Windows keep no identity of their events, so the diagram is not recorded but computed. The statement and everything that
+feeds it run again (`history.rerun_windows`) over the event log. Python functions are called again.
 
-What a statement read before the record begins cannot be shown; `Marble.notes` say so unless it had left before the
-span that is drawn, and they tell when the running statement delivered something else in it.
+Events before the log begins cannot be drawn. `Marble.notes` say so, unless they had left the window before the drawn
+span, and they say if the running statement delivered other rows.
 """
 
 from __future__ import annotations
@@ -27,18 +26,19 @@ from cepbook.session.history.event_log import EventLog
 from cepbook.session.history.rerun_windows import MarbleArrival, MatchRun, WindowRerun, WindowStay, rows_equal
 from cepbook.session.io.time_conversion import clock_unit, format_clock_time, format_span
 
-MOST_EVENTS = 200
+MAX_EVENTS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Marble:
-    """A marble diagram as data. In a notebook it is shown as a chart (`cepbook.widgets.marble.marble_chart` draws it).
+    """A marble diagram as data. Notebooks show it as a chart (`cepbook.widgets`).
 
-    It spans `start` to `end` (ms, or µs with such a clock): from the first of `arrivals` to the present. `bars` are in
-    order of arrival; the first may have begun before `start`. `windowed` is False for unbound statements, which have
-    none. `deliveries` count from 0. `properties` are those of an arriving event, `held` those of an event in the window
-    (others behind a derived-value window), `columns` those of a row. `grouped_by` names the keys that `group` holds;
-    `label` the properties that stand for an event. `runs` are the matches of match_recognize, by arrivals.
+    It spans `start` to `end` (ms, or µs with such a clock): from the first of `arrivals` to the present. `bars` are the
+    stays in the window in order of arrival; the first may begin before `start`. `windowed` is False for statements
+    without a window. `deliveries` are numbered from 0. `properties` are those of an arriving event, `held` those of an
+    event in the window (others behind a derived-value window), `columns` those of a row. `grouped_by` names the keys in
+    `group`. `label` names the properties that stand for an event. `runs` are the matches of match_recognize, by
+    arrivals.
     """
 
     name: str
@@ -60,7 +60,9 @@ class Marble:
     runs: tuple[MatchRun, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
-        """The stays, one line each: number, arrived, entered, left (ms; NA: not yet), and its properties."""
+        """Return one row per stay: number, arrived, entered, left (ms; NA: not yet), and the properties of the
+        event.
+        """
         head = {
             "number": pd.array([bar.number for bar in self.bars], dtype="Int64"),
             "arrived": pd.array([bar.arrived for bar in self.bars], dtype="Int64"),
@@ -74,7 +76,7 @@ class Marble:
         return pd.DataFrame({**head, **rest})
 
     def __repr__(self) -> str:
-        parts = [
+        facts = [
             _counted(len(self.arrivals), "arrival"),
             *([_counted(len(self.bars), "bar")] if self.windowed else []),
             *([f"{len(self.runs)} match{'es' * (len(self.runs) != 1)}"] if self.runs else []),
@@ -82,7 +84,7 @@ class Marble:
             _counted(sum(len(d.remove or ()) for d in self.deliveries), "remove row"),
             format_span(self.start, self.end, self.unit),
         ]
-        text = f"marble diagram of {self.name}: {', '.join(parts)}"
+        text = f"marble diagram of {self.name}: {', '.join(facts)}"
         return "\n".join((text, *(f"  {note}" for note in self.notes)))
 
 
@@ -91,15 +93,15 @@ def _counted(n: int, noun: str) -> str:
 
 
 def build_marble(
-    runtime: Runtime, record: EventLog, feed: Feed, name: str, events: int, label: str | Sequence[str] | None
+    runtime: Runtime, event_log: EventLog, feed: Feed, name: str, events: int, label: str | Sequence[str] | None
 ) -> Marble:
-    """The diagram of statement `name` over its last `events` arrivals; `feed` tells what it delivered in fact.
+    """Build the diagram of statement `name` over its last `events` arrivals. `feed` has the rows that it delivered.
 
-    `label` names the properties that stand for an event; default: the first text and the first number. Errors:
-    UsageError for an unknown name or property, and for a number of events below 1 or above `MOST_EVENTS`.
+    `label` names the properties that stand for an event; the default is the first text and the first number. Raises
+    UsageError for an unknown name or property, and for `events` below 1 or above `MAX_EVENTS`.
     """
-    if isinstance(events, bool) or not isinstance(events, int) or not 1 <= events <= MOST_EVENTS:
-        raise UsageError(f"a marble diagram shows 1 to {MOST_EVENTS} events, not {events!r}")
+    if isinstance(events, bool) or not isinstance(events, int) or not 1 <= events <= MAX_EVENTS:
+        raise UsageError(f"a marble diagram shows 1 to {MAX_EVENTS} events, not {events!r}")
     statement = runtime.statement(name)
     if not isinstance(statement.plan, nodes.SelectStatement):
         raise UsageError(f"`{name}` is a statement of kind `{statement.kind}`: marble diagrams show select statements")
@@ -110,17 +112,17 @@ def build_marble(
         raise UsageError(f"`{name}` reads {what}: marble diagrams show statements that read a stream of events")
     event_type = runtime.catalog.event_types[source.event_type]
     labels = _labels(event_type, label)
-    rerun = WindowRerun(runtime, record, statement.plan)
+    rerun = WindowRerun(runtime, event_log, statement.plan)
     rerun.run()
     first = max(0, len(rerun.arrivals) - events)
     arrivals = rerun.arrivals[first:]
     begin = arrivals[0].time if arrivals else runtime.now
     bars, notes = _bars(rerun, first, events)
     drawn = [delivery for after, delivery in rerun.deliveries if after > first]
-    kept, complete = feed.snapshot(), not feed.dropped
-    agrees = _agree(drawn, kept, begin, complete=complete)
+    delivered, complete = feed.snapshot(), not feed.dropped
+    agrees = _agree(drawn, delivered, begin, complete=complete)
     if not agrees:
-        drawn = [delivery for delivery in kept if delivery.time >= begin]
+        drawn = [delivery for delivery in delivered if delivery.time >= begin]
         notes.append("running it again over the known arrivals gives other rows: the rows are those of the statement")
     if rerun.is_incomplete and not (agrees and rerun.caught_up(first)):
         notes.append(f"what came before {_time_text(rerun.begin, runtime)} is not known, and left out of the window")
@@ -146,11 +148,11 @@ def build_marble(
 
 
 def _bars(rerun: WindowRerun, first: int, events: int) -> tuple[list[WindowStay], list[str]]:
-    shown: list[WindowStay] = []
+    recent: list[WindowStay] = []
     older: list[WindowStay] = []
     for bar in rerun.bars:
         if bar.number >= first:
-            shown.append(bar)
+            recent.append(bar)
         elif bar.left is None or bar.ended > first:
             older.append(bar)
     left_out = len(older) - events
@@ -158,13 +160,13 @@ def _bars(rerun: WindowRerun, first: int, events: int) -> tuple[list[WindowStay]
     if left_out > 0:
         older = older[left_out:]
         notes.append(f"{_counted(left_out, 'older event')} in the window not drawn")
-    return older + shown, notes
+    return older + recent, notes
 
 
 def _time_text(time: int, runtime: Runtime) -> str:
     if abs(time) * 1000 // runtime.config.second >= DATE_THRESHOLD_MS:
         return format_clock_time(time, runtime.config.second)
-    return f"{time} {clock_unit(runtime.config.second)}"  # such a clock counts from nowhere in particular
+    return f"{time} {clock_unit(runtime.config.second)}"  # such a clock has no meaningful origin
 
 
 # ---------------------------------------------------------------- labels
@@ -172,10 +174,10 @@ def _held(stream: nodes.Windowed | None, event_type: EventType) -> EventType:
     return stream.input.event_type if stream is not None and isinstance(stream.input, nodes.Derivation) else event_type
 
 
-def _labels(event_type: EventType, wanted: str | Sequence[str] | None) -> tuple[str, ...]:
+def _labels(event_type: EventType, requested: str | Sequence[str] | None) -> tuple[str, ...]:
     properties = event_type.properties
-    if wanted is not None:
-        names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+    if requested is not None:
+        names = (requested,) if isinstance(requested, str) else tuple(requested)
         for name in names:
             if name not in properties:
                 hint = hint_line(name, properties)
@@ -199,6 +201,6 @@ def _agree(drawn: Sequence[Delivery], delivered: Sequence[Delivery], begin: int,
     return all(a.time == b.time and _same_rows(a.insert, b.insert) and _same_rows(a.remove, b.remove) for a, b in pairs)
 
 
-def _same_rows(some: Sequence[Row] | None, others: Sequence[Row] | None) -> bool:
-    some, others = some or (), others or ()
-    return len(some) == len(others) and all(rows_equal(a, b) for a, b in zip(some, others, strict=True))
+def _same_rows(rows: Sequence[Row] | None, other_rows: Sequence[Row] | None) -> bool:
+    rows, other_rows = rows or (), other_rows or ()
+    return len(rows) == len(other_rows) and all(rows_equal(a, b) for a, b in zip(rows, other_rows, strict=True))

@@ -1,6 +1,6 @@
-"""What a row was made of: the events of its group, its match, its combination, or the one that set a trigger off.
+"""The events behind a row: those of its group, its match or its combination, or the event that triggered it.
 
-Read from a statement that ran again up to that instant, and from the shadows beside it (`session.past.watched`).
+Read from a rerun of the statement up to that instant, and from its shadows (`history.rerun_provenance`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ from cepbook.session.history.rerun_provenance import (
 
 @dataclass(frozen=True, slots=True)
 class ProvenanceEvent:
-    """An event of an explanation. `tag` is its stream, its tag in a pattern, or its variable in match_recognize; `time`
-    (clock units) and `type_name` are None where they are not known: of events that a statement made."""
+    """An event of an explanation.
+
+    `tag` is its stream, its tag in a pattern, or its variable in match_recognize. `time` (clock units) and `type_name`
+    are None for events that a statement made.
+    """
 
     tag: str
     event: Mapping[str, Any]
@@ -40,10 +43,10 @@ class ProvenanceEvent:
 
 @dataclass(slots=True)
 class RetainedRows:
-    """What was held at an instant: rows of the shadows by stream, combinations of a join, rows of stores by name.
+    """Everything retained at an instant: shadow rows by stream, combinations of a join, rows of stores by name.
 
-    `unbound` is how many events had come to a stream without windows. `cycled` are events of the partitions of a query
-    that is run in cycles.
+    `unwindowed_count` is the number of events of a stream without windows. `cycles` are the events of the partitions of
+    a cycle query.
     """
 
     windows: dict[int, list[Row]] = field(default_factory=dict)
@@ -54,14 +57,14 @@ class RetainedRows:
     cycles: list[list[Row]] = field(default_factory=list)
 
     def of(self, partition: int | None) -> dict[int, list[Row]]:
-        """The windows in one partition; None: all."""
+        """Return the window contents of one partition; None: of all."""
         return {
             number: [row for row in rows if is_of_partition(row, partition)] for number, rows in self.windows.items()
         }
 
 
 def retained_rows(run: ProvenanceRerun) -> RetainedRows:
-    """What is held now."""
+    """Return what the rerun retains now."""
     context, partitions = run.target.context, dict[int, Row]()
     if context is not None and context in run.runtime.contexts:
         partitions = {row["id"]: row for row in run.runtime.partitions(context)}
@@ -72,12 +75,12 @@ def retained_rows(run: ProvenanceRerun) -> RetainedRows:
 
 
 def is_of_partition(row: Row, partition: int | None) -> bool:
-    """Whether a row of a shadow is of a partition."""
+    """Return True if a row of a shadow belongs to a partition."""
     return partition is None or row.get(PARTITION, partition) == partition
 
 
 def provenance_event(run: ProvenanceRerun, tag: str, event: Row) -> ProvenanceEvent:
-    """An event with what is known of its coming."""
+    """Return an event with its type and time, if they are known."""
     sent = run.sent_events.get(id(event))
     if sent is None:
         return ProvenanceEvent(tag, deep_copied(dict(event)))
@@ -85,16 +88,16 @@ def provenance_event(run: ProvenanceRerun, tag: str, event: Row) -> ProvenanceEv
 
 
 def match_events(run: ProvenanceRerun, match: Mapping[str, Any]) -> list[ProvenanceEvent]:
-    """The events of a match, by tag or variable, in the order in which they came."""
-    found: list[ProvenanceEvent] = []
+    """Return the events of a match, by tag or variable, in order of arrival."""
+    pieces: list[ProvenanceEvent] = []
     for tag, value in match.items():
         events = value if isinstance(value, list | tuple) else [value]
-        found += [provenance_event(run, tag, event) for event in events if isinstance(event, Mapping)]  # type: ignore[arg-type]
-    return sorted(found, key=lambda each: (each.time is None, each.time or 0))
+        pieces += [provenance_event(run, tag, event) for event in events if isinstance(event, Mapping)]  # type: ignore[arg-type]
+    return sorted(pieces, key=lambda each: (each.time is None, each.time or 0))
 
 
 def stream_name(target: nodes.SelectStatement, number: int) -> str:
-    """What a stream is called: its alias or its event type. Behind the streams come the subqueries."""
+    """Return the name of a stream: its alias or event type. Numbers after the streams are subqueries."""
     count = len(target.sources)
     if number >= count:
         source = target.subqueries[number - count].root
@@ -105,11 +108,11 @@ def stream_name(target: nodes.SelectStatement, number: int) -> str:
 
 
 def shadow_row(run: ProvenanceRerun, deltas: Sequence[Delta], at: DeliveredRow) -> Row | None:
-    """The row with its hidden columns; of several alike that in its place.
+    """Return the row with its hidden columns; of several equal rows, the one in the same place.
 
-    What others fill a table with shows in no shadow: there the place alone tells.
+    A shadow does not see what others write into a table: there the place alone decides.
     """
-    found = None
+    candidate = None
     filling = run.select is not None and run.select.into is not None
     for delta in deltas:
         rows = (delta.insert if at.insert else delta.remove) or ()
@@ -117,23 +120,25 @@ def shadow_row(run: ProvenanceRerun, deltas: Sequence[Delta], at: DeliveredRow) 
             continue
         if len(rows) > at.place and (filling or matches_row(rows[at.place], at.row)):
             return rows[at.place]
-        found = found or next((row for row in rows if matches_row(row, at.row)), None)
-    return found
+        candidate = candidate or next((row for row in rows if matches_row(row, at.row)), None)
+    return candidate
 
 
 def row_provenance(
     run: ProvenanceRerun,
     at: DeliveredRow,
     shadow: Row | None,
-    held: RetainedRows,
+    retained: RetainedRows,
     before: RetainedRows,
     partition: int | None,
     cause: Sequence[LogEntry],
 ) -> list[ProvenanceEvent] | None:
-    """The events behind a row; None where that is not known. `held`: of insert rows now, of remove rows before."""
+    """Return the events behind a row; None if unknown. `retained` is the present for insert rows, the past for remove
+    rows.
+    """
     target, select = run.target, run.select
     if isinstance(target, nodes.CycleStatement):
-        return _cycled(run, target, at, held, before)
+        return _cycled(run, target, at, retained, before)
     if select is None:
         return _triggered(run, at, cause)
     if isinstance(target, nodes.CreateWindowStatement):
@@ -142,43 +147,45 @@ def row_provenance(
     if select.join is None and (select.source.pattern is not None or has_match_recognize(select)):
         match = matches[at.place] if len(matches) > at.place and at.insert else None
         match = (shadow or {}).get(event_column(0)) if match is None else match
-        if match is not None or run.aggregation is None or not at.insert:  # the clock may have moved it twice at once
+        if (
+            match is not None or run.aggregation is None or not at.insert
+        ):  # the clock may have moved the window twice at once
             return None if match is None else match_events(run, match)
     if run.aggregation is not None and run.aggregation.kind.startswith("fully"):
         if select.join is not None:
-            return _combined(run, select, shadow, held, partition)
-        return _group(run, at, shadow, held, partition)
+            return _combined(run, select, shadow, retained, partition)
+        return _group(run, at, shadow, retained, partition)
     if run.derived is not None:
-        return _group(run, at, shadow, held, partition)
+        return _group(run, at, shadow, retained, partition)
     if shadow is None or event_column(0) not in shadow:
         return None
-    found = [(stream_name(select, n), shadow[event_column(n)]) for n in range(len(select.sources))]
-    return [provenance_event(run, tag, event) for tag, event in found if event is not None]
+    tagged = [(stream_name(select, n), shadow[event_column(n)]) for n in range(len(select.sources))]
+    return [provenance_event(run, tag, event) for tag, event in tagged if event is not None]
 
 
 def has_match_recognize(target: nodes.SelectStatement) -> bool:
-    """Whether it is a match_recognize."""
+    """Return True if the statement has a match_recognize."""
     return any(isinstance(node, nodes.Recognition) for node in nodes.chain(target.root))
 
 
 def _cycled(
-    run: ProvenanceRerun, target: nodes.CycleStatement, at: DeliveredRow, held: RetainedRows, before: RetainedRows
+    run: ProvenanceRerun, target: nodes.CycleStatement, at: DeliveredRow, retained: RetainedRows, before: RetainedRows
 ) -> list[ProvenanceEvent]:
     named = {each.store.name: number for number, each in enumerate(target.partitions)}
     sources = [None if each.store is None else named.get(each.store.name) for each in target.select.sources]
-    shown: dict[int, dict[str, Any]] = {number: {} for number in named.values()}
+    row_values: dict[int, dict[str, Any]] = {number: {} for number in named.values()}
     for column in target.select.root.columns:
         value = column.value
         if isinstance(value, x.Prop) and sources[value.stream] is not None and column.name in at.row:
-            shown[sources[value.stream] or 0][value.name] = at.row[column.name]
-    found: list[ProvenanceEvent] = []
+            row_values[sources[value.stream] or 0][value.name] = at.row[column.name]
+    pieces: list[ProvenanceEvent] = []
     for number, partition in enumerate(target.partitions):
-        wanted = {name: value for name, value in shown[number].items() if name in partition.columns}
+        expected = {name: value for name, value in row_values[number].items() if name in partition.columns}
         tag = partition.source.alias or partition.source.event_type
-        rows = [row for row in held.cycles[number] if matches_row(row, wanted)]
-        rows = rows or [row for row in before.cycles[number] if matches_row(row, wanted)]
-        found += [_sent_as(run, tag, partition, row) for row in rows]
-    return found
+        rows = [row for row in retained.cycles[number] if matches_row(row, expected)]
+        rows = rows or [row for row in before.cycles[number] if matches_row(row, expected)]
+        pieces += [_sent_as(run, tag, partition, row) for row in rows]
+    return pieces
 
 
 def _sent_as(run: ProvenanceRerun, tag: str, partition: StreamPartition, values: Row) -> ProvenanceEvent:
@@ -191,7 +198,7 @@ def _sent_as(run: ProvenanceRerun, tag: str, partition: StreamPartition, values:
 
 
 def _triggered(run: ProvenanceRerun, at: DeliveredRow, cause: Sequence[LogEntry]) -> list[ProvenanceEvent] | None:
-    target, told = run.target, run.result
+    target, result = run.target, run.result
     events = [each for each in cause if each.type_name is not None]
     sent = (
         [provenance_event(run, "", each.event) for each in run.sent_events.values()][-len(events) :] if events else []
@@ -200,23 +207,23 @@ def _triggered(run: ProvenanceRerun, at: DeliveredRow, cause: Sequence[LogEntry]
         return sent
     source = target.source
     tag = source.alias or source.event_type
-    number = next((n for n, delta in enumerate(told.delivered) if _has(delta, at)), 0)
+    number = next((n for n, delta in enumerate(result.delivered) if _has(delta, at)), 0)
     if source.pattern is not None:
-        match = told.matches[min(number, len(told.matches) - 1)] if told.matches else None
+        match = result.matches[min(number, len(result.matches) - 1)] if result.matches else None
         return None if match is None else match_events(run, match)
-    if isinstance(target, nodes.UpdateStatement):  # the events as they came; statements see them as they were changed
+    if isinstance(target, nodes.UpdateStatement):  # the events before the update
         known = run.runtime.catalog
         own = [each for each in sent if known.is_a(each.type_name or "", source.event_type)]
-        before = (told.delivered[number].remove or ()) if told.delivered else ()
+        before = (result.delivered[number].remove or ()) if result.delivered else ()
         if not own and len(before) > at.place:
             own = [provenance_event(run, tag, before[at.place])]
         return [ProvenanceEvent(tag, each.event, each.time, each.type_name) for each in own]
-    if not told.reached:
+    if not result.reached:
         return None
-    last = told.triggers_before[number] if number < len(told.triggers_before) else 0
-    if last == len(told.reached) == len(told.delivered):  # all were told of at the end of the round
+    last = result.triggers_before[number] if number < len(result.triggers_before) else 0
+    if last == len(result.reached) == len(result.delivered):  # all were delivered at the end of the turn
         last = number + 1
-    return [provenance_event(run, tag, told.reached[max(1, last) - 1][EVENT])]
+    return [provenance_event(run, tag, result.reached[max(1, last) - 1][EVENT])]
 
 
 def _has(delta: Delta, at: DeliveredRow) -> bool:
@@ -227,21 +234,21 @@ def _has(delta: Delta, at: DeliveredRow) -> bool:
 def _in_group(run: ProvenanceRerun, rows: Sequence[Row], shadow: Row | None) -> list[Row]:
     keys = () if run.aggregation is None else run.aggregation.keys
     levels = run.aggregation is not None and bool(run.aggregation.levels)
-    found = list(rows)
+    members = list(rows)
     for number in range(len(keys)):
         name = key_column(number)
         if shadow is not None and name in shadow and not (levels and shadow[name] is None):
-            found = [row for row in found if row.get(name, shadow[name]) == shadow[name]]
-    return found
+            members = [row for row in members if row.get(name, shadow[name]) == shadow[name]]
+    return members
 
 
 def _group(
-    run: ProvenanceRerun, at: DeliveredRow, shadow: Row | None, held: RetainedRows, partition: int | None
+    run: ProvenanceRerun, at: DeliveredRow, shadow: Row | None, retained: RetainedRows, partition: int | None
 ) -> list[ProvenanceEvent]:
     assert run.select is not None
     if 0 not in run.windows:
-        rows = [row for row in run.unwindowed[: held.unwindowed_count] if is_of_partition(row, partition)]
-    elif run.batched and not run.result.window_changes.get(0):  # the row is that of the last batch again
+        rows = [row for row in run.unwindowed[: retained.unwindowed_count] if is_of_partition(row, partition)]
+    elif run.batched and not run.result.window_changes.get(0):  # the row repeats the last batch
         last = [rows for (number, _), rows in run.last_batches.items() if number == 0]
         rows = [row for each in last for row in each if is_of_partition(row, partition)]
     elif run.batched:
@@ -249,7 +256,7 @@ def _group(
         rows = [row for delta in moved for row in (delta.remove if run.shows_former_state(at) else delta.insert) or ()]
         rows = [row for row in rows if is_of_partition(row, partition)]
     else:
-        rows = held.of(partition)[0]
+        rows = retained.of(partition)[0]
     name = stream_name(run.select, 0)
     return [
         provenance_event(run, name, row[EVENT]) for row in _in_group(run, rows, shadow) if row.get(COUNTS, True) is True
@@ -257,18 +264,22 @@ def _group(
 
 
 def _combined(
-    run: ProvenanceRerun, select: nodes.SelectStatement, shadow: Row | None, held: RetainedRows, partition: int | None
+    run: ProvenanceRerun,
+    select: nodes.SelectStatement,
+    shadow: Row | None,
+    retained: RetainedRows,
+    partition: int | None,
 ) -> list[ProvenanceEvent] | None:
     if run.combinations is None:
         return None
     assert select.join is not None
     now = [row for delta in run.result.joined for row in delta.insert or ()]
     passing = isinstance(select, nodes.OnSelectStatement) or any(each.unidirectional for each in select.join.inputs)
-    rows = [row for row in (now if passing else held.joined) if is_of_partition(row, partition)]
-    found: dict[tuple[int, int], ProvenanceEvent] = {}
+    rows = [row for row in (now if passing else retained.joined) if is_of_partition(row, partition)]
+    pieces: dict[tuple[int, int], ProvenanceEvent] = {}
     for row in _in_group(run, rows, shadow):
         for number in range(len(select.sources)):
             event = row[event_column(number)]
-            if event is not None and (number, id(event)) not in found:
-                found[number, id(event)] = provenance_event(run, stream_name(select, number), event)
-    return list(found.values())
+            if event is not None and (number, id(event)) not in pieces:
+                pieces[number, id(event)] = provenance_event(run, stream_name(select, number), event)
+    return list(pieces.values())

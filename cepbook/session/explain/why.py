@@ -1,8 +1,9 @@
-"""Why a row was delivered: what set it off, its context partition, its group, the events that made it, the windows.
+"""Why a row was delivered: its cause, context partition, group, the events that made it, and the contents of windows.
 
-The statement runs again over the known events, aside (`session.past.watched`), up to that instant. Where not all of
-them are known, snapshots of the replay (`Replay.at`) tell what was held then; without these only what is known now is
-told, and the answer says so (`basis`). Python functions are called only on request, because they may do something.
+The statement runs again over the event log (`history.rerun_provenance`), up to that instant. If the log is incomplete,
+snapshots of the replay (`Replay.at`) show the contents at that instant. Without snapshots only the present contents are
+known, and the answer says so in `basis`. Python functions are called on request only, because they may have side
+effects.
 """
 
 from __future__ import annotations
@@ -47,38 +48,39 @@ from cepbook.session.replay.replay import Replay
 
 
 def find_row(feed: Feed, name: str, columns: Sequence[str], row: int | None, until: int | None) -> DeliveredRow:
-    """The row with this index in `Workbench.changes`, negative from the end; None: the last (up to the time `until`).
+    """Return the row with this index in `Workbench.changes` (negative from the end); None: the last one up to the time
+    `until`.
 
-    Errors: UsageError when there is no such row.
+    Raises UsageError if there is no such row.
     """
-    found = feed.columns()
-    indexes = range(len(found.times)) if until is None else [i for i, t in enumerate(found.times) if t <= until]
+    rows = feed.columns()
+    indexes = range(len(rows.times)) if until is None else [i for i, t in enumerate(rows.times) if t <= until]
     if not indexes:
         raise UsageError(f"`{name}` has delivered nothing{'' if until is None else ' until then'}")
     try:
         index = indexes[-1 if row is None else row]
     except IndexError:
         raise UsageError(f"`{name}` has {len(indexes)} rows in its feed: there is no row {row}") from None
-    number, insert = found.numbers[index], found.inserts[index]
-    same = [i for i in range(index) if found.numbers[i] == number and found.inserts[i] == insert]
-    values = {each: found.column(each)[index] for each in columns}
-    return DeliveredRow(number, found.times[index], insert, len(same), values)
+    number, insert = rows.numbers[index], rows.inserts[index]
+    same = [i for i in range(index) if rows.numbers[i] == number and rows.inserts[i] == insert]
+    values = {column: rows.column(column)[index] for column in columns}
+    return DeliveredRow(number, rows.times[index], insert, len(same), values)
 
 
 def explain_row(
-    runtime: Runtime, record: EventLog, replay: Replay[Any] | None, name: str, at: DeliveredRow, *, calls: bool
+    runtime: Runtime, event_log: EventLog, replay: Replay[Any] | None, name: str, at: DeliveredRow, *, calls: bool
 ) -> RowExplanation:
-    """The explanation of a row."""
+    """Explain a row."""
     target = runtime.statement(name).plan
     notes: list[str] = []
     if isinstance(target, nodes.StreamStatement | nodes.CreateVariableStatement):
-        found = _again(runtime, record, target, at, notes, calls=calls)
-        if found is not None and not (found.notes and _covers(replay, at.time)):
-            return found
+        explanation = _again(runtime, event_log, target, at, notes, calls=calls)
+        if explanation is not None and not (explanation.notes and _covers(replay, at.time)):
+            return explanation
         if _covers(replay, at.time) and replay is not None:
-            return _by_snapshot(runtime, replay, name, at, found)
-        if found is not None:
-            return found
+            return _by_snapshot(runtime, replay, name, at, explanation)
+        if explanation is not None:
+            return explanation
     notes.append("what was held when the row was delivered is not known: this is what is held now")
     return _now(runtime, runtime, name, at, notes)
 
@@ -91,14 +93,15 @@ def _covers(replay: Replay[Any] | None, time: int) -> bool:
 # ---------------------------------------------------------------- run again
 def _again(
     runtime: Runtime,
-    record: EventLog,
+    event_log: EventLog,
     target: nodes.StreamStatement | nodes.CreateVariableStatement,
     at: DeliveredRow,
     notes: list[str],
     *,
     calls: bool,
 ) -> RowExplanation | None:
-    first = ProvenanceRerun(runtime, record, target, shadows=False)
+    """Explain the row by a rerun. If the rerun gives other rows, add a note and return None."""
+    first = ProvenanceRerun(runtime, event_log, target, shadows=False)
     if first.calls and not calls:
         notes.append(uncalled_functions_note(first.calls))
         return None
@@ -107,50 +110,50 @@ def _again(
         what = "not all events are known any more" if first.is_incomplete else "running it again gives other rows"
         notes.append(f"{what}, so that the row cannot be made again")
         return None
-    leap = _leap(runtime, record, target, stimulus, at)
+    leap = _leap(runtime, event_log, target, stimulus, at)
     if leap is None:
-        return _made_by(runtime, record, target, stimulus, None, at)
+        return _made_by(runtime, event_log, target, stimulus, None, at)
     if leap.stop is None:
-        found = _made_by(runtime, record, target, stimulus, None, at)
+        explanation = _made_by(runtime, event_log, target, stimulus, None, at)
         note = "the clock leapt over several times at which something was due: windows are those at its end"
-        return replace(found, notes=(*found.notes, note))
-    found = _made_by(runtime, record, target, leap.stop, stimulus, at._replace(time=leap.due))
+        return replace(explanation, notes=(*explanation.notes, note))
+    explanation = _made_by(runtime, event_log, target, leap.stop, stimulus, at._replace(time=leap.due))
     if leap.due == at.time:
-        return found
+        return explanation
     second = clock_second(runtime)
     cause = f"{describe_cause((), at.time, second)} in one leap: this was due at {format_clock_time(leap.due, second)}"
-    return replace(found, time=at.time, cause=cause)
+    return replace(explanation, time=at.time, cause=cause)
 
 
 def _made_by(
     runtime: Runtime,
-    record: EventLog,
+    event_log: EventLog,
     target: nodes.StreamStatement | nodes.CreateVariableStatement,
     stimulus: int,
     leap: int | None,
     at: DeliveredRow,
 ) -> RowExplanation:
-    """The explanation of a row that the stimulus delivers; numbers of stimuli are those with a `leap`
-    (`ProvenanceRerun`).
-    """
-    run, before, cause = _run_to(runtime, record, target, stimulus, leap)
+    """Explain a row that the stimulus delivers. Numbers of stimuli are those of a rerun with this `leap`."""
+    run, before, cause = _run_to(runtime, event_log, target, stimulus, leap)
     shadow = shadow_row(run, run.result.rows, at)
     origin = run.made_earlier(at, shadow)
     if origin is None:
         return _explained(runtime, run, at, at.time, cause, before, shadow)
-    run, before, _ = _run_to(runtime, record, target, origin.number, leap)  # then it was made, and held back until now
+    run, before, _ = _run_to(
+        runtime, event_log, target, origin.number, leap
+    )  # it was made then, and held back until now
     shadow = shadow_row(run, run.result.unlimited, at._replace(time=origin.time)) or shadow
     return _explained(runtime, run, at, origin.time, cause, before, shadow, held_back=True)
 
 
 def _run_to(
     runtime: Runtime,
-    record: EventLog,
+    event_log: EventLog,
     target: nodes.StreamStatement | nodes.CreateVariableStatement,
     stimulus: int,
     leap: int | None,
 ) -> tuple[ProvenanceRerun, RetainedRows, Sequence[LogEntry]]:
-    run = ProvenanceRerun(runtime, record, target, shadows=True, leap=leap)
+    run = ProvenanceRerun(runtime, event_log, target, shadows=True, leap=leap)
     log_entries: Sequence[LogEntry] = ()
     for number, log_entries in enumerate(run.all_stimuli()):
         if number == stimulus:
@@ -162,8 +165,9 @@ def _run_to(
 
 
 class _Leap(NamedTuple):
-    """The clock went beyond times at which something was due. `stop` is the number of the stimulus that delivers a row
-    if it stops at each of them, `due` the time of that; None: they deliver other rows."""
+    """A clock stop that passed due times. `stop` is the number of the stimulus that delivers the row if the clock stops
+    at each due time, and `due` is its time. None: the stops deliver other rows.
+    """
 
     stop: int | None
     due: int
@@ -171,18 +175,20 @@ class _Leap(NamedTuple):
 
 def _leap(
     runtime: Runtime,
-    record: EventLog,
+    event_log: EventLog,
     target: nodes.StreamStatement | nodes.CreateVariableStatement,
     stimulus: int,
     at: DeliveredRow,
 ) -> _Leap | None:
-    """When a row was due that a leap of the clock delivers; None: it was none, or all of it comes at its end.
+    """Return when a row was due that a leap of the clock delivers; None if it was no leap, or all rows belong to its
+    end.
 
-    All that is due happens in one call then: what was held when the row was made has gone by the end. Where the clock
-    stops on its way it can be seen. That comes to the same if the statement delivers the same rows up to this one.
+    In a leap everything that is due happens in one call, and the contents at the time of the row are gone afterwards.
+    If the clock stops on the way they can be seen. Both are equivalent if the statement delivers the same rows up to
+    this one.
     """
-    whole = ProvenanceRerun(runtime, record, target, shadows=False)
-    fits: Delta | None = None
+    whole = ProvenanceRerun(runtime, event_log, target, shadows=False)
+    delivery: Delta | None = None
     for number, log_entries in enumerate(whole.all_stimuli()):
         if number < stimulus:
             whole.play_silently(log_entries)
@@ -191,21 +197,21 @@ def _leap(
             return None
         first = whole.count
         whole.play(log_entries)
-        fits = _delivery(whole.result, first, at, by_number=not whole.is_incomplete)
+        delivery = _delivery(whole.result, first, at, by_number=not whole.is_incomplete)
         break
-    wanted = deque(whole.result.delivered)
-    split = ProvenanceRerun(runtime, record, target, shadows=False, leap=stimulus)
+    expected = deque(whole.result.delivered)
+    split = ProvenanceRerun(runtime, event_log, target, shadows=False, leap=stimulus)
     for number, log_entries in enumerate(split.all_stimuli()):
         if number < stimulus:
             split.play_silently(log_entries)
             continue
         split.play(log_entries)
         for delta in split.result.delivered:
-            if not wanted or not _alike(delta, wanted[0]):
-                wanted.clear()
-            elif wanted.popleft() is fits:
+            if not expected or not _alike(delta, expected[0]):
+                expected.clear()
+            elif expected.popleft() is delivery:
                 return _Leap(number, delta.time)
-        if not wanted or split.runtime.now >= whole.runtime.now:
+        if not expected or split.runtime.now >= whole.runtime.now:
             break
     limited = whole.select is not None and whole.select.output is not None
     return _Leap(None, at.time) if limited or len(whole.result.delivered) > 1 else None
@@ -219,7 +225,7 @@ def _alike(one: Delta, other: Delta) -> bool:
 
 
 def uncalled_functions_note(functions: Sequence[str]) -> str:
-    """The note that Python functions are not called."""
+    """Return the note that Python functions were not called."""
     names = ", ".join(f"`{name}`" for name in functions)
     return f"it calls the Python function{'s' * (len(functions) > 1)} {names}: not run again unless asked (calls=True)"
 
@@ -228,7 +234,7 @@ def _stimulus(run: ProvenanceRerun, at: DeliveredRow) -> int | None:
     fits: list[int] = []
     for number, log_entries in enumerate(run.all_stimuli()):
         before = run.count
-        if not run.runtime.now <= at.time <= log_entries[-1].time:  # no delivery of this can be of that time
+        if not run.runtime.now <= at.time <= log_entries[-1].time:  # no delivery of this stimulus can have that time
             run.play_silently(log_entries)
             continue
         run.play(log_entries)
@@ -237,11 +243,11 @@ def _stimulus(run: ProvenanceRerun, at: DeliveredRow) -> int | None:
     return fits[-1] if fits else None
 
 
-def _delivery(told: StimulusResult, before: int, at: DeliveredRow, *, by_number: bool) -> Delta | None:
-    for number, delta in enumerate(told.delivered, before):
+def _delivery(result: StimulusResult, before: int, at: DeliveredRow, *, by_number: bool) -> Delta | None:
+    for number, delta in enumerate(result.delivered, before):
         rows = (delta.insert if at.insert else delta.remove) or ()
-        fits = delta.time == at.time and (number == at.number or not by_number)
-        if fits and len(rows) > at.place and matches_row(rows[at.place], at.row):
+        is_same = delta.time == at.time and (number == at.number or not by_number)
+        if is_same and len(rows) > at.place and matches_row(rows[at.place], at.row):
             return delta
     return None
 
@@ -257,8 +263,9 @@ def _explained(
     *,
     held_back: bool = False,
 ) -> RowExplanation:
-    """`time` is when the row was made, `shadow` is the row with hidden columns. `held_back`: it was made by an earlier
-    stimulus than the one that delivered it.
+    """Build the explanation from a rerun. `time` is when the row was made, `shadow` is the row with hidden columns.
+
+    `held_back`: an earlier stimulus than the one that delivered the row made it.
     """
     target, runtime, second = run.target, run.runtime, clock_second(run.runtime)
     partition = None if shadow is None else shadow.get(PARTITION)
@@ -268,7 +275,7 @@ def _explained(
     group = None
     if keys and shadow is not None and key_column(0) in shadow:
         group = {source_text(origin, target.name, key): shadow[key_column(i)] for i, key in enumerate(keys)}
-    made = row_provenance(run, at, shadow, held_then, before, partition, cause)
+    events = row_provenance(run, at, shadow, held_then, before, partition, cause)
     notes = []
     if held_back and time == at.time:
         notes.append("it was made by an earlier event of the same time, and the output clause held it back until then")
@@ -279,7 +286,7 @@ def _explained(
         notes.append(f"nothing changed {what} since the delivery before: the output clause has its row again")
     window = isinstance(target, nodes.CreateWindowStatement)
     if shadow is None and (keys or target.context is not None) and run.select is not None and not window:
-        made = None  # it would be of all groups and partitions, as the windows are
+        events = None  # it would be of all groups and partitions, like the windows
         notes.append("which earlier row of its group or partition it repeats is not known; windows are shown whole")
     if run.is_incomplete:
         notes.append(
@@ -300,8 +307,8 @@ def _explained(
         stimulus=cause_event(cause),
         partition=described,
         group=group,
-        made=None if made is None else tuple(made[-SHOWN:]),
-        made_total=0 if made is None else len(made),
+        made=None if events is None else tuple(events[-SHOWN:]),
+        made_total=0 if events is None else len(events),
         windows=tuple(_contents(run, held_then, partition)),
         waiting=_waits(runtime, target.name, partition),
         notes=tuple(notes),
@@ -314,7 +321,7 @@ def _held_then(
 ) -> RetainedRows:
     looks: list[RetainedRows] = run.result.retained
     rows = [(delta.insert if at.insert else delta.remove) or () for delta in run.result.delivered]
-    fits = (n for n, each in enumerate(rows) if len(each) > at.place and matches_row(each[at.place], at.row))
+    fits = (n for n, side in enumerate(rows) if len(side) > at.place and matches_row(side[at.place], at.row))
     number = next(fits, None)
     ended = partition is not None and partition not in after.partitions
     if run.shows_former_state(at):
@@ -325,17 +332,17 @@ def _held_then(
 
 
 def _moved_on(run: ProvenanceRerun, before: RetainedRows) -> dict[int, list[Row]]:
-    found = {}
+    windows = {}
     for number, rows in before.windows.items():
         moved = run.result.window_changes.get(number, ())
         gone = {id(row[EVENT]) for delta in moved for row in delta.remove or ()}
-        came = [row for delta in moved for row in delta.insert or ()]
-        found[number] = [row for row in (*rows, *came) if id(row[EVENT]) not in gone]
-    return found
+        entered = [row for delta in moved for row in delta.insert or ()]
+        windows[number] = [row for row in (*rows, *entered) if id(row[EVENT]) not in gone]
+    return windows
 
 
 def clock_second(runtime: Runtime) -> int:
-    """How many units of the clock a second has."""
+    """Return how many clock units a second has."""
     return runtime.config.second
 
 
@@ -357,11 +364,11 @@ def _waits(runtime: Runtime, name: str, partition: int | None) -> tuple[str, ...
     if pattern_tags(runtime, name) is None:
         return ()
     rows = partial_matches(runtime, name, partition).rows
-    return tuple(dict.fromkeys(each.waiting_for for each in rows))
+    return tuple(dict.fromkeys(partial.waiting_for for partial in rows))
 
 
 def named_partition(runtime: Runtime, context: str, row: Row | None) -> dict[str, Any] | None:
-    """A partition by the names that people know: ``{"id": 0, "symbol": "A"}``."""
+    """Return a partition by the names that users know: ``{"id": 0, "symbol": "A"}``."""
     if row is None:
         return None
     names = key_names(runtime, context)
@@ -375,8 +382,8 @@ def named_partition(runtime: Runtime, context: str, row: Row | None) -> dict[str
 
 
 def describe_cause(cause: Sequence[LogEntry], time: int, second: int) -> str:
-    """What set it off, in words."""
-    events = [each.type_name for each in cause if each.type_name is not None]
+    """Describe the cause in words."""
+    events = [entry.type_name for entry in cause if entry.type_name is not None]
     if len(events) > 1:
         return f"{len(events)} events that arrived together"
     if cause and cause[0].variable is not None:
@@ -390,19 +397,19 @@ def describe_cause(cause: Sequence[LogEntry], time: int, second: int) -> str:
 
 
 def cause_event(cause: Sequence[LogEntry]) -> ProvenanceEvent | None:
-    """The event that set it off, if it was one."""
+    """Return the event that caused the row, if one did."""
     if len(cause) != 1 or cause[0].type_name is None:
         return None
     return ProvenanceEvent("", dict(cause[0].event), cause[0].time, cause[0].type_name)
 
 
 def source_text(runtime: Runtime, name: str, e: Any) -> str:
-    """An expression or clause of a statement as it stands in its text; of what was not written, as the plan has it."""
+    """Return an expression or clause as written in the statement; if it was not written, as the plan prints it."""
     deployment = runtime.deployments[runtime.statement(name).deployment_id]
     span = e.span
-    found = deployment.source[span.start : span.end]
-    if found.strip():
-        return " ".join(found.split())
+    written = deployment.source[span.start : span.end]
+    if written.strip():
+        return " ".join(written.split())
     return show_expr(e) if isinstance(e, x.BoundExpr) else ""
 
 
@@ -415,12 +422,12 @@ def _by_snapshot(
     except CepbookError as error:
         return other or _now(runtime, runtime, name, at, [str(error)])
     notes = ["windows are those of a snapshot of the replay, after all that happened at that time"]
-    found = _now(runtime, twin.runtime, name, at, notes, "snapshot")
+    explanation = _now(runtime, twin.runtime, name, at, notes, "snapshot")
     if other is None:
-        return found
+        return explanation
     whole = other.made is not None and other.group is None and other.made_total <= len(other.made)
     return replace(
-        found,
+        explanation,
         cause=other.cause,
         stimulus=other.stimulus,
         partition=other.partition,
@@ -431,19 +438,19 @@ def _by_snapshot(
 
 
 def _now(
-    runtime: Runtime, looked_at: Runtime, name: str, at: DeliveredRow, notes: list[str], basis: Basis = "now"
+    runtime: Runtime, inspected: Runtime, name: str, at: DeliveredRow, notes: list[str], basis: Basis = "now"
 ) -> RowExplanation:
-    statement = looked_at.statements.get(name)
+    statement = inspected.statements.get(name)
     windows: list[WindowContents] = []
     waiting: tuple[str, ...] = ()
     if statement is not None:
         if has_window_events(statement):
-            kept = window_events(statement, SHOWN)
-            windows.append(WindowContents("window", kept.total, tuple(kept.rows)))
+            contents = window_events(statement, SHOWN)
+            windows.append(WindowContents("window", contents.total, tuple(contents.rows)))
         elif statement.keeps_rows and statement.steps.windows:
             rows = latest_rows(statement, SHOWN)
             windows.append(WindowContents("window", rows.total, tuple(rows.rows)))
-        waiting = _waits(looked_at, name, None)
+        waiting = _waits(inspected, name, None)
         if statement.steps.context is not None:
             notes.append("windows of all context partitions together")
     second = clock_second(runtime)

@@ -1,7 +1,11 @@
-"""What became of an event: for each statement that reads its type the stages that it passed, and where it fell out.
+"""What became of an event: for each statement that reads its type, the steps that it passed and where it was rejected.
 
-As for rows (`session.why.fired`) statements run again aside, up to that event. What cannot run again, because not all
-is known any more or because a Python function would be called, is judged by its filters, with the present variables.
+As for rows (`explain.why`), statements run again up to that event. If a statement cannot run again, because the log is
+incomplete or a Python function would be called, the event is judged by the filters alone, with the present variables.
+
+     context → filter or pattern → contained events → window → join / where → match → having → output
+
+Each step yields a `ProbeStep`; the first step that fails ends the list.
 """
 
 from __future__ import annotations
@@ -34,25 +38,25 @@ from cepbook.session.inspect.partial_matches import PartialMatch, partial_matche
 from cepbook.session.inspect.time_columns import TimeColumns
 from cepbook.session.io.time_conversion import format_clock_time
 
-MAX_RERUNS = 30  # statements that run again for one question,
-HAPPENING = 30_000  # and what happens to them all together
+MAX_RERUNS = 30  # maximum number of statements that run again for one question,
+HAPPENING = 30_000  # and of log entries that all of them play
 
 
 def why_not(
-    runtime: Runtime, record: EventLog, names: Sequence[str], event: LogEntry, *, supposed: bool, calls: bool
+    runtime: Runtime, event_log: EventLog, names: Sequence[str], event: LogEntry, *, supposed: bool, calls: bool
 ) -> EventExplanation:
-    """What became of an event at each of the statements `names`."""
+    """Return what became of an event at each of the statements `names`."""
     found: list[StatementOutcome] = []
     again, happened = 0, 0
     updates = [s.plan for s in runtime.statements.values() if isinstance(s.plan, nodes.UpdateStatement)]
     changed = any(runtime.catalog.is_a(event.type_name or "", each.source.event_type) for each in updates)
-    with record.cached_reads():
+    with event_log.cached_reads():
         for name in names:
             course = None if changed else _at_once(runtime, name, event)
             if course is None:
                 again += 1
                 more = again <= MAX_RERUNS and happened < HAPPENING
-                course, size = _course(runtime, record, name, event, supposed, calls, again=more)
+                course, size = _course(runtime, event_log, name, event, supposed, calls, again=more)
                 happened += size
             found.append(course)
     piece = ProvenanceEvent("", deep_copied(event.event), event.time, event.type_name)
@@ -62,7 +66,7 @@ def why_not(
 
 
 def statements_reading(runtime: Runtime, type_name: str) -> list[str]:
-    """The statements that read events of a type."""
+    """Return the names of the statements that read events of a type."""
     return [name for name, statement in runtime.statements.items() if statement.reads(type_name)]
 
 
@@ -80,7 +84,7 @@ def _at_once(runtime: Runtime, name: str, event: LogEntry) -> StatementOutcome |
 
 
 def _course(
-    runtime: Runtime, record: EventLog, name: str, event: LogEntry, supposed: bool, calls: bool, *, again: bool
+    runtime: Runtime, event_log: EventLog, name: str, event: LogEntry, supposed: bool, calls: bool, *, again: bool
 ) -> tuple[StatementOutcome, int]:
     target = runtime.statement(name).plan
     notes: list[str] = []
@@ -88,7 +92,7 @@ def _course(
     if not again:
         notes.append(f"not run again: at most {MAX_RERUNS} statements are, fewer of much; ask for this one by its name")
     elif isinstance(target, nodes.StreamStatement):
-        run = ProvenanceRerun(runtime, record, target, shadows=True)
+        run = ProvenanceRerun(runtime, event_log, target, shadows=True)
         if run.calls and not calls:
             notes.append(uncalled_functions_note(run.calls))
             run = None
@@ -112,7 +116,7 @@ def _course(
 
 def _come_to(run: ProvenanceRerun, event: LogEntry, supposed: bool) -> list[LogEntry] | None:
     for log_entries in run.stimuli():
-        if not supposed and any(each.position == event.position for each in log_entries):
+        if not supposed and any(entry.position == event.position for entry in log_entries):
             return log_entries if run.target.name in run.runtime.statements else None
         run.play_silently(log_entries)
     if supposed:
@@ -131,7 +135,7 @@ def _outcome(stages: Sequence[ProbeStep], judge: _Judge, run: ProvenanceRerun | 
 
 
 class _Judge:
-    """One event at one statement. It sends the event on the way, in the runtime of `run`."""
+    """Follows one event through one statement. It sends the event on the way, in the runtime of `run`."""
 
     def __init__(
         self,
@@ -150,8 +154,8 @@ class _Judge:
         self._partials: list[PartialMatch] = []
         self._stored: dict[str, list[Row]] = {}
         self._ids: list[int] = []
-        self._held: dict[int, int] = {}  # how many events windows held before, by stream
-        self._streams = [0]  # those that the event passes the filters of
+        self._held: dict[int, int] = {}  # number of events in windows before, by stream
+        self._streams = [0]  # streams whose filters the event passes
 
     # ---- sending
     def _send(self) -> None:
@@ -167,7 +171,7 @@ class _Judge:
         reached = run.result.reached
         if len(self._stimulus) == len(last) == 1 and reached and all(row[EVENT] is not self._event for row in reached):
             copies = [row[EVENT] for row in reached if row[EVENT].keys() == self._event.keys()]
-            self._event = copies[0] if copies else self._event  # `update istream` has changed it
+            self._event = copies[0] if copies else self._event  # `update istream` has changed the event
         mine = [row for row in run.result.reached if row[EVENT] is self._event]
         self._ids = list(dict.fromkeys(row[PARTITION] for row in mine if PARTITION in row))
 
@@ -182,7 +186,7 @@ class _Judge:
         return list(partial_matches(runtime, self._name).rows)
 
     def rows(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """What was delivered."""
+        """Yield the delivered rows."""
         assert self._run is not None
         for delta in self._run.result.delivered[:ROWS]:
             yield from (("+", deep_copied(dict(row))) for row in (delta.insert or ())[:ROWS])
@@ -190,14 +194,14 @@ class _Judge:
 
     # ---- stages
     def stages(self) -> Iterator[ProbeStep]:
-        """All stages, up to the first that it does not pass."""
+        """Yield all steps up to the first that fails."""
         for stage in self._all():
             yield stage
             if stage.passed is False:
                 return
 
     def filters(self) -> Iterator[ProbeStep]:
-        """The conditions of its filter, up to the first that is false."""
+        """Yield the conditions of the filter up to the first that fails."""
         for stage in self._filters():
             yield stage
             if stage.passed is False:
@@ -205,7 +209,7 @@ class _Judge:
 
     def _all(self) -> Iterator[ProbeStep]:
         target = self.plan
-        filters = list(self._filters()) if self._pattern() is None else []  # with the variables as they were before
+        filters = list(self._filters()) if self._pattern() is None else []  # with the variables before the event
         atoms = list(self._atoms()) if self._pattern() is not None else []
         if self._run is not None:
             self._send()
@@ -216,7 +220,7 @@ class _Judge:
             yield from self._pattern_stages(atoms)
         else:
             sent = self._happening.event
-            yield from filters if self._event == sent else self._filters()  # as it was changed
+            yield from filters if self._event == sent else self._filters()  # as `update istream` changed it
         if isinstance(target, nodes.SelectStatement) and self._run is not None:
             yield from self._behind(target)
         elif self._run is not None:
@@ -251,18 +255,18 @@ class _Judge:
     def _partition(self) -> ContextPartition | None:
         if self._context is None or self._context not in self._runtime.contexts:
             return None
-        living = self._runtime.context(self._context).partitions.values()
-        return next((each for each in living if each.id in self._ids), None)
+        partitions = self._runtime.context(self._context).partitions.values()
+        return next((partition for partition in partitions if partition.id in self._ids), None)
 
     def _tested(self, name: str, condition: x.BoundExpr, events: Mapping[int, Any], note: str = "") -> ProbeStep:
-        given = {"partition": self._partition, "calls": self._calls}
+        options = {"partition": self._partition, "calls": self._calls}
         events = self._typed(events)
-        value = evaluate(self._runtime, condition, events, **given)  # type: ignore[arg-type]
+        value = evaluate(self._runtime, condition, events, **options)  # type: ignore[arg-type]
         values = []
         for leaf in compared_leaves(condition):
-            found = evaluate(self._runtime, leaf, events, **given)  # type: ignore[arg-type]
-            if not isinstance(found, UnknownValue):
-                values.append((self._text(leaf), deep_copied(found)))
+            leaf_value = evaluate(self._runtime, leaf, events, **options)  # type: ignore[arg-type]
+            if not isinstance(leaf_value, UnknownValue):
+                values.append((self._text(leaf), deep_copied(leaf_value)))
         if isinstance(value, UnknownValue):
             return ProbeStep(name, None, self._text(condition), tuple(values), note or value.reason)
         return ProbeStep(name, value is True, self._text(condition), tuple(values), note)
@@ -335,7 +339,7 @@ class _Judge:
             before = [each for each in self._partials if each.partition in self._ids]
         else:
             before = self._partials
-        begun = not before and self._context is not None  # of a new partition the pattern has just started
+        begun = not before and self._context is not None  # the pattern of a new partition has just started
         taken = sum(map(self._has_event, after)) > sum(map(self._has_event, before))
         moved = self.kept = self.delivered or taken or (not begun and _known(after) != _known(before))
         before = before or (after if begun else [])
@@ -413,8 +417,8 @@ class _Judge:
             after = self._waiting()
             self.kept = self.kept or any(map(self._has_event, after))
             node = next((n for n in nodes.chain(target.root) if isinstance(n, nodes.Recognition)), None)
-            given = self._event, self._asked, self._tested
-            lacks = None if self.kept or node is None else unmet_condition(node, self._partials, *given)
+            probe_arguments = self._event, self._asked, self._tested
+            lacks = None if self.kept or node is None else unmet_condition(node, self._partials, *probe_arguments)
             waiting = list(dict.fromkeys(each.waiting_for for each in after))
             note = f"waits for {', '.join(waiting)}" if waiting else "no match has begun"
             yield lacks or ProbeStep("match", False, "match_recognize", note=note)
@@ -449,7 +453,7 @@ class _Judge:
             now = [row for row in run.window_rows(number) or [] if PARTITION not in row or row[PARTITION] in self._ids]
             entered = [row for delta in run.result.window_changes.get(number, ()) for row in delta.insert or ()]
             batch = any(WINDOWS[w.name].batch for w in windowed[-1].windows if w.name in WINDOWS)
-            if target.sources[number].contained:  # it is not the event itself that is held
+            if target.sources[number].contained:  # the window holds contained events, not the event itself
                 enters, holds = bool(entered), len(now) > self._held.get(number, 0)
             else:
                 holds = any(row[EVENT] is self._event for row in now)
@@ -479,7 +483,7 @@ class _Judge:
                     begin = format_clock_time(run.begin, self._runtime.config.second)
                     what = f"what it held is not known: events are kept from {begin} on"
                 yield ProbeStep("join", None if run.is_incomplete else False, stream_name(target, number), note=what)
-        left: dict[int, list[Row]] = {}  # of other streams, with which all is true so far
+        left: dict[int, list[Row]] = {}  # rows of other streams with which all conditions so far are true
         for part in parts:
             streams = {leaf.stream for leaf in x.walk(part) if isinstance(leaf, x.Prop | x.EventOf)}
             for mine in [n for n in own if n in streams][:1]:
@@ -564,11 +568,11 @@ def _known(partials: Sequence[PartialMatch]) -> list[tuple[object, ...]]:
 
 
 def hypothetical_event(type_name: str, event: Row, now: int) -> LogEntry:
-    """An event that would come now."""
+    """Return a log entry for an event that would come now."""
     return LogEntry((0, 0), now, type_name, event)
 
 
-def known_events(record: EventLog, runtime: Runtime, type_names: Sequence[str]) -> list[LogEntry]:
-    """The events of these types that are known, oldest first."""
-    found = record.entries_since((0, 0), set(type_names), runtime.catalog.event_types)
-    return [each for each in found if each.type_name is not None]
+def known_events(event_log: EventLog, runtime: Runtime, type_names: Sequence[str]) -> list[LogEntry]:
+    """Return the known events of these types, oldest first."""
+    entries = event_log.entries_since((0, 0), set(type_names), runtime.catalog.event_types)
+    return [entry for entry in entries if entry.type_name is not None]

@@ -1,4 +1,4 @@
-"""Why no partition of a context takes an event."""
+"""Why no partition of a context accepts an event."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cepbook.lang.plan import nodes
 
 
 def no_partition_reason(runtime: Runtime, context: str, type_name: str) -> str:
-    """For an event of this type: what partitions begin with, the categories, or the filter that rejects it."""
+    """Return what starts partitions, the categories, or the filter that rejects events of this type."""
     source = next((d.source for d in runtime.deployments.values() if context in d.contexts), "")
     return "; ".join(_opens(runtime, runtime.context(context).plan.spec, type_name, source)) or "no partition takes it"
 
@@ -23,7 +23,7 @@ def _opens(runtime: Runtime, spec: object, type_name: str, source: str) -> Itera
     match spec:
         case c.NestedSpec():
             for level, inner in spec.levels:
-                yield from (f"{level}: {each}" for each in _opens(runtime, inner, type_name, source))
+                yield from (f"{level}: {item}" for item in _opens(runtime, inner, type_name, source))
         case c.NonOverlappingSpec():
             yield f"no partition is open: one starts with `{text(spec.start)}`"
         case c.OverlappingSpec():
@@ -33,6 +33,6 @@ def _opens(runtime: Runtime, spec: object, type_name: str, source: str) -> Itera
             yield f"it is of no category ({named})"
         case nodes.KeyedStreams() | c.KeyedSpec() | c.HashSpec():
             streams = spec.streams.streams if isinstance(spec, c.KeyedSpec) else spec.streams
-            own = [each for each in streams if runtime.catalog.is_a(type_name, each.event_type)]
-            said = ", ".join(f"`{text(each.filter)}`" for each in own if each.filter is not None)
-            yield f"the context's filter {said} rejects it" if said else "no partition of its key is open"
+            streams = [item for item in streams if runtime.catalog.is_a(type_name, item.event_type)]
+            filters = ", ".join(f"`{text(item.filter)}`" for item in streams if item.filter is not None)
+            yield f"the context's filter {filters} rejects it" if filters else "no partition of its key is open"

@@ -1,5 +1,6 @@
-"""What became of an event at statements that act on it: ``on … merge``, ``on … set``, a split stream, ``update
-istream``, and queries that are run in cycles. The stages behind their filters (`session.why.fallen`)."""
+"""What became of an event at statements that act on events: ``on … merge``, ``on … set``, split streams, ``update
+istream`` and cycle queries. These are the steps behind the filters of `explain.why_not`.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +15,15 @@ from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes
 from cepbook.session.history.rerun_provenance import ProvenanceRerun
 
-MAX_ROWS_TRIED = 500  # rows that a condition is tried on
+MAX_ROWS_TRIED = 500  # maximum number of rows that a condition is tried on
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
-    """One thing that an event has to pass: a ``context``, a ``filter``, a ``window``, ``where``, a ``join``, a
+    """One step that an event has to pass: a ``context``, a ``filter``, a ``window``, ``where``, a ``join``, a
     ``pattern``, ``having``, ``output``, ``when`` of a merge, an ``insert`` of a split stream, a ``cycle``.
 
-    `passed` is None where it cannot be told. `text` is the condition or clause, `values` what was compared there.
+    `passed` is None if it is unknown. `text` is the condition or clause, `values` are the values that it compares.
     """
 
     name: str
@@ -34,14 +35,14 @@ class ProbeStep:
 
 ConditionProbe = Callable[
     [str, x.BoundExpr, Mapping[int, Any]], ProbeStep
-]  # of a stage of this name, by the events of its streams
+]  # step name, condition, events by stream -> step
 
 
 @dataclass(slots=True)
 class TriggerProbe:
-    """The stages of one event at one statement. `rows` are those of the target of a merge as they were before.
+    """The steps of one event at one statement. `rows` are the rows of a merge's target before the event.
 
-    `acted`: it led to something. `kept`: it is held.
+    `acted`: the event led to something. `kept`: it is retained.
     """
 
     run: ProvenanceRerun
@@ -58,7 +59,7 @@ class TriggerProbe:
         return self.run.runtime
 
     def stages(self) -> Iterator[ProbeStep]:
-        """What comes behind the filter."""
+        """Yield the steps behind the filter."""
         target = self.run.target
         if isinstance(target, nodes.MergeStatement):
             yield from self._merge(target)
@@ -68,23 +69,23 @@ class TriggerProbe:
             yield from self._cycle(target)
         elif isinstance(target, nodes.OnSetStatement | nodes.UpdateStatement):
             condition = target.where if isinstance(target, nodes.OnSetStatement) else target.predicate
-            stages = [self.test("where", part, {0: self.event}) for part in x.conjuncts(condition)]
+            stages = [self.test("where", conjunct, {0: self.event}) for conjunct in x.conjuncts(condition)]
             self.acted = all(stage.passed is True for stage in stages)
             yield from stages
 
     def _merge(self, target: nodes.MergeStatement) -> Iterator[ProbeStep]:
         fits = list(self.rows)
         if target.predicate is not None:
-            some = fits[-MAX_ROWS_TRIED:]
+            tried = fits[-MAX_ROWS_TRIED:]
             said = [
-                evaluate(self._runtime, target.predicate, {0: row, 1: self.event}, calls=self.calls) for row in some
+                evaluate(self._runtime, target.predicate, {0: row, 1: self.event}, calls=self.calls) for row in tried
             ]
             unknown = next((each for each in said if isinstance(each, UnknownValue)), None)
             if unknown is not None:
                 yield ProbeStep("join", None, self.text(target.predicate), note=unknown.reason)
                 return
-            fits = [row for row, each in zip(some, said, strict=True) if each is True]
-            note = f"true of {len(fits):,} of {len(some):,} rows of `{target.target.name}`"
+            fits = [row for row, each in zip(tried, said, strict=True) if each is True]
+            note = f"true of {len(fits):,} of {len(tried):,} rows of `{target.target.name}`"
             goes_on = bool(fits) or any(branch.matched is not True for branch in target.branches)
             yield ProbeStep("join", goes_on, self.text(target.predicate), note=note)
         elif not fits and all(branch.matched is True for branch in target.branches):
@@ -109,8 +110,8 @@ class TriggerProbe:
         if tried:
             yield tried[0]
         else:
-            found = "a row that matches" if fits else "an event that matches no row"
-            yield ProbeStep("when", False, "", note=f"there is no branch for {found}")
+            subject = "a row that matches" if fits else "an event that matches no row"
+            yield ProbeStep("when", False, "", note=f"there is no branch for {subject}")
 
     def _split(self, target: nodes.SplitStatement) -> Iterator[ProbeStep]:
         tried: list[ProbeStep] = []
@@ -119,7 +120,7 @@ class TriggerProbe:
             if branch.contained:
                 yield ProbeStep("insert", None, into, note="it is for each of the events within")
                 continue
-            stages = [self.test("insert", part, {0: self.event}) for part in x.conjuncts(branch.predicate)]
+            stages = [self.test("insert", conjunct, {0: self.event}) for conjunct in x.conjuncts(branch.predicate)]
             failed = next((stage for stage in stages if stage.passed is not True), None)
             if failed is None:
                 self.acted = True
@@ -132,23 +133,23 @@ class TriggerProbe:
             yield from tried[:1]
 
     def _cycle(self, target: nodes.CycleStatement) -> Iterator[ProbeStep]:
-        held: Any = self._runtime.statement(target.name).state[1]
+        cycle_state: Any = self._runtime.statement(target.name).state[1]
         known = self._runtime.catalog
         of = self.run.sent_events[id(self.event)].type_name if id(self.event) in self.run.sent_events else ""
         for number, (partition, rows) in enumerate(zip(target.partitions, self.run.cycle_rows(), strict=True)):
             if not known.is_a(of, partition.source.event_type):
                 continue
-            own = {name: self.event.get(name) for name in partition.columns}
-            waits = any(_agree(own, values) for _, _, values in held.waiting[number])
-            there = any(_agree(own, row) for row in rows)
-            self.kept = self.kept or waits or there
+            event_columns = {name: self.event.get(name) for name in partition.columns}
+            is_waiting = any(_agree(event_columns, values) for _, _, values in cycle_state.waiting[number])
+            is_held = any(_agree(event_columns, row) for row in rows)
+            self.kept = self.kept or is_waiting or is_held
             text = self.text(partition.source) or partition.source.event_type
-            if waits:
-                note = f"it waits for a cycle: {held.weight:g} of the weight of one has come"
+            if is_waiting:
+                note = f"it waits for a cycle: {cycle_state.weight:g} of the weight of one has come"
                 yield ProbeStep("cycle", False, text, note=note)
             else:
-                note = f"{len(rows):,} held" if there else f"the window does not take it: {len(rows):,} held"
-                yield ProbeStep("window", there, text, note=note)
+                note = f"{len(rows):,} held" if is_held else f"the window does not take it: {len(rows):,} held"
+                yield ProbeStep("window", is_held, text, note=note)
         if not self.run.result.delivered:
             yield ProbeStep("select", False, "the select-clause", note="the cycle made no row")
 
