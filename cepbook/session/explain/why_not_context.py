@@ -33,6 +33,6 @@ def _opens(runtime: Runtime, spec: object, type_name: str, source: str) -> Itera
             yield f"it is of no category ({named})"
         case nodes.KeyedStreams() | c.KeyedSpec() | c.HashSpec():
             streams = spec.streams.streams if isinstance(spec, c.KeyedSpec) else spec.streams
-            streams = [item for item in streams if runtime.catalog.is_a(type_name, item.event_type)]
-            filters = ", ".join(f"`{text(item.filter)}`" for item in streams if item.filter is not None)
+            matching = (stream for stream in streams if runtime.catalog.is_a(type_name, stream.event_type))
+            filters = ", ".join(f"`{text(stream.filter)}`" for stream in matching if stream.filter is not None)
             yield f"the context's filter {filters} rejects it" if filters else "no partition of its key is open"

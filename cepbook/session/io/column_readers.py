@@ -1,8 +1,8 @@
-"""DataFrame columns to plain Python values of EPL types, a slice at a time, checked as a whole beforehand.
+"""DataFrame columns as plain Python values of EPL types, checked as a whole and read in slices.
 
-A column is checked once, vectorised where pandas allows, so that a bad value is found before any event was sent.
-Reading goes through ``tolist``: the fastest way from a frame to rows, and it makes plain Python values. A column of
-floats fits a whole-number property when all its values are whole, because pandas turns integers with gaps into floats.
+A column is checked once, vectorized where pandas allows, so a bad value is found before any event is sent. Reading uses
+``tolist``, the fastest way from a frame to plain Python values. Float columns fit whole-number properties if all values
+are whole, because pandas turns integers with gaps into floats.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from cepbook.session.io.time_conversion import to_clock_units
 ColumnValues = list[Any]
 ColumnReader = Callable[["pd.Series[Any]"], ColumnValues]
 _FLOATING = ("float", "double")
-_SAMPLE = 20_000  # texts that are looked at, whether they repeat
+_SAMPLE = 20_000  # texts that are sampled for repetition
 _NUMPY = {1000: "ms", 1_000_000: "us"}  # numpy's name of the clock's unit
 
 
-ROW_OF_FILE = "row of the file"  # the name of an index that counts the rows of more than this frame
+ROW_OF_FILE = "row of the file"  # the name of an index that counts rows across several frames
 
 
 def row_name(index: pd.Index[Any], position: int) -> str:
-    """How messages name a row: its position from 0, with its index label when that says more."""
+    """Return the name of a row in messages: its position from 0, with its index label if that says more."""
     label = index[position]
     if index.name == ROW_OF_FILE:
         return f"row {label}"
@@ -47,10 +47,10 @@ def row_name(index: pd.Index[Any], position: int) -> str:
 
 
 def column_reader(where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int = 1000) -> ColumnReader:
-    """The function that turns a part of `values` into engine values of type `of`.
+    """Return the function that turns a slice of `values` into engine values of type `of`.
 
-    Dates and spans become units of the clock, of which a second has `second`. Raises EventError, naming `where` (the
-    column) and the row, when a value does not fit.
+    Dates and spans become clock units, `second` per second. Raises EventError with `where` (the column) and the row if
+    a value does not fit.
     """
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -64,27 +64,27 @@ def column_reader(where: str, values: pd.Series[Any], of: Type, types: EventType
     if pd.api.types.is_float_dtype(dtype) and is_integral(of):
         return _whole_floats(where, values, of)
     if pd.api.types.is_datetime64_any_dtype(dtype) and of.name == "long":
-        return lambda part: _nullable(datetime_units(part, second), part)
+        return lambda rows: _nullable(datetime_units(rows, second), rows)
     if pd.api.types.is_timedelta64_dtype(dtype) and of.name == "long":
-        return lambda part: _nullable(part.to_numpy(dtype=f"timedelta64[{_NUMPY[second]}]").astype("int64"), part)
+        return lambda rows: _nullable(rows.to_numpy(dtype=f"timedelta64[{_NUMPY[second]}]").astype("int64"), rows)
     if of.name in ("string", "object") and _all_text(values):
         return _objects
     return _one_by_one(where, values, of, types, second)
 
 
-def _as_is(part: pd.Series[Any]) -> ColumnValues:
-    return part.tolist()
+def _as_is(rows: pd.Series[Any]) -> ColumnValues:
+    return rows.tolist()
 
 
-def _objects(part: pd.Series[Any]) -> ColumnValues:
-    array: Any = part  # the stubs do not know that na_value may be None
+def _objects(rows: pd.Series[Any]) -> ColumnValues:
+    array: Any = rows  # the type stubs do not allow None as na_value
     return python_values(array.to_numpy(dtype=object, na_value=None))
 
 
 def engine_column(values: pd.Series[Any], read: ColumnReader) -> ArrayColumn:
-    """The column of which `read` makes values, as arrays where that may be.
+    """Return the column whose values `read` makes, as arrays where possible.
 
-    Texts that repeat become codes: equal ones are one object, quick to compare.
+    Repeated texts become codes: equal texts are one object, which is quick to compare.
     """
     if read is _floats:
         return NumberColumn(values.to_numpy(dtype="float64", na_value=np.nan), gaps=True)
@@ -92,32 +92,34 @@ def engine_column(values: pd.Series[Any], read: ColumnReader) -> ArrayColumn:
         return NumberColumn(values.to_numpy())
     sample = values.iloc[:_SAMPLE]
     if read is not _objects or not isinstance(values.dtype, pd.StringDtype) or sample.nunique() * 4 > len(sample):
-        return ComputedColumn(lambda part: read(values.iloc[part]))
+        return ComputedColumn(lambda rows: read(values.iloc[rows]))
     codes, texts = pd.factorize(values)
-    return TextColumn(codes.astype("int32"), np.array([*texts, None], dtype=object))  # code -1 is missing: the last one
+    return TextColumn(
+        codes.astype("int32"), np.array([*texts, None], dtype=object)
+    )  # code -1 (missing) is the last one
 
 
-def _singles(part: pd.Series[Any]) -> ColumnValues:
+def _singles(rows: pd.Series[Any]) -> ColumnValues:
     with np.errstate(over="ignore"):
-        return with_nulls(part.to_numpy(dtype="float64", na_value=np.nan).astype("float32").astype("float64"))
+        return with_nulls(rows.to_numpy(dtype="float64", na_value=np.nan).astype("float32").astype("float64"))
 
 
-def _floats(part: pd.Series[Any]) -> ColumnValues:
-    return with_nulls(part.to_numpy(dtype="float64", na_value=np.nan))
+def _floats(rows: pd.Series[Any]) -> ColumnValues:
+    return with_nulls(rows.to_numpy(dtype="float64", na_value=np.nan))
 
 
-def _nullable(numbers: npt.NDArray[np.int64], part: pd.Series[Any]) -> ColumnValues:
-    missing = part.isna().to_numpy()
+def _nullable(numbers: npt.NDArray[np.int64], rows: pd.Series[Any]) -> ColumnValues:
+    missing = rows.isna().to_numpy()
     if not missing.any():
         return python_values(numbers)
-    found = numbers.astype(object)
-    found[missing] = None
-    return python_values(found)
+    values = numbers.astype(object)
+    values[missing] = None
+    return python_values(values)
 
 
-def datetime_units(part: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
-    """Clock units since 1970 of datetimes, naive ones taken as UTC, cut off to the past; garbage where missing."""
-    return part.to_numpy(dtype=f"datetime64[{_NUMPY[second]}]").astype("int64")
+def datetime_units(rows: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
+    """Return clock units since 1970 of datetimes (naive ones are UTC), cut off to the past; arbitrary if missing."""
+    return rows.to_numpy(dtype=f"datetime64[{_NUMPY[second]}]").astype("int64")
 
 
 def _all_text(values: pd.Series[Any]) -> bool:
@@ -153,13 +155,16 @@ def _whole_floats(where: str, values: pd.Series[Any], of: Type) -> ColumnReader:
         at = int(wrong.argmax())
         raise EventError(f"{where}, {row_name(values.index, at)}: the property is {of}, not {numbers[at]} (float)")
     _range_check(where, values, of)
-    return lambda part: [None if v is None else int(v) for v in _floats(part)]
+    return lambda rows: [None if v is None else int(v) for v in _floats(rows)]
 
 
 def _categories(where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int) -> ColumnReader:
     categories = pd.Series(values.cat.categories)
-    known = [*column_reader(where, categories, of, types, second)(categories), None]  # code -1 is missing: the last one
-    return lambda part: [known[code] for code in part.cat.codes.tolist()]
+    category_values = [
+        *column_reader(where, categories, of, types, second)(categories),
+        None,
+    ]  # code -1 (missing) is the last one
+    return lambda rows: [category_values[code] for code in rows.cat.codes.tolist()]
 
 
 def _one_by_one(where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int) -> ColumnReader:
@@ -172,7 +177,7 @@ def _one_by_one(where: str, values: pd.Series[Any], of: Type, types: EventTypes,
         place = row_name(values.index, at)
         message = f"{where}, {place}: the property {mismatch} (dtype of the column: {values.dtype})"
         raise EventError(message + _hint(of, values.iloc[at])) from None
-    return lambda part: [convert(value) for value in part.tolist()]
+    return lambda rows: [convert(value) for value in rows.tolist()]
 
 
 def _hint(of: Type, value: object) -> str:
@@ -186,9 +191,9 @@ def _hint(of: Type, value: object) -> str:
 
 
 def event_times(where: str, values: pd.Series[Any], second: int = 1000) -> npt.NDArray[np.int64]:
-    """Event times in clock units from datetimes, whole numbers (units) or ISO 8601 texts.
+    """Return event times in clock units of datetimes, whole numbers (units) or ISO 8601 texts.
 
-    EventError names a missing or bad one.
+    Raises EventError for a missing or bad one.
     """
     missing = values.isna().to_numpy()
     if missing.any():
@@ -217,10 +222,10 @@ def event_times(where: str, values: pd.Series[Any], second: int = 1000) -> npt.N
 
 
 def _times_one_by_one(where: str, values: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
-    found = np.empty(len(values), dtype="int64")
+    times = np.empty(len(values), dtype="int64")
     for at, value in enumerate(values.tolist()):
         try:
-            found[at] = to_clock_units(value, second)
+            times[at] = to_clock_units(value, second)
         except UsageError as error:
             raise EventError(f"{where}, {row_name(values.index, at)}: {error}") from None
-    return found
+    return times

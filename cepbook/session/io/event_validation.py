@@ -1,16 +1,14 @@
-"""Whether a Python value fits an EPL type, and the plain value that the engine gets.
+"""Checks that Python values fit EPL types, and converts them to the plain values that the engine holds.
 
-Rules, for everything that comes in through the workbench:
+Rules for everything that enters through the workbench:
 
-- ``None``, ``NaN``, ``NaT`` and ``pandas.NA`` are null; a property that is not given is null.
-- ``int`` fits byte to long within their range (Esper reference, "Event Representations"), float, double and the
-  big types; a ``float`` fits float and double only; ``bool`` is no number. A float holds single precision, as in
-  Java: ``1.1`` becomes 1.100000023841858.
-- ``datetime``, ``date`` and ``timedelta`` given for a long become units of the clock: milliseconds, or
-  microseconds with such a clock (`second` is how many a second has); naive times are UTC.
-- a ``datetime`` fits timestamp (``date``), calendar and zoneddatetime, naive ones are UTC; localdatetime is one without
-  a zone, localdate a ``date``, localtime a ``time``. Each may be given as ISO 8601 text, as JSON has it.
-- numpy scalars and arrays become plain Python values; tuples become lists.
+- ``None``, ``NaN``, ``NaT`` and ``pandas.NA`` are null. A missing property is null. - ``int`` fits byte to long within
+their range (Esper reference, "Event Representations"), float, double and the big types; ``float`` fits float and double
+only; ``bool`` is no number. A float has single precision, as in Java: ``1.1`` becomes 1.100000023841858. -
+``datetime``, ``date`` and ``timedelta`` for a long become clock units (`second` per second); naive times are UTC. -
+``datetime`` fits timestamp (``date``), calendar and zoneddatetime, naive ones are UTC; localdatetime takes one without
+a zone, localdate a ``date``, localtime a ``time``. Each may be ISO 8601 text, as in JSON. - numpy scalars and arrays
+become plain Python values; tuples become lists.
 """
 
 from __future__ import annotations
@@ -37,11 +35,11 @@ Converter = Callable[[Any], Any]
 
 
 class TypeMismatch(Exception):
-    """A value that does not fit; the message starts with "is" and completes "property `x` …"."""
+    """A value that does not fit. The message starts with "is" and completes "property `x` …"."""
 
 
 def is_missing(value: object) -> bool:
-    """Whether `value` stands for null: None, NaN, NaT or pandas.NA."""
+    """Return True if `value` stands for null: None, NaN, NaT or pandas.NA."""
     if value is None or value is pd.NA:
         return True
     return isinstance(value, float | datetime | timedelta | np.floating | np.datetime64) and value != value
@@ -114,20 +112,20 @@ def _read(name: str, value: Any) -> Any:
 
 
 def iso_example(name: str) -> str:
-    """How a value of a type of dates and times is written."""
+    """Return an example of how values of a date or time type are written."""
     return _WRITTEN.get(name, "2024-01-02T10:30:00")
 
 
 def _moment(name: str, value: Any) -> datetime:
-    found: datetime = _exactly(datetime, name, _read(name, value))
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    moment: datetime = _exactly(datetime, name, _read(name, value))
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _local(kind: type, name: str, value: Any) -> Any:
-    found = _exactly(kind, name, _read(name, value))
-    if type(found) is not kind or getattr(found, "tzinfo", None) is not None:
+    local = _exactly(kind, name, _read(name, value))
+    if type(local) is not kind or getattr(local, "tzinfo", None) is not None:
         raise TypeMismatch(f"is {name}, not {describe_value(value)}")
-    return found
+    return local
 
 
 def _mapping(value: Any) -> dict[Any, Any]:
@@ -178,7 +176,7 @@ _PLAIN: dict[str, type] = {"string": str, "boolean": bool, "double": float, "lon
 
 
 def value_converter(of: Type, types: EventTypes, second: int = 1000) -> Converter:
-    """The function that turns a value into what the engine holds for type `of`, or raises `TypeMismatch`."""
+    """Return the function that converts a value to type `of`, or raises `TypeMismatch`."""
     convert: Converter
     if of.of is not None:
         convert = partial(_array, value_converter(of.of, types, second), str(of))
@@ -198,17 +196,17 @@ def value_converter(of: Type, types: EventTypes, second: int = 1000) -> Converte
 
 
 def _nested(name: str, types: EventTypes, second: int, value: Any) -> dict[str, Any]:
-    found = types.get(name)
-    if found is None:
+    event_type = types.get(name)
+    if event_type is None:
         return _mapping(value)
     try:
-        return EventValidator(found, types, second=second)(value)
+        return EventValidator(event_type, types, second=second)(value)
     except EventError as error:
         raise TypeMismatch(f"is an event of type `{name}`: {error}") from None
 
 
 def as_mapping(event: object) -> Mapping[str, Any] | None:
-    """`event` as name -> value: a mapping itself, a dataclass instance or a named tuple; None when it is neither."""
+    """Return a mapping, dataclass instance or named tuple as name -> value; None for anything else."""
     if isinstance(event, Mapping):
         return event
     if isinstance(event, tuple) and hasattr(event, "_asdict"):
@@ -223,10 +221,10 @@ def _plain(value: Any) -> Any:
 
 
 class EventValidator:
-    """Checks events against one event type; calling it gives the new dict that the engine may keep.
+    """Checks events of one event type. A call returns a new dict that the engine may keep.
 
-    The dict has all properties in declaration order, null where nothing was given. `also` names keys that may
-    be present without being properties (the time of a replayed event).
+    The dict has all properties in declaration order; missing ones are null. `also` names keys that are allowed without
+    being properties, such as the time of a replayed event.
     """
 
     def __init__(
@@ -239,17 +237,17 @@ class EventValidator:
         self._also = frozenset(also) - set(event_type.properties)
 
     def __call__(self, event: object) -> dict[str, Any]:
-        """The event as a plain dict. Raises EventError naming the type and the property."""
-        given = as_mapping(event)
-        if given is None:
+        """Return the event as a plain dict. Raises EventError with the type and the property."""
+        properties = as_mapping(event)
+        if properties is None:
             raise EventError(
                 f"an event of type `{self._type.name}` is a dict or a dataclass, not {describe_value(event)}"
             )
-        ignore_extra = given is not event  # a class may have more attributes than the event type has properties
+        ignore_extra = properties is not event  # objects may have more attributes than the event type has properties
         result = self._empty.copy()
         plain = self._plain
         bits: Converter = int.bit_length
-        for name, value in given.items():
+        for name, value in properties.items():
             kind = plain.get(name)
             if kind is None:
                 if not ignore_extra and name not in self._also:
@@ -272,14 +270,14 @@ class EventValidator:
 
 
 def find_type(name: str, types: EventTypes) -> EventType:
-    """The event type, or an EventError with the nearest known name."""
+    """Return the event type. Raises EventError with the nearest known name."""
     try:
-        found = types.get(name)
+        event_type = types.get(name)
     except TypeError:  # a list or the like
-        found = None
-    if found is None and not isinstance(name, str):
+        event_type = None
+    if event_type is None and not isinstance(name, str):
         raise UsageError(f"an event type is given by its name, not by {describe_value(name)}")
-    if found is None:
+    if event_type is None:
         known = "" if types else "\n  hint: define one with `create schema` or Workbench.define"
         raise EventError(f"there is no event type `{name}`{hint_line(name, types) or known}")
-    return found
+    return event_type

@@ -34,23 +34,23 @@ CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")
 JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 KINDS = "Parquet (.parquet, .pq), CSV (.csv, .csv.gz) nor JSON lines (.jsonl, .ndjson)"
 
-PLACES = 33  # of a file that is looked at here and there,
-BLOCK = 65_536  # and bytes there
+PLACES = 33  # places of a file that are sampled
+BLOCK = 65_536  # bytes per sample
 
 ColumnSelection = Mapping[str, bool]
-"""Columns that are wanted: name -> whether it is read as text."""
+"""Selected columns: name -> True if the column is read as text."""
 
 
 def required_columns(event_type: EventType, *others: str | None) -> ColumnSelection:
-    """The columns that events of a type need, and `others`: those of their time and sequence."""
-    found = {name: of.name in ("string", "char") for name, of in event_type.properties.items()}
-    return found | {name: False for name in others if name is not None and name not in found}
+    """Return the columns that events of a type need, and `others`: time and sequence."""
+    columns = {name: type_.name in ("string", "char") for name, type_ in event_type.properties.items()}
+    return columns | {name: False for name in others if name is not None and name not in columns}
 
 
 def read_file(path: str, columns: ColumnSelection | None = None) -> pd.DataFrame:
-    """The rows of a file, of `columns` those that it has; None: all.
+    """Return the rows of a file, with those of `columns` that it has; None: all.
 
-    Raises UsageError when there is no such file or it is of another kind, EventError when it cannot be read.
+    Raises UsageError if there is no such file or its kind is unknown, EventError if it cannot be read.
     """
     if not os.path.exists(path):
         raise UsageError(f"there is no file {path!r}")
@@ -68,14 +68,14 @@ def _parquet(path: str, columns: ColumnSelection | None) -> pd.DataFrame:
     parquet = _reader()
     try:
         present = set(parquet.read_schema(path).names)
-        wanted = None if columns is None else [c for c in columns if c in present]
-        return frame_of_table(parquet.read_table(path, columns=wanted))
+        selected = None if columns is None else [c for c in columns if c in present]
+        return frame_of_table(parquet.read_table(path, columns=selected))
     except (ValueError, OSError) as error:  # Arrow's errors are subclasses of these
         raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
 
 
 def parquet_rows(path: str) -> int:
-    """How many rows a Parquet file has; 0 for what is none, and for a folder of them."""
+    """Return the number of rows of a Parquet file; 0 for other files and for folders."""
     if not os.path.isfile(path) or not path.lower().endswith(PARQUET):
         return 0
     try:
@@ -85,23 +85,21 @@ def parquet_rows(path: str) -> int:
 
 
 def parquet_chunks(path: str, columns: ColumnSelection, rows: int) -> Iterator[pd.DataFrame]:
-    """The rows of a Parquet file as `read_file` has them, so many at a time. Raises EventError when it cannot be
-    read.
-    """
+    """Yield the rows of a Parquet file as in `read_file`, `rows` at a time. Raises EventError if it cannot be read."""
     parquet = _reader()
     import pyarrow  # optional, and there
 
     try:
         with parquet.ParquetFile(path) as file:
-            wanted = [name for name in columns if name in set(file.schema_arrow.names)]
-            for batch in file.iter_batches(rows, columns=wanted):
+            selected = [name for name in columns if name in set(file.schema_arrow.names)]
+            for batch in file.iter_batches(rows, columns=selected):
                 yield frame_of_table(pyarrow.Table.from_batches([batch]))
     except (ValueError, OSError) as error:
         raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
 
 
 def parquet_head(path: str) -> Any:
-    """The columns of a Parquet file, as an Arrow table without rows. Errors as `read_file`."""
+    """Return the columns of a Parquet file as an Arrow table without rows. Raises as `read_file` does."""
     parquet = _reader()
     if not os.path.exists(path):
         raise UsageError(f"there is no file {path!r}")
@@ -112,9 +110,9 @@ def parquet_head(path: str) -> Any:
 
 
 def pieces(path: str, columns: ColumnSelection | None, rows: int) -> Iterator[pd.DataFrame]:
-    """The rows of a file as `read_file` has them, so many at a time; columns have the dtypes of their piece.
+    """Yield the rows of a file as in `read_file`, `rows` at a time. Columns have the dtypes of their piece.
 
-    Of JSON lines each piece has all of `columns` (None: those of its lines), null where no line has them.
+    Each piece of JSON lines has all of `columns` (None: those of its lines), null where no line has them.
     """
     lower = path.lower()
     if lower.endswith(PARQUET):
@@ -129,18 +127,17 @@ def pieces(path: str, columns: ColumnSelection | None, rows: int) -> Iterator[pd
 
 
 class FileSample(NamedTuple):
-    """Some rows from within a file, of so many bytes."""
+    """Some rows from within a file, and their size in bytes."""
 
     frame: pd.DataFrame
     size: int
 
 
 def file_samples(path: str, columns: ColumnSelection) -> Iterator[FileSample]:
-    """Rows from `PLACES` places of a file of text, in its order, from its beginning to its end.
+    """Yield rows from `PLACES` places of a text file, in order, from its beginning to its end.
 
-    There are none of a compressed file, nor of one that has no more than these. Where a line begins is told by the line
-    break before it: within cells in quotes that is wrong, and rows are odd then. Raises EventError for what cannot be
-    read.
+    Nothing for compressed files and for files no larger than the samples. The previous line break tells where a line
+    begins; within quoted cells that is wrong, and the rows look odd. Raises EventError for unreadable content.
     """
     lower = path.lower()
     if lower.endswith(".csv"):
@@ -151,10 +148,10 @@ def file_samples(path: str, columns: ColumnSelection) -> Iterator[FileSample]:
     elif lower.endswith((".jsonl", ".ndjson")):
         for text in _texts(path, heading=False):
             try:
-                found = [json_object(line) for line in text.decode("utf-8").splitlines() if line.strip()]
+                rows = [json_object(line) for line in text.decode("utf-8").splitlines() if line.strip()]
             except ValueError as error:
                 raise EventError(f"{path!r}: {error}") from None
-            yield FileSample(frame_of_objects(found, columns), len(text))
+            yield FileSample(frame_of_objects(rows, columns), len(text))
 
 
 def _texts(path: str, *, heading: bool) -> Iterator[bytes]:
@@ -178,8 +175,8 @@ def _reader() -> Any:
 
 def _csv(path: str, columns: ColumnSelection | None) -> pd.DataFrame:
     with _csv_errors(path):
-        found: pd.DataFrame = _csv_reader(path, columns)
-    return found
+        frame: pd.DataFrame = _csv_reader(path, columns)
+    return frame
 
 
 def _csv_reader(path: str | BytesIO, columns: ColumnSelection | None, **settings: Any) -> Any:
@@ -200,10 +197,10 @@ def _csv_errors(path: str) -> Iterator[None]:
 def check_numeric_columns(
     path: str, frame: pd.DataFrame, event_type: EventType, others: Collection[str | None], before: int = 0
 ) -> None:
-    """One word among its numbers makes a whole column text: the cell is named by file, line and column.
+    """Raise EventError with file, line and column of the first cell that is no number in a numeric column.
 
-    `others` are columns that need not be numbers, as times. `before` the frame the file has so many rows. Raises
-    EventError.
+    One such word makes a whole column text. `others` are columns that need not be numbers, such as times. `before` is
+    the number of rows of the file before the frame.
     """
     for name, of in event_type.properties.items():
         if not is_numeric(of) or name in others or name not in frame.columns or is_numeric_dtype(frame[name].dtype):
@@ -221,10 +218,10 @@ def _line(path: str, row: int) -> str:
     if not path.lower().endswith((".csv", ".csv.gz")):
         return f"row {row + 1}"
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        reader, found, before = csv.reader(file), -2, 0
+        reader, row_index, before = csv.reader(file), -2, 0
         for cells in reader:
-            found += bool(cells)
-            if found == row:
+            row_index += bool(cells)
+            if row_index == row:
                 return f"line {before + 1}"
             before = reader.line_num
     return f"row {row + 1}"
@@ -255,20 +252,20 @@ def _objects(path: str) -> Iterator[dict[str, Any]]:
 
 
 def json_object(line: str) -> dict[str, Any]:
-    """The object that a line of JSON is. Raises ValueError with what is wrong."""
+    """Return the object of a line of JSON. Raises ValueError with the problem."""
     try:
-        found = json.loads(line)
+        value = json.loads(line)
     except ValueError as error:
         raise ValueError(f"this is no JSON: {error}") from None
     except RecursionError:
         raise ValueError("this JSON is nested too deeply") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"an event is a JSON object, not {type(found).__name__}")
-    return found
+    if not isinstance(value, dict):
+        raise ValueError(f"an event is a JSON object, not {type(value).__name__}")
+    return value
 
 
 def frame_of_objects(rows: Sequence[Mapping[str, Any]], names: Collection[str]) -> pd.DataFrame:
-    """Columns with the dtype of their values; whole numbers with gaps stay whole numbers."""
+    """Return columns with the dtype of their values. Whole numbers with gaps stay whole numbers."""
     return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names}, columns=list(names))
 
 

@@ -35,33 +35,34 @@ _ARROW = {
 }  # fmt: skip
 
 
-def is_arrow(given: object) -> bool:
-    """Whether it is a `pyarrow.Table`."""
-    return type(given).__module__.startswith("pyarrow") and hasattr(given, "column_names")
+def is_arrow(frame: object) -> bool:
+    """Return True for a `pyarrow.Table`."""
+    return type(frame).__module__.startswith("pyarrow") and hasattr(frame, "column_names")
 
 
-def is_spark(given: object) -> bool:
-    """Whether it is a Spark DataFrame."""
-    return type(given).__module__.startswith("pyspark") and hasattr(given, "toArrow")
+def is_spark(frame: object) -> bool:
+    """Return True for a Spark DataFrame."""
+    return type(frame).__module__.startswith("pyspark") and hasattr(frame, "toArrow")
 
 
-def as_pandas(given: Any) -> Any:
-    """An Arrow table or a Spark DataFrame as a pandas frame; anything else as it is.
+def as_pandas(source: Any) -> Any:
+    """Return an Arrow table or a Spark DataFrame as a pandas frame; anything else unchanged.
 
     Whole numbers stay whole numbers, also with gaps. Raises UsageError for a streaming DataFrame.
     """
-    if is_spark(given):
-        if given.isStreaming:
+    if is_spark(source):
+        if source.isStreaming:
             raise UsageError("a streaming DataFrame has no end; give one that was read with `spark.read`")
-        given = given.toArrow()
-    return frame_of_table(given) if is_arrow(given) else given
+        source = source.toArrow()
+    return frame_of_table(source) if is_arrow(source) else source
 
 
 def frame_of_table(table: Any) -> pd.DataFrame:
-    """An Arrow table as pandas has it, but for whole numbers with gaps, which pandas would make floats, and for nested
-    values, which are lists and dicts.
+    """Return an Arrow table as a pandas frame.
+
+    Whole numbers with gaps stay whole numbers. Nested values are lists and dicts.
     """
-    from cepbook.spark.task.type_mapping import from_array  # needs pyarrow, an extra that whoever has a table has
+    from cepbook.spark.task.type_mapping import from_array  # needs pyarrow, which is installed if there is a table
 
     nested = [f.name for f in table.schema if str(f.type).startswith(("list", "large_list", "fixed", "struct", "map"))]
     frame: pd.DataFrame = table.select([n for n in table.column_names if n not in nested]).to_pandas()
@@ -76,20 +77,20 @@ def frame_of_table(table: Any) -> pd.DataFrame:
     return frame
 
 
-def schema_properties(name: str, given: Any, nested: dict[str, EventType]) -> dict[str, t.Type]:
-    """Column name -> EPL type of an Arrow table or Spark DataFrame; the types of structs go into `nested`.
+def schema_properties(name: str, frame: Any, nested: dict[str, EventType]) -> dict[str, t.Type]:
+    """Return column name -> EPL type of an Arrow table or Spark DataFrame; the types of structs go into `nested`.
 
-    Raises UsageError naming a column that has none, or that is there twice.
+    Raises UsageError for a column that has no type or occurs twice.
     """
-    fields = given.schema.fields if is_spark(given) else list(given.schema)
+    fields = frame.schema.fields if is_spark(frame) else list(frame.schema)
     names = [field.name for field in fields]
     if not names:
         raise UsageError(f"the frame for `{name}` has no columns")
-    twice = next((each for each in names if names.count(each) > 1), None)
+    twice = next((column for column in names if names.count(column) > 1), None)
     if twice is not None:
         raise UsageError(f"the frame for `{name}` has the column `{twice}` twice")
-    of_type = _of_spark if is_spark(given) else _of_arrow
-    return {f.name: of_type(name, f.name, f.dataType if is_spark(given) else f.type, nested) for f in fields}
+    of_type = _of_spark if is_spark(frame) else _of_arrow
+    return {f.name: of_type(name, f.name, f.dataType if is_spark(frame) else f.type, nested) for f in fields}
 
 
 def _nothing(column: str, of: object) -> UsageError:

@@ -1,8 +1,8 @@
 """Sources of live events: async iterators of dicts, for `Workbench.live`.
 
-An async generator of one's own is as good as these. What cannot be read as an event is handed on as a `Malformed`, to
-be counted and shown, and does not end the source. With ``retry`` (a time period) a source that lost its connection, or
-found none, tries again after that time; without it the source fails, and `Live` says so.
+Any async generator of your own is as good. Input that is no event is passed on as `Malformed`, is counted and can be
+inspected, and does not end the source. With ``retry`` (a time period) a source that lost its connection, or found none,
+tries again after that time; without it the source fails, and `Live` reports it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from cepbook.session.io.time_conversion import period_units
 
 Event = Mapping[str, Any]
 Sleep = Callable[[float], Awaitable[object]]
-LONGEST = 16 * 1024 * 1024  # bytes of a line
-CHUNK = 65_536  # bytes of a file in which the end of a line is looked for
-READ = 262_144  # bytes that are read at once
+LONGEST = 16 * 1024 * 1024  # maximum bytes of a line
+CHUNK = 65_536  # bytes in which the end of a line is searched
+READ = 262_144  # bytes per read
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Something that came and is no event: what it was (cut off), and why."""
+    """Input that is no event: its text (cut off) and the reason."""
 
     text: str
     reason: str
@@ -44,8 +44,8 @@ def _seconds(period: str | timedelta | None) -> float | None:
     return None if period is None else period_units(period) / 1000
 
 
-def parsed(line: str) -> Item:
-    """A line of JSON."""
+def parse_json(line: str) -> Item:
+    """Return the event of a line of JSON."""
     try:
         return json_object(line)
     except ValueError as error:
@@ -57,12 +57,13 @@ def _decoded(line: bytes) -> Item | None:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
         return Malformed(repr(line[:100]), "this is no UTF-8")
-    return parsed(text) if text.strip() else None
+    return parse_json(text) if text.strip() else None
 
 
 async def _again(
     once: Callable[[], AsyncIterator[Item]], retry: str | timedelta | None, sleep: Sleep
 ) -> AsyncIterator[Item]:
+    """Yield what `once` yields; with `retry`, again after every end and every lost connection."""
     pause = _seconds(retry)
     while True:
         items = once()
@@ -83,10 +84,10 @@ async def _again(
 async def lines(
     host: str, port: int, *, retry: str | timedelta | None = None, sleep: Sleep = asyncio.sleep
 ) -> AsyncIterator[Item]:
-    """A TCP connection over which a JSON object comes per line.
+    """Yield the JSON objects of a TCP connection, one per line.
 
-    Raises OSError when there is no connection, unless it is to `retry`. A line that the other side did not end before
-    it closed is malformed.
+    Raises OSError without a connection, unless there is a `retry`. A line that the other side did not end before
+    closing is malformed.
     """
 
     async def once() -> AsyncIterator[Item]:
@@ -128,7 +129,9 @@ async def _read(reader: asyncio.StreamReader) -> bytes | OSError:
 async def websocket(
     url: str, *, retry: str | timedelta | None = None, sleep: Sleep = asyncio.sleep, subscribe: str | None = None
 ) -> AsyncIterator[Item]:
-    """A websocket whose messages are JSON objects; `subscribe` is sent first. Needs tornado, which Jupyter brings."""
+    """Yield the messages of a websocket, which are JSON objects. `subscribe` is sent first. Needs tornado (part of
+    Jupyter).
+    """
     try:
         from tornado.httpclient import HTTPError  # optional: only websockets need it
         from tornado.websocket import websocket_connect
@@ -138,13 +141,13 @@ async def websocket(
     async def once() -> AsyncIterator[Item]:
         try:
             connection = await websocket_connect(url, max_message_size=LONGEST)
-        except HTTPError as error:  # as of a proxy before a server that is down
+        except HTTPError as error:  # for example from a proxy whose server is down
             raise ConnectionError(f"{url}: {error}") from error
         try:
             if subscribe is not None:
                 await connection.write_message(subscribe)
             while (message := await connection.read_message()) is not None:
-                item = parsed(message) if isinstance(message, str) else _decoded(message)
+                item = parse_json(message) if isinstance(message, str) else _decoded(message)
                 if item is not None:
                     yield item
         finally:
@@ -161,12 +164,12 @@ async def tail(
     every: str | timedelta = "200 msec",
     sleep: Sleep = asyncio.sleep,
 ) -> AsyncIterator[Item]:
-    """The lines that are appended to a JSON-lines or CSV file; with `begin` those that are there already, too.
+    """Yield the lines that are appended to a JSON-lines or CSV file; with `begin` also the existing ones.
 
-    A line counts when it is ended. Of a CSV file the first line names the columns; all values are texts, which
-    `Workbench.live` reads as numbers where the type wants them. A file that becomes shorter is read from its start, and
-    so is one that takes its place (as logs are rotated), when all of the former one is read. Raises UsageError when
-    there is no such file.
+    A line counts once it is ended. The first line of a CSV file names the columns; all values are texts, which
+    `Workbench.live` converts to the types of the properties. A file that becomes shorter is read from its start. A file
+    that replaces it (as in log rotation) is read when the former one is used up. Raises UsageError if there is no such
+    file.
     """
     name = os.fspath(path)
     if not os.path.isfile(name):
@@ -188,7 +191,7 @@ async def tail(
 
 
 class _File:
-    """A file that grows, and the columns that it names if it is one of CSV."""
+    """A growing file, with its column names if it is CSV."""
 
     def __init__(self, name: str, as_csv: bool) -> None:
         self._name, self._as_csv = name, as_csv
@@ -196,7 +199,7 @@ class _File:
         self._file: IO[bytes] = open(name, "rb")  # noqa: SIM115  until `close`
 
     def to_end(self) -> None:
-        """Behind the last line that is ended; of a CSV file its first line is read."""
+        """Skip to the end of the last ended line; read the header of a CSV file."""
         if self._as_csv:
             self._named()
         at = self._file.seek(0, os.SEEK_END)
@@ -219,7 +222,7 @@ class _File:
         return True
 
     def items(self) -> Iterator[Item]:
-        """Those of the lines that came since, and are ended."""
+        """Yield the items of new, ended lines."""
         if self._as_csv and not self._named():
             return
         while lines := _whole_lines(self._file):
@@ -229,24 +232,24 @@ class _File:
                     yield item
 
     def follow(self) -> bytes:
-        """From its start on where the file has become shorter, or where another has its name and this one is read.
+        """Restart if the file has become shorter; change over if another file has its name and this one is used up.
 
-        What is returned is the beginning of a line that the former file did not end.
+        Return the beginning of a line that the former file did not end.
         """
-        mine = os.fstat(self._file.fileno())
-        if mine.st_size < self._file.tell():
+        current_status = os.fstat(self._file.fileno())
+        if current_status.st_size < self._file.tell():
             self._file.seek(0)
             self._columns = None
             return b""
         try:
-            there = os.stat(self._name)
-            if (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino):
+            status = os.stat(self._name)
+            if (status.st_dev, status.st_ino) == (current_status.st_dev, current_status.st_ino):
                 return b""
             other = open(self._name, "rb")  # noqa: SIM115  until `close`
         except OSError:
-            return b""  # until it is there again
+            return b""  # until it exists again
         at, rest = self._file.tell(), self._file.readline()
-        if rest.endswith(b"\n"):  # first all of this one
+        if rest.endswith(b"\n"):  # first the rest of this file
             other.close()
             self._file.seek(at)
             return b""
@@ -259,14 +262,14 @@ class _File:
 
 
 def _whole_lines(file: IO[bytes]) -> list[bytes]:
-    at, parts = file.tell(), list[bytes]()
-    while part := file.read(READ):
-        end = part.rfind(b"\n") + 1
+    at, chunks = file.tell(), list[bytes]()
+    while chunk := file.read(READ):
+        end = chunk.rfind(b"\n") + 1
         if end:
-            parts.append(part[:end])
-            file.seek(at + sum(map(len, parts)))
-            return b"".join(parts).split(b"\n")[:-1]
-        parts.append(part)
+            chunks.append(chunk[:end])
+            file.seek(at + sum(map(len, chunks)))
+            return b"".join(chunks).split(b"\n")[:-1]
+        chunks.append(chunk)
     file.seek(at)
     return []
 
@@ -292,7 +295,7 @@ def _csv_row(line: bytes, columns: list[str]) -> Item | None:
 
 
 class TextFields(dict[str, Any]):
-    """An event whose values are texts, to be read as the types of its properties."""
+    """An event whose values are texts, to be converted to the types of its properties."""
 
 
 async def database(
@@ -304,11 +307,11 @@ async def database(
     every: str | timedelta | None = "1 sec",
     sleep: Sleep = asyncio.sleep,
 ) -> AsyncIterator[Item]:
-    """The rows of a query of any DB-API 2 database, over and over.
+    """Yield the rows of a query of any DB-API 2 database, polled every so often.
 
     ``database(lambda: sqlite3.connect("t.db"), "select id, price from ticks where id > ? order by id", cursor="id")``:
-    the query takes the last value of the column `cursor` (at first `start`) as its one parameter, so that rows come
-    once. Without `cursor` it has no parameter, and is asked once. Connection and queries live in a thread of their own.
+    the query gets the last value of the column `cursor` (at first `start`) as its one parameter, so each row comes
+    once. Without `cursor` the query has no parameter and runs once. Connection and queries use a thread of their own.
     """
     pause = _seconds(every if cursor is not None else None)
     async with _own_thread() as call:
@@ -316,7 +319,7 @@ async def database(
         try:
             last = start
             while True:
-                names, rows = await call(partial(_asked, base, query, () if cursor is None else (last,)))
+                names, rows = await call(partial(_query_rows, base, query, () if cursor is None else (last,)))
                 if cursor is not None and cursor not in names:
                     raise EventError(f"the query has no column `{cursor}` (columns: {', '.join(names)})")
                 for row in rows:
@@ -330,7 +333,7 @@ async def database(
             await call(base.close)
 
 
-def _asked(base: Any, query: str, values: tuple[Any, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
+def _query_rows(base: Any, query: str, values: tuple[Any, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
     asked = base.cursor()
     try:
         asked.execute(query, values)
@@ -347,9 +350,10 @@ async def _own_thread() -> AsyncIterator[Callable[[Callable[[], Any]], Awaitable
 
 
 async def kafka(*topics: str, **settings: Any) -> AsyncIterator[Item]:
-    """Messages of Kafka topics whose values are JSON objects; `settings` are those of ``aiokafka.AIOKafkaConsumer``.
+    """Yield the messages of Kafka topics, whose values are JSON objects; `settings` are those of
+    ``aiokafka.AIOKafkaConsumer``.
 
-    Needs the extra ``cepbook[kafka]``. Raises what aiokafka raises when there is no broker.
+    Needs the extra ``cepbook[kafka]``. Raises what aiokafka raises without a broker.
     """
     try:
         from aiokafka import AIOKafkaConsumer  # optional: the extra kafka

@@ -34,7 +34,7 @@ ParameterValues = Mapping[str, Any] | Sequence[Any]
 
 
 def with_dialect_settings(text: str, dialect: str, settings: Mapping[str, Any], second: int) -> str:
-    """The text in its dialect with what was said beside it; of EPL's ``parameters`` see `with_parameters`."""
+    """Return the text in its dialect with its settings. For EPL's ``parameters`` see `with_parameters`."""
     if dialect == EPL and set(settings) == {"parameters"}:
         return with_parameters(text, settings["parameters"], second)
     return SourceText(text, dialect, plain_settings(settings))
@@ -43,29 +43,29 @@ def with_dialect_settings(text: str, dialect: str, settings: Mapping[str, Any], 
 def with_parameters(
     text: str, given: ParameterValues | None, second: int, parsed: Callable[[str], ast.Module] = parser.parse_epl
 ) -> str:
-    """The text of a module with the values of its parameters; values that it does not name are left out.
+    """Return the text of a module with the values of its parameters. Values without a parameter are dropped.
 
-    `second` is how many units of the clock a second has. Raises ParseError, and BindError at the parameters that have
-    no value or one that EPL has no type for.
+    `second` is the number of clock units per second. Raises ParseError, and BindError at parameters that have no value
+    or one of a type that EPL does not have.
     """
     if "?" not in text and ":" not in text:
         return text
     if isinstance(given, (str, bytes)) or not isinstance(given, Mapping | Sequence | None):
         raise UsageError(f"parameters are a dict of name -> value or a list, not {type(given).__name__}")
-    found = parameter_uses(parsed(text))
-    if not found:
+    occurrences = parameter_uses(parsed(text))
+    if not occurrences:
         return text
     values: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     if not isinstance(given, Mapping):
         values = {str(number): value for number, value in enumerate(given or (), 1)}
-    unnamed = sum(not isinstance(node.name, str) for node, _ in found)
+    unnamed = sum(not isinstance(node.name, str) for node, _ in occurrences)
     if not isinstance(given, Mapping) and unnamed and len(given or ()) > unnamed:
-        last = next(node for node, key in reversed(found) if key == str(unnamed))
+        last = next(node for node, key in reversed(occurrences) if key == str(unnamed))
         fact = f"there are {len(given or ())} values for {format_count(unnamed, 'parameter')}"
         raise BindError((Diagnostic("unknown-parameter", fact, last.span, "write one ? for each value"),), text)
     problems: list[Diagnostic] = []
     plain: dict[str, Any] = {}
-    for node, key in found:
+    for node, key in occurrences:
         if key not in values:
             problems.append(missing_value(node, key, [name for name in values if isinstance(name, str)]))
             continue
@@ -82,7 +82,7 @@ def with_parameters(
 
 def _plain(value: Any, second: int) -> Any:
     if isinstance(value, np.ndarray | pd.Series | pd.Index | list | tuple | range):
-        return [_plain(each, second) for each in value]
+        return [_plain(item, second) for item in value]
     if is_missing(value):
         return None
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):

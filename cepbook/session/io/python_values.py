@@ -1,4 +1,4 @@
-"""Reference tables from Python data: what ``tables`` of a query may be, and rows that take the place of others."""
+"""Values from Python for the engine: reference tables, rows of named windows, variables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RowsLike = pd.DataFrame | Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]]
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings whose tables are plain data: those that are DataFrames become columns and rows."""
+    """Return the settings with tables as plain data: DataFrames become columns and rows."""
     tables = settings.get("tables")
     if not isinstance(tables, Mapping):
         return dict(settings)
@@ -42,28 +42,28 @@ def _value(value: Any) -> Any:
 
 
 def replace_window_rows(runtime: Runtime, name: str, rows: RowsLike) -> None:
-    """The named window `name` holds these rows, and no others; columns that they lack are null.
+    """Replace the rows of the named window `name`. Missing columns are null.
 
-    Errors: UsageError for an unknown name, columns that it does not have, and values of other types.
+    Raises UsageError for an unknown name, unknown columns, and values of other types.
     """
     store = runtime.stores.get(name)
-    found = _plain(rows)
+    plain_rows = _plain(rows)
     if store is None:
-        replace_rows(runtime, name, [])  # tells which there are
+        replace_rows(runtime, name, [])  # raises, listing the known names
         return
-    if isinstance(found, Mapping) and found.keys() == {"columns", "rows"}:
-        found = [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
-    if not isinstance(found, Iterable) or isinstance(found, str | bytes | Mapping):
+    if isinstance(plain_rows, Mapping) and plain_rows.keys() == {"columns", "rows"}:
+        plain_rows = [dict(zip(plain_rows["columns"], row, strict=True)) for row in plain_rows["rows"]]
+    if not isinstance(plain_rows, Iterable) or isinstance(plain_rows, str | bytes | Mapping):
         raise UsageError(f"the rows of `{name}` are dicts or tuples, or a DataFrame, not {describe_value(rows)}")
     types = runtime.catalog.event_types
     converters = {
         column: value_converter(of, types, runtime.config.second) for column, of in types[name].properties.items()
     }
     plain: list[list[Any]] = []
-    for row in found:
+    for row in plain_rows:
         if not isinstance(row, Mapping):
-            fits = isinstance(row, Sized) and isinstance(row, Iterable) and len(row) == len(store.columns)
-            row = dict(zip(store.columns, row, strict=False)) if fits else {"": row}
+            is_row_like = isinstance(row, Sized) and isinstance(row, Iterable) and len(row) == len(store.columns)
+            row = dict(zip(store.columns, row, strict=False)) if is_row_like else {"": row}
         unknown = next((column for column in row if column not in converters), None)
         if unknown is not None:
             raise UsageError(f"`{name}` has the columns {', '.join(store.columns)}, found the row {row!r}")
@@ -75,9 +75,9 @@ def replace_window_rows(runtime: Runtime, name: str, rows: RowsLike) -> None:
 
 
 def set_variable(runtime: Runtime, name: str, value: object) -> None:
-    """Assign a variable; numpy and pandas values are welcome, missing ones are null.
+    """Assign a variable. Values of numpy and pandas are converted, missing ones become null.
 
-    Errors: UsageError for an unknown name, a constant, and a value that is not of the variable's type.
+    Raises UsageError for an unknown name, a constant, and a value that is not of the variable's type.
     """
     variable = runtime.catalog.variables.get(name)
     fitting: Any = value

@@ -1,4 +1,4 @@
-"""Rows of the engine as DataFrames, with column order and dtypes that follow from EPL types, never from the values.
+"""Rows of the engine as DataFrames. Column order and dtypes follow from EPL types, never from the values.
 
 byte to long: nullable Int8 … Int64; float, double: float64 (null is NaN); boolean: nullable boolean; string, char:
 nullable string; all else: object.
@@ -33,7 +33,7 @@ _DTYPES = {
 
 
 def typed_series(values: Sequence[Any], of: Type) -> pd.Series[Any]:
-    """A column of values of type `of`; object when a registered function broke its promise about the type."""
+    """Return a column of type `of`; of dtype object if a registered function returned other types."""
     dtype = _DTYPES.get(of.name, "object")
     try:
         return pd.Series(list(values), dtype=dtype)
@@ -42,39 +42,42 @@ def typed_series(values: Sequence[Any], of: Type) -> pd.Series[Any]:
 
 
 def rows_frame(rows: Iterable[Row], properties: Mapping[str, Type]) -> pd.DataFrame:
-    """`rows` as a DataFrame with exactly the columns `properties`, in their order."""
-    held = list(rows)
-    data = {name: typed_series([row.get(name) for row in held], of) for name, of in properties.items()}
-    return pd.DataFrame(data, index=pd.RangeIndex(len(held)), columns=list(properties))
+    """Return `rows` as a DataFrame with exactly the columns `properties`, in their order."""
+    row_list = list(rows)
+    data = {name: typed_series([row.get(name) for row in row_list], of) for name, of in properties.items()}
+    return pd.DataFrame(data, index=pd.RangeIndex(len(row_list)), columns=list(properties))
 
 
 def change_columns(properties: Mapping[str, Type]) -> dict[str, Type]:
-    """The columns of what a statement delivers: ``time`` (ms), ``seq`` (number of the delivery), ``kind`` (insert or
-    remove), and its own. Where it has one of these names itself, the added one gets a trailing underscore.
+    """Return the columns of deliveries: ``time`` (ms), ``seq`` (delivery number), ``kind`` (insert or remove), and the
+    statement's.
+
+    If the statement has a column of one of these names, the added one gets a trailing underscore.
     """
     added = {"time": LONG, "seq": LONG, "kind": STRING}
     return {**{unused_name(name, properties): of for name, of in added.items()}, **properties}
 
 
-def changes_frame(found: FeedColumns, properties: Mapping[str, Type]) -> pd.DataFrame:
-    """One line per inserted or removed row, with `change_columns`."""
-    kinds = ["insert" if insert else "remove" for insert in found.inserts]
+def changes_frame(columns: FeedColumns, properties: Mapping[str, Type]) -> pd.DataFrame:
+    """Return one line per inserted or removed row, with `change_columns`."""
+    kinds = ["insert" if insert else "remove" for insert in columns.inserts]
     added: list[pd.Series[Any]] = [
-        pd.Series(found.times, dtype="int64"),
-        pd.Series(found.numbers, dtype="int64"),
+        pd.Series(columns.times, dtype="int64"),
+        pd.Series(columns.numbers, dtype="int64"),
         pd.Series(kinds, dtype="string"),
     ]
     data: dict[str, pd.Series[Any]] = dict(zip(change_columns(properties), added, strict=False))
     for name, of in properties.items():
-        values = found.column(name)
+        values = columns.column(name)
         data[name] = typed_series(values if is_hashable(of) else [deep_copied(value) for value in values], of)
-    return pd.DataFrame(data, index=pd.RangeIndex(len(found.times)))
+    return pd.DataFrame(data, index=pd.RangeIndex(len(columns.times)))
 
 
 def convert_frame(frame: pd.DataFrame, properties: Mapping[str, Type], library: str) -> Any:
-    """A frame as ``pandas``, ``arrow`` (`pyarrow.Table`) or ``polars``. Errors: UsageError, also where it is missing.
+    """Return a frame as ``pandas``, ``arrow`` (`pyarrow.Table`) or ``polars``. Raises UsageError, also if a library is
+    missing.
 
-    What Arrow has no type for (events, maps, exact numbers) becomes text, as in Parquet files (`session.data.writers`).
+    Types that Arrow lacks (events, maps, exact numbers) become text, as in Parquet files (`io.writers`).
     """
     if library == "pandas":
         return frame
@@ -85,14 +88,14 @@ def convert_frame(frame: pd.DataFrame, properties: Mapping[str, Type], library: 
     if library == "arrow":
         return table
     try:
-        import polars  # optional, and asked for by name
+        import polars  # optional; requested by name
     except ImportError:
         raise UsageError("frames of polars need it: pip install polars") from None
     return polars.from_arrow(table)
 
 
 def unused_name(name: str, taken: Iterable[str]) -> str:
-    """`name`, with as many trailing underscores as it takes to be none of `taken`."""
+    """Return `name` with as many trailing underscores as make it unused."""
     names = set(taken)
     while name in names:
         name += "_"

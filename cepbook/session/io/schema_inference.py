@@ -74,9 +74,9 @@ _INFERRED = {
 def infer_event_types(
     name: str, source: object, known: EventTypes, *, time: str | None = None, inherits: Sequence[str] = ()
 ) -> list[EventType]:
-    """The event type `name` described by `source`, preceded by the nested types that it needs and `known` lacks.
+    """Return the event type `name` described by `source`, preceded by the nested types that it needs and `known` lacks.
 
-    Raises UsageError that names the column or field at fault.
+    Raises UsageError with the column or field at fault.
     """
     if not isinstance(name, str) or not name.strip():
         raise UsageError(f"an event type needs a name, not {name!r}")
@@ -138,16 +138,16 @@ def _text(name: object) -> str:
     return name
 
 
-def _of_annotation(where: str, given: Any, known: EventTypes, nested: dict[str, EventType]) -> t.Type:
-    if isinstance(given, t.Type):
-        return given
-    if isinstance(given, str):
-        return _of_text(where, given, known)
-    if isinstance(given, Hashable) and given in _PYTHON:
-        return _PYTHON[given]
-    if isinstance(given, type) and issubclass(given, np.generic):
-        return dtype_type(where, pd.Series(dtype=np.dtype(given)))
-    origin, args = typing.get_origin(given), typing.get_args(given)
+def _of_annotation(where: str, annotation: Any, known: EventTypes, nested: dict[str, EventType]) -> t.Type:
+    if isinstance(annotation, t.Type):
+        return annotation
+    if isinstance(annotation, str):
+        return _of_text(where, annotation, known)
+    if isinstance(annotation, Hashable) and annotation in _PYTHON:
+        return _PYTHON[annotation]
+    if isinstance(annotation, type) and issubclass(annotation, np.generic):
+        return dtype_type(where, pd.Series(dtype=np.dtype(annotation)))
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, pytypes.UnionType):
         real = [a for a in args if a is not type(None)]
         if len(real) == 1:
@@ -156,50 +156,52 @@ def _of_annotation(where: str, given: Any, known: EventTypes, nested: dict[str, 
         return t.array_of(_of_annotation(where, args[0], known, nested))
     if origin in (dict, Mapping):
         return t.MAP
-    if isinstance(given, type) and (is_dataclass(given) or typing.is_typeddict(given)):
-        if given.__name__ not in known and given.__name__ not in nested:
-            inner = EventType(given.__name__, _properties(given.__name__, given, known, nested))
-            nested[given.__name__] = inner
-        return t.event_of(given.__name__)
-    raise UsageError(f"`{where}`: {getattr(given, '__name__', None) or short_repr(given)} has no EPL type")
+    if isinstance(annotation, type) and (is_dataclass(annotation) or typing.is_typeddict(annotation)):
+        if annotation.__name__ not in known and annotation.__name__ not in nested:
+            inner = EventType(annotation.__name__, _properties(annotation.__name__, annotation, known, nested))
+            nested[annotation.__name__] = inner
+        return t.event_of(annotation.__name__)
+    raise UsageError(f"`{where}`: {getattr(annotation, '__name__', None) or short_repr(annotation)} has no EPL type")
 
 
-def annotation_type(where: str, given: Any, known: EventTypes) -> tuple[t.Type, bool]:
-    """The EPL type of an annotation, and whether it allows None. Raises UsageError naming `where`."""
-    args = typing.get_args(given)
-    union = typing.get_origin(given) in (typing.Union, pytypes.UnionType)
-    loose = any(given is each for each in (Any, object, None, type(None))) or (union and type(None) in args)
-    return _of_annotation(where, given, known, {}), loose
+def annotation_type(where: str, annotation: Any, known: EventTypes) -> tuple[t.Type, bool]:
+    """Return the EPL type of an annotation, and True if it allows None. Raises UsageError with `where`."""
+    args = typing.get_args(annotation)
+    union = typing.get_origin(annotation) in (typing.Union, pytypes.UnionType)
+    loose = any(annotation is loose_annotation for loose_annotation in (Any, object, None, type(None))) or (
+        union and type(None) in args
+    )
+    return _of_annotation(where, annotation, known, {}), loose
 
 
 def _of_text(where: str, text: str, known: EventTypes) -> t.Type:
     if text.endswith("[]"):
         return t.array_of(_of_text(where, text[:-2].strip(), known))
-    found = t.BY_NAME.get(text.lower())
-    if found is not None:
-        return found
+    type_ = t.BY_NAME.get(text.lower())
+    if type_ is not None:
+        return type_
     if text in known:
         return t.event_of(text)
     raise UsageError(f"`{where}`: there is no type `{text}`{hint_line(text, [*t.BY_NAME, *known])}")
 
 
 def frame_properties(frame: pd.DataFrame) -> dict[str, t.Type]:
-    """Column name -> EPL type, in column order. Raises UsageError naming a duplicate or unsupported column."""
+    """Return column name -> EPL type in column order. Raises UsageError for a duplicate or unsupported column."""
     check_column_names(frame)
     if not len(frame.columns):
         raise UsageError("the DataFrame has no columns")
     return {str(name): dtype_type(str(name), frame[name]) for name in frame.columns}
 
 
-def datetime_columns(given: object) -> list[str]:
-    """The columns of a DataFrame that hold dates and times as such; none of anything else."""
-    if not isinstance(given, pd.DataFrame):
+def datetime_columns(frame: object) -> list[str]:
+    """Return the columns of a DataFrame that hold dates and times; nothing for other objects."""
+    if not isinstance(frame, pd.DataFrame):
         return []
-    return [str(name) for name, of in given.dtypes.items() if pd.api.types.is_datetime64_any_dtype(of)]
+    return [str(name) for name, of in frame.dtypes.items() if pd.api.types.is_datetime64_any_dtype(of)]
 
 
 def check_column_names(frame: pd.DataFrame) -> None:
-    """Raise UsageError unless the columns are named by distinct texts."""
+    """Raise UsageError unless the columns have distinct names that are texts."""
     if frame.columns.nlevels > 1:
         raise UsageError("the DataFrame has columns of several levels; flatten them first")
     for name in frame.columns:
@@ -209,7 +211,7 @@ def check_column_names(frame: pd.DataFrame) -> None:
 
 
 def dtype_type(column: str, values: pd.Series[Any]) -> t.Type:
-    """The EPL type of a column. Raises UsageError naming the column."""
+    """Return the EPL type of a column. Raises UsageError with the column."""
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return dtype_type(column, pd.Series(dtype.categories))
@@ -243,8 +245,8 @@ def _of_objects(column: str, values: pd.Series[Any]) -> t.Type:
     if len(present) and all(isinstance(v, list | tuple | np.ndarray) for v in present):
         flat = pd.Series([one for v in present for one in v], dtype=object)
         return t.array_of(dtype_type(column, flat.infer_objects()))
-    found = ", ".join(sorted({type(v).__name__ for v in present})) or str(values.dtype)
+    kinds = ", ".join(sorted({type(v).__name__ for v in present})) or str(values.dtype)
     raise UsageError(
-        f"column `{column}` has no EPL type: dtype {values.dtype} with values of {found}\n"
+        f"column `{column}` has no EPL type: dtype {values.dtype} with values of {kinds}\n"
         "  hint: convert or drop the column"
     )

@@ -1,7 +1,7 @@
-"""Where what statements deliver goes on to: files and databases (`FileSink`), and ``async for`` (`Stream`).
+"""Sinks for deliveries: files and databases (`FileSink`), and ``async for`` (`DeliveryStream`).
 
-Both are sinks of the statement beside its feed, which cost a replay less than a listener: rows travel as they are. The
-rows of a file are those of `Workbench.changes`: ``time``, ``seq``, ``kind`` (insert or remove), then the
+Both are sinks of the statement beside its feed. They cost a replay less than a listener, because rows are passed on as
+they are. The rows of a file are those of `Workbench.changes`: ``time``, ``seq``, ``kind`` (insert or remove), then the
 columns.
 """
 
@@ -31,15 +31,15 @@ from cepbook.session.io.writers import RowWriter, check_file_kind, is_overwritte
 Successor = Callable[[RunningStatement | None], object]
 Attach = Callable[[Sink, Successor], Callable[[], None]]  # the last step of `EngineHandle.attach_sink`
 
-BATCH = 8_192  # rows that wait for being written together
+BATCH = 8_192  # rows that are written together
 
 
 class SinkError(CepbookError):
-    """Rows could not be written. Those before are in the file; the message says how many are not."""
+    """Rows could not be written. Earlier rows are in the file; the message gives the number of lost ones."""
 
 
 class SinkFeed(Feed):
-    """A feed that keeps all until it is read, which it asks for from time to time: it calls `full`."""
+    """An unbounded feed that calls `full` from time to time so that it is read."""
 
     __slots__ = ("_asking", "_cursor", "_full")
 
@@ -59,16 +59,16 @@ class SinkFeed(Feed):
                 self._asking = False
 
     def take(self) -> FeedColumns:
-        """The rows since the last reading."""
-        found = self.columns(self._cursor)
-        self._forget(found.cursor)
-        return found
+        """Return the rows since the last call."""
+        columns = self.columns(self._cursor)
+        self._forget(columns.cursor)
+        return columns
 
     def take_deliveries(self) -> list[Delivery]:
-        """The deliveries since the last reading."""
-        found = self.since(self._cursor)
-        self._forget(found.cursor)
-        return found.deliveries
+        """Return the deliveries since the last call."""
+        read = self.since(self._cursor)
+        self._forget(read.cursor)
+        return read.deliveries
 
     def _forget(self, cursor: int) -> None:
         self._cursor = cursor
@@ -80,15 +80,15 @@ class SinkFeed(Feed):
 
 
 class FileSink:
-    """Writes all rows of one statement, from now on, into a file: Parquet, CSV, JSON lines or a table of SQLite.
+    """Writes all rows of one statement from now on into a file: Parquet, CSV, JSON lines or a table of SQLite.
 
-    ``with cep.sink("alerts", "alerts.parquet"): …`` closes it at the end, at the latest the end of the program does;
-    `flush` writes what waits. A row that cannot be written ends the writing, not the statement: `error` says why,
-    `lost` counts what came since, `close` raises. A further sink of the same statement and file (a cell that is run
-    again) closes this one; UsageError where the file is one of another statement.
+    ``with cep.sink("alerts", "alerts.parquet"): …`` closes it at the end; otherwise the end of the program does.
+    `flush` writes waiting rows. A row that cannot be written ends the writing, not the statement: `error` has the
+    reason, `lost` counts the rows since, `close` raises. Another sink of the same statement and file (a cell that runs
+    again) closes this one. Raises UsageError if the file belongs to a sink of another statement.
 
-    `whole`: the file has its name (and takes the place of one that had it) when it is closed with nothing lost, and no
-    exception ended the ``with``. Until then, and else, `place` is where it is: `partial_name`. Not so a database.
+    With `whole` the file gets its name (and replaces an existing file) only when it is closed without lost rows and no
+    exception ended the ``with``. Until then its path is `place` (`partial_name`). This does not apply to databases.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class FileSink:
         self._lock = lock
         self._types: dict[str, Type] = dict(types)
         self._writer: RowWriter | None = None
-        for other in [each for each in _OPEN if each.is_open and is_same_file(each.path, self.path)]:
+        for other in [sink for sink in _OPEN if sink.is_open and is_same_file(sink.path, self.path)]:
             if other.name != name:
                 raise UsageError(f"{self.path!r} is written by a sink of `{other.name}`: close that first")
             other.close()
@@ -124,7 +124,7 @@ class FileSink:
 
     @property
     def is_open(self) -> bool:
-        """Whether it still writes."""
+        """True while the sink writes."""
         return self._writer is not None
 
     def _successor(self, statement: RunningStatement | None) -> None:
@@ -137,33 +137,39 @@ class FileSink:
             self._write()
 
     def _write(self) -> None:
-        found = self._tap.take()
-        count = len(found.times)
+        columns = self._tap.take()
+        count = len(columns.times)
         if self._writer is None or self.error is not None:
             self.lost += count
             return
         if not count:
             return
-        values = [found.column(name) for name in self._types]
-        kinds = ["insert" if insert else "remove" for insert in found.inserts]
+        values = [columns.column(name) for name in self._types]
+        kinds = ["insert" if insert else "remove" for insert in columns.inserts]
         try:
-            self._writer.write(list(zip(found.times, found.numbers, kinds, *values, strict=True)))
+            self._writer.write(list(zip(columns.times, columns.numbers, kinds, *values, strict=True)))
             self.rows += count
-        except (OSError, ValueError, TypeError, OverflowError, sqlite3.Error) as error:  # Arrow's are of these
+        except (
+            OSError,
+            ValueError,
+            TypeError,
+            OverflowError,
+            sqlite3.Error,
+        ) as error:  # Arrow's errors are of these classes
             self.error = error
             self.lost += count
 
     def flush(self) -> FileSink:
-        """Write what waits. Raises SinkError when that failed, now or before."""
-        with self._lock, InterruptGuard(lambda: None):  # what was taken is written before Ctrl-C is heard
+        """Write waiting rows. Raises SinkError if that failed, now or before."""
+        with self._lock, InterruptGuard(lambda: None):  # rows that were taken are written before Ctrl-C is raised
             self._write()
         self._raise()
         return self
 
     def close(self, *, failed: bool = False) -> None:
-        """Write what waits and finish the file; nothing more is written. Raises SinkError when rows are lost.
+        """Write waiting rows and finish the file. Raises SinkError if rows are lost.
 
-        `failed`: not all has come; a file that is to be `whole` keeps its place.
+        `failed`: the rows are incomplete, so a `whole` file does not get its name.
         """
         with self._lock, InterruptGuard(lambda: None):
             if self._writer is None:
@@ -211,6 +217,7 @@ _OPEN: WeakSet[FileSink] = WeakSet()
 
 
 def _end(sink: FileSink) -> None:
+    """Close a forgotten sink: write waiting rows and report an error on standard error."""
     try:
         if getattr(sink, "_writer", None) is not None:
             sink.close(failed=True)
@@ -225,12 +232,12 @@ def _end_all() -> None:
 
 
 def is_same_file(one: str, other: str) -> bool:
-    """Whether two names are of one file that a writer would replace."""
+    """Return True if two names are of one file that a writer would replace."""
     return one != "-" and is_overwritten(one) and os.path.realpath(one) == os.path.realpath(other)
 
 
 def partial_name(path: str) -> str:
-    """Where a file is while it is written that is to be whole: `q.partial.csv` for `q.csv`."""
+    """Return the path of a `whole` file while it is written: `q.partial.csv` for `q.csv`."""
     stem, kind = os.path.splitext(path)
     return f"{stem}.partial{kind}"
 
@@ -249,18 +256,18 @@ def _is_plain(name: str) -> bool:
 
 def _file_of(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return None if path == "-" else (found.st_dev, found.st_ino)
+    return None if path == "-" else (status.st_dev, status.st_ino)
 
 
 class DeliveryStream(AsyncIterator[Delivery]):
     """``async for delivery in cep.stream("alerts")``: the deliveries of a statement from now on, in order.
 
-    At most `capacity` deliveries wait. While as many wait, live sources take no further event (`session.driving.live`);
-    what comes nevertheless, from `send` or a replay, pushes the oldest out, and `missed` counts them. It ends with
-    `close`, and when the statement is dropped.
+    At most `capacity` deliveries wait. While that many wait, live sources take no further event
+    (`replay.live_ingestion`). Deliveries of `send` or a replay then push out the oldest ones, counted in `missed`. The
+    stream ends with `close`, and when the statement is dropped.
     """
 
     def __init__(self, attach: Attach, readers: list[DeliveryStream], capacity: int) -> None:
@@ -291,7 +298,7 @@ class DeliveryStream(AsyncIterator[Delivery]):
 
     @property
     def is_full(self) -> bool:
-        """Whether as many deliveries wait as may."""
+        """True if as many deliveries wait as may."""
         self._drain()
         return len(self._waiting) >= self.capacity and not self._closed
 
@@ -312,7 +319,7 @@ class DeliveryStream(AsyncIterator[Delivery]):
             await self._poked.wait()
 
     def close(self) -> None:
-        """No further deliveries; those that wait can still be read."""
+        """End the stream. Waiting deliveries can still be read."""
         if not self._closed:
             self._closed = True
             self._leave()
@@ -322,19 +329,19 @@ class DeliveryStream(AsyncIterator[Delivery]):
 
 
 def feed_rows(feed: Feed, properties: Mapping[str, Type]) -> list[tuple[Any, ...]]:
-    """The rows that a feed still holds, with the columns of `change_columns`."""
-    found = feed.columns()
-    kinds = ["insert" if insert else "remove" for insert in found.inserts]
-    columns = [found.times, found.numbers, kinds, *(found.column(each) for each in properties)]
+    """Return the rows that a feed still holds, with the columns of `change_columns`."""
+    changes = feed.columns()
+    kinds = ["insert" if insert else "remove" for insert in changes.inserts]
+    columns = [changes.times, changes.numbers, kinds, *(changes.column(name) for name in properties)]
     return list(zip(*columns, strict=True))
 
 
 def export_rows(
     rows: Sequence[Sequence[Any]], path: str | os.PathLike[str], types: Mapping[str, Type], table: str
 ) -> int:
-    """Write rows of values of `types` as a file; how many rows. A file that is there is replaced when all are written.
+    """Write rows as a file and return their number. An existing file is replaced when all rows are written.
 
-    Raises UsageError, SinkError when that cannot be.
+    Raises UsageError, and SinkError if writing fails.
     """
     name = os.fspath(path)
     beside = _is_plain(name)

@@ -1,6 +1,6 @@
-"""The total order of a replay: events of several sources by (time, sequence, order of sources, order in one).
+"""The total order of a replay: events of several sources by (time, sequence, order of sources, order in the source).
 
-Without sequence numbers the sources' own order counts.
+Without sequence numbers the order in the source decides.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from cepbook.session.io.frame_source import EventChunk, ReplaySource
 
 @dataclass(frozen=True, slots=True)
 class SourceBatch:
-    """Consecutive events of source number `source`: `times` ascending (ms), columns on demand.
+    """Consecutive events of source number `source`: ascending `times` (clock units), columns on demand.
 
-    `ranks` are the places of these events among all events that were taken together; None when they are alone.
+    `ranks` are the positions of the events among all events that were taken together; None if they are alone.
     """
 
     source: int
@@ -31,34 +31,34 @@ class SourceBatch:
     ranks: list[int] | None = None
 
     def column(self, name: str) -> ColumnValues:
-        """The values of one property, as long as `times`."""
+        """Return the values of one property, as long as `times`."""
         values = self.chunk.column(name)
         end = self.start + len(self.times)
         return values if len(self.times) == len(values) else values[self.start : end]
 
     def columns(self, names: Collection[str]) -> Mapping[str, ColumnValues]:
-        """The values of the properties `names`."""
+        """Return the values of the properties `names`."""
         return self.chunk.columns(names, self.start, self.start + len(self.times))
 
     def after(self, count: int) -> SourceBatch:
-        """Without the first `count` events."""
+        """Return the batch without its first `count` events."""
         ranks = None if self.ranks is None else self.ranks[count:]
         return SourceBatch(self.source, self.type_name, self.times[count:], self.chunk, self.start + count, ranks)
 
 
-def drop_late(parts: Sequence[SourceBatch], now: int) -> tuple[list[SourceBatch], int]:
-    """The events that are not before `now`, and how many are."""
-    kept, late = [], 0
-    for part in parts:
-        count = bisect_left(part.times, now)
+def drop_late(batches: Sequence[SourceBatch], now: int) -> tuple[list[SourceBatch], int]:
+    """Return the events that are not before `now`, and the number of the others."""
+    on_time, late = [], 0
+    for batch in batches:
+        count = bisect_left(batch.times, now)
         late += count
-        if count < len(part.times):
-            kept.append(part.after(count))
-    return kept, late
+        if count < len(batch.times):
+            on_time.append(batch.after(count))
+    return on_time, late
 
 
 class _Head:
-    """The unread part of a source's present chunk."""
+    """The unread part of a source's current chunk."""
 
     __slots__ = ("at", "chunk", "chunks", "number", "source")
 
@@ -75,16 +75,16 @@ class _Head:
 
     @property
     def sequences(self) -> list[int]:
-        """Of the chunk; empty when events have none."""
+        """The sequence numbers of the chunk; empty if there are none."""
         return [] if self.chunk is None or self.chunk.sequences is None else self.chunk.sequences
 
     @property
     def last(self) -> tuple[int, int, int]:
-        """Where the chunk's last event stands in the total order."""
+        """The position of the chunk's last event in the total order."""
         return self.times[-1], self.sequences[-1] if self.sequences else 0, self.number
 
     def behind(self, bound: tuple[int, int, int]) -> int:
-        """Where the events begin that come behind `bound` in the total order."""
+        """Return the index of the first event after `bound` in the total order."""
         time, sequence, number = bound
         search = bisect_right if self.number <= number else bisect_left
         if not self.sequences:
@@ -93,7 +93,7 @@ class _Head:
         return search(self.sequences, sequence, start, bisect_right(self.times, time, start))
 
     def fill(self) -> bool:
-        """Whether there is an unread event, fetching the next chunk when this one is used up."""
+        """Return True if there is an unread event, fetching the next chunk if necessary."""
         while self.at >= len(self.times):
             self.chunk = next(self.chunks, None)
             self.at = 0
@@ -111,7 +111,7 @@ class _Head:
 
 
 class SourceMerge:
-    """Hands out the total order piece by piece; nothing later than `until` (inclusive).
+    """Hands out the total order batch by batch; nothing later than `until` (inclusive).
 
     An EventError of a source is raised when its last good event was handed out and the next one is needed.
     """
@@ -121,7 +121,7 @@ class SourceMerge:
         self._heads = [_Head(number, source) for number, source in enumerate(sources)]
 
     def peek(self) -> int | None:
-        """Time of the next event, None at the end."""
+        """Return the time of the next event; None at the end."""
         heads = self._filled()
         if not heads:
             return None
@@ -129,9 +129,9 @@ class SourceMerge:
         return None if self._until is not None and time > self._until else time
 
     def take(self, most: int, upto: int | None = None) -> list[SourceBatch]:
-        """The next events, at most `most` and none later than `upto`: one part per source that has some.
+        """Return the next events, at most `most` and none later than `upto`: one batch per source that has some.
 
-        Empty when there is no such event. Less than `most` may come although there are more: parts end with chunks.
+        Empty if there is no such event. There may be fewer than `most` although more follow: batches end with chunks.
         """
         heads = self._filled()
         if not heads:
@@ -146,7 +146,7 @@ class SourceMerge:
         return self._take_merged(heads, most, limit)
 
     def _take_merged(self, heads: list[_Head], most: int, limit: int | None) -> list[SourceBatch]:
-        # Beyond the end of the chunk that ends first its source may have more, so the order is not known yet.
+        # The order is known up to the end of the chunk that ends first; its source may have more events.
         bound = min(head.last for head in heads)
         ends = []
         for head in heads:
@@ -163,13 +163,13 @@ class SourceMerge:
         order = np.lexsort(keys)[:most]  # stable: at equal times and sequences the earlier source goes first
         places = np.full(len(times), len(times))
         places[order] = np.arange(len(order))
-        parts = []
+        batches = []
         for head, count, offset in zip(heads, counts, accumulate(counts, initial=0), strict=False):
             ranks = places[offset : offset + count]
             ranks = ranks[ranks < len(times)]
             if len(ranks):
-                parts.append(head.part(len(ranks), ranks.tolist()))
-        return parts
+                batches.append(head.part(len(ranks), ranks.tolist()))
+        return batches
 
     def _filled(self) -> list[_Head]:
         for head in self._heads:

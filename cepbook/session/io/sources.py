@@ -1,13 +1,12 @@
-"""Where replayed events come from: DataFrames, files (`session.data.files`), iterables. All become chunks of columns.
+"""Sources of replayed events: DataFrames, files (`io.files`) and iterables. All become chunks of columns.
 
-A chunk makes the columns that the engine asks for when it asks, so a replay never holds a second copy of its input.
-Rules:
+A chunk converts columns when the engine asks for them, so a replay never holds a second copy of its input.
 
-- A DataFrame (or file) must have a column for every property; more columns are ignored. It is a set of rows: with
-  ``sort=True`` (default) rows are taken in the order of (time, position), so an unsorted frame is no error.
-- An iterable is a sequence: its times must not go backwards. Its events are those of `Workbench.send`: a missing
-  property is null, an unknown one an error.
-- ``late="drop"`` leaves out, and counts, rows that go backwards in time instead of raising EventError.
+- A DataFrame (or file) must have a column for every property; further columns are ignored. It is a set of rows: with
+``sort=True`` (the default) rows are taken in the order of (time, position), so an unsorted frame is no error. - An
+iterable is a sequence: its times must not go backwards. Its events are those of `Workbench.send`: a missing property is
+null, an unknown one an error. - ``late="drop"`` leaves out, and counts, rows that go backwards in time instead of
+raising EventError.
 """
 
 from __future__ import annotations
@@ -45,38 +44,38 @@ EVENT_CHUNK = 256  # events that are read ahead of a generator
 
 
 class SourcePause(Enum):
-    """What a generator yields while nothing is at hand: events that came so far are not held back for more."""
+    """Yielded by a generator that has no event now: events so far are not held back for more."""
 
     YET = "nothing yet"
 
 
-def open_source(given: object, wanted: SourceOptions) -> ReplaySource:
-    """The source for a DataFrame, a path or an iterable of events. Checks all that can be checked before reading."""
-    if isinstance(given, str | os.PathLike):
-        path = os.fspath(given)
-        columns = required_columns(wanted.event_type, wanted.time, wanted.sequence)
-        large = open_chunked(path, columns, replace(wanted, path=path))
+def open_source(source: object, options: SourceOptions) -> ReplaySource:
+    """Return the source for a DataFrame, a path or an iterable of events, checked as far as possible before reading."""
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        columns = required_columns(options.event_type, options.time, options.sequence)
+        large = open_chunked(path, columns, replace(options, path=path))
         if large is not None:
             return large
-        given = read_file(path, columns)
+        source = read_file(path, columns)
         if path.lower().endswith(CSV):
-            check_numeric_columns(path, given, wanted.event_type, {wanted.time, wanted.sequence})
-        wanted = replace(wanted, path=path)
-    given = as_pandas(given)
-    if isinstance(given, pd.DataFrame):
-        return FrameSource(given, wanted)
-    if isinstance(given, Mapping) or not isinstance(given, Iterable):
+            check_numeric_columns(path, source, options.event_type, {options.time, options.sequence})
+        options = replace(options, path=path)
+    source = as_pandas(source)
+    if isinstance(source, pd.DataFrame):
+        return FrameSource(source, options)
+    if isinstance(source, Mapping) or not isinstance(source, Iterable):
         raise UsageError(
-            f"events of `{wanted.event_type.name}` cannot come from {type(given).__name__}: "
+            f"events of `{options.event_type.name}` cannot come from {type(source).__name__}: "
             "expected a DataFrame, an Arrow table, a path of a Parquet, CSV or JSON-lines file, or an iterable of "
             "dicts or of dataclass instances"
         )
-    return IterableSource(given, wanted)
+    return IterableSource(source, options)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayInputs:
-    """What a replay was given: sources by event type, and how to read them; see `Wanted` and `time_column`."""
+    """The arguments of a replay: sources by event type, and how to read them (`SourceOptions`, `event_time_column`)."""
 
     sources: Mapping[str, object]
     time: str | Mapping[str, str] | None
@@ -85,37 +84,35 @@ class ReplayInputs:
     sort: bool
     late: LatePolicy
     second: int
-    checked: dict[str, ChunkedFileSource] = field(
-        default_factory=dict
-    )  # of large files, which need not be checked again
+    checked: dict[str, ChunkedFileSource] = field(default_factory=dict)  # large files that need not be checked again
 
     def open(self, until: int | None) -> list[ReplaySource]:
-        """The sources, in order. Errors: EventError as `open_source`."""
-        found: list[ReplaySource] = []
+        """Return the sources in order. Raises EventError as `open_source` does."""
+        sources: list[ReplaySource] = []
         for name, source in self.sources.items():
             event_type = find_type(name, self.types)
             column = event_time_column(event_type, self.time, source)
             number = self.sequence if isinstance(self.sequence, str | None) else self.sequence.get(name)
             if number is None and self.sequence is not None:
                 raise UsageError(f"sequence= names no column for `{name}`")
-            wanted = SourceOptions(event_type, column, self.types, self.sort, self.late, until, self.second, number)
+            options = SourceOptions(event_type, column, self.types, self.sort, self.late, until, self.second, number)
             known = self.checked.get(name)
-            opened = open_source(source, wanted) if known is None or not known.fits(wanted) else known.again(wanted)
+            opened = open_source(source, options) if known is None or not known.fits(options) else known.again(options)
             if isinstance(opened, ChunkedFileSource):
                 self.checked[name] = opened
-            found.append(opened)
-        return found
+            sources.append(opened)
+        return sources
 
     @property
     def only_once(self) -> str:
-        """Says which events can be read only once; "": all can be read again."""
+        """A message naming the events that can be read only once; empty if all can be read again."""
         name = next((name for name, source in self.sources.items() if isinstance(source, Iterator)), None)
         if name is None:
             return ""
         return f"the events of `{name}` can be read only once\n  hint: give the replay a list of them"
 
     def reopen(self, until: int) -> list[ReplaySource]:
-        """The same afresh. Errors: UsageError when one can be read only once."""
+        """Return the sources again, up to `until`. Raises UsageError if one can be read only once."""
         if self.only_once:
             raise UsageError(self.only_once)
         return self.open(until)
@@ -124,16 +121,16 @@ class ReplayInputs:
 class IterableSource(ReplaySource):
     """Dicts, dataclass instances or named tuples, read a few ahead."""
 
-    def __init__(self, events: Iterable[object], wanted: SourceOptions) -> None:
-        self.type_name = wanted.event_type.name
+    def __init__(self, events: Iterable[object], options: SourceOptions) -> None:
+        self.type_name = options.event_type.name
         self.total = len(events) if isinstance(events, Sized) else None
         self.estimate = None
         self.late = 0
         self.first_time = None
         self._events = events
-        self._wanted = wanted
-        also = (wanted.time,) if wanted.sequence is None else (wanted.time, wanted.sequence)
-        self._check = EventValidator(wanted.event_type, wanted.types, also=also, second=wanted.second)
+        self._wanted = options
+        also = (options.time,) if options.sequence is None else (options.time, options.sequence)
+        self._check = EventValidator(options.event_type, options.types, also=also, second=options.second)
 
     def chunks(self) -> Iterator[EventChunk]:
         number, last = 0, None
@@ -149,8 +146,8 @@ class IterableSource(ReplaySource):
             except StopIteration:
                 break
             except Exception as error:  # noqa: BLE001  the user's generator; raised below, after the good rows
-                told = str(error) if isinstance(error, CepbookError) else repr(error)
-                failure = EventError(f"the source of `{self.type_name}` failed before row {number}: {told}")
+                message = str(error) if isinstance(error, CepbookError) else repr(error)
+                failure = EventError(f"the source of `{self.type_name}` failed before row {number}: {message}")
                 failure.__cause__ = error
                 break
             if event is SourcePause.YET:
@@ -187,27 +184,27 @@ class IterableSource(ReplaySource):
             raise failure
 
     def _time(self, event: object) -> int:
-        given = as_mapping(event)
-        value = None if given is None else given.get(self._wanted.time)
-        if given is not None and is_missing(value):
+        properties = as_mapping(event)
+        value = None if properties is None else properties.get(self._wanted.time)
+        if properties is not None and is_missing(value):
             raise EventError(f"the event time `{self._wanted.time}` is missing")
         try:
             second = self._wanted.second
-            return check_clock_range(to_clock_units(value, second), second) if given is not None else 0
+            return check_clock_range(to_clock_units(value, second), second) if properties is not None else 0
         except UsageError as error:
             raise EventError(f"the event time `{self._wanted.time}`: {error}") from None
 
     def _sequence(self, event: object, time: int, before: int | None) -> int:
         name = self._wanted.sequence or ""
-        given = (as_mapping(event) or {}).get(name)
-        if isinstance(given, bool) or not isinstance(given, int | np.integer):
-            raise EventError(f"the sequence number `{name}` is a whole number, not {given!r}")
-        if before is not None and given == before:
+        value = (as_mapping(event) or {}).get(name)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise EventError(f"the sequence number `{name}` is a whole number, not {value!r}")
+        if before is not None and value == before:
             raise undefined_order_error(self._wanted, time, before)
-        if before is not None and given < before:
+        if before is not None and value < before:
             at = format_clock_time(time, self._wanted.second)
-            raise EventError(f"the sequence number goes back from {before} to {given} at {at}")
-        return int(given)
+            raise EventError(f"the sequence number goes back from {before} to {value} at {at}")
+        return int(value)
 
 
 def _pick(rows: list[dict[str, Any]], name: str) -> ColumnValues:
@@ -215,14 +212,14 @@ def _pick(rows: list[dict[str, Any]], name: str) -> ColumnValues:
 
 
 def expected_events(sources: Iterable[ReplaySource], limit: int | None, about: bool = False) -> int | None:
-    """How many events come of sources, at most `limit`; `about`: or will come about. None where nobody knows."""
+    """Return the number of events of the sources, at most `limit`; with `about` estimates count. None if unknown."""
     counts = [source.estimate if about and source.total is None else source.total for source in sources]
     known = None if None in counts else sum(count for count in counts if count is not None)
     return known if limit is None or known is None else min(known, limit)
 
 
 def sources_by_type(events: object, type_name: str | None) -> dict[str, object]:
-    """The sources of a replay by event type. Raises UsageError when the type of a single source is not known."""
+    """Return the sources by event type. Raises UsageError if the type of a single source is unknown."""
     if isinstance(events, Mapping):
         if type_name is not None:
             raise UsageError("`type` goes with a single source; these events already come by type")
@@ -235,7 +232,7 @@ def sources_by_type(events: object, type_name: str | None) -> dict[str, object]:
 
 
 def event_time_column(event_type: EventType, time: str | Mapping[str, str] | None, source: object) -> str:
-    """The column of the event time in a source. Raises EventError when there is none."""
+    """Return the column of the event time in a source. Raises EventError if there is none."""
     column = time.get(event_type.name) if isinstance(time, Mapping) else time
     column = column if column is not None else event_type.time_property
     if column is None:

@@ -1,7 +1,8 @@
-"""Clock time between people and the engine: milliseconds since 1970-01-01 UTC on one side, dates on the other.
+"""Conversions between the times of users and of the engine.
 
-A clock may count microseconds instead (`Config.microseconds`): `second` is always how many of its units a second has.
-Dates and times without a zone are taken as UTC. Anything finer than the clock's unit is cut off (towards the past).
+The engine counts milliseconds since 1970-01-01 UTC, or microseconds (`Config.microseconds`); `second` is always the
+number of clock units per second. Dates and times without a zone are UTC. Anything finer than the clock's unit is cut
+off towards the past.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from cepbook.errors import EventError, UsageError
 
 TimeLike = int | datetime | date | str
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MAX_CLOCK = 2**53  # some 285,000 years (in µs 285). Present times in nanoseconds lie beyond: they are not taken for ms
+MAX_CLOCK = 2**53  # some 285,000 years (in µs 285); present times in nanoseconds are beyond it, so they are refused
 
 # Units of EPL time periods with a fixed length in µs (Esper reference, "Specifying Time Periods").
 _UNITS = {
@@ -31,24 +32,24 @@ _UNITS = {
     "millisecond": 1_000, "milliseconds": 1_000, "msec": 1_000,
     "microsecond": 1, "microseconds": 1, "usec": 1,
 }  # fmt: skip
-_WHOLE = re.compile(r"[-+]?[0-9]{1,30}")  # more digits than any clock goes to
+_WHOLE = re.compile(r"[-+]?[0-9]{1,30}")  # more digits than any clock has
 _SINCE = re.compile(r"(-)?(?:(\d{1,3})d )?(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
 _PERIOD = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
 def clock_unit(second: int) -> str:
-    """The clock's unit, as it is written behind a number."""
+    """Return the clock's unit as written behind a number."""
     return "ms" if second == 1000 else "µs"
 
 
 def format_span(start: int, end: int, unit: str) -> str:
-    """From when to when, of times in a clock's `unit`."""
+    """Format the span of two times in the clock's `unit`."""
     second = 1000 if unit == "ms" else 1_000_000
     return f"{format_time(start, second=second)} to {format_time(end, second=second)}"
 
 
 def to_clock_units(value: object, second: int = 1000) -> int:
-    """Clock units since the epoch of an int (units already), a datetime, a date or an ISO 8601 text."""
+    """Return clock units since the epoch for an int (already in units), a datetime, a date or an ISO 8601 text."""
     if isinstance(value, bool) or value is None:
         raise UsageError(f"{short_repr(value)} is not a point in time")
     if isinstance(value, str):
@@ -64,7 +65,7 @@ def to_clock_units(value: object, second: int = 1000) -> int:
     if isinstance(value, date):
         return timedelta_units(datetime(value.year, value.month, value.day, tzinfo=UTC) - EPOCH, second)
     if isinstance(value, SupportsIndex):
-        with suppress(TypeError):  # an array has the method, and is no number
+        with suppress(TypeError):  # an array has the method, but is no number
             return value.__index__()
     units = "milliseconds" if second == 1000 else "microseconds"
     raise UsageError(
@@ -73,24 +74,26 @@ def to_clock_units(value: object, second: int = 1000) -> int:
 
 
 def parse_time(text: str, second: int = 1000) -> int:
-    """Clock units of a time as people write it in a cell: ISO 8601, or as `show` writes one of a clock that began at 0,
-    ``00:05``, ``00:05:00.250``, ``2d 08:00``. Errors: UsageError.
+    """Return clock units of a time from a cell: ISO 8601, or ``00:05``, ``00:05:00.250``, ``2d 08:00`` for a clock that
+    starts at 0.
+
+    Raises UsageError.
     """
-    found = _SINCE.fullmatch(text.strip())
-    if found is None:
+    match = _SINCE.fullmatch(text.strip())
+    if match is None:
         return to_clock_units(text, second)
-    sign, days, hours, minutes, seconds, fraction = found.groups()
+    sign, days, hours, minutes, seconds, fraction = match.groups()
     whole = (int(days or 0) * 24 + int(hours)) * 3600 + int(minutes) * 60 + int(seconds or 0)
     return (-1 if sign else 1) * (whole * second + int((fraction or "0").ljust(6, "0")) * second // 1_000_000)
 
 
 def int_or_text(text: str) -> int | str:
-    """What people write where a whole number or a text may stand: a time in clock units or ISO 8601."""
+    """Return the text as an int if it is one: a time in clock units or in ISO 8601."""
     return int(text) if _WHOLE.fullmatch(text) else text
 
 
 def check_clock_range(time: int, second: int = 1000) -> int:
-    """`time`; UsageError when it is further from 1970 than the clock goes."""
+    """Return `time`. Raises UsageError if it is further from 1970 than the clock goes."""
     if -MAX_CLOCK <= time <= MAX_CLOCK:
         return time
     factor = 10**9 // second
@@ -101,12 +104,12 @@ def check_clock_range(time: int, second: int = 1000) -> int:
 
 
 def timedelta_units(value: timedelta, second: int = 1000) -> int:
-    """Whole clock units of `value`, rounded down, in integer arithmetic."""
+    """Return whole clock units, rounded down, in integer arithmetic."""
     return value // timedelta(microseconds=1_000_000 // second)
 
 
 def to_datetime(time: int, second: int = 1000) -> datetime | None:
-    """A time as an aware UTC datetime, or None beyond the years that datetime knows."""
+    """Return a time as an aware UTC datetime; None beyond the years that datetime supports."""
     try:
         return EPOCH + timedelta(microseconds=time * (1_000_000 // second))
     except OverflowError:
@@ -114,13 +117,13 @@ def to_datetime(time: int, second: int = 1000) -> datetime | None:
 
 
 def format_clock_time(time: int, second: int = 1000) -> str:
-    """A time for people, as `format_time` writes it."""
+    """Format a time for people, like `format_time`."""
     return format_time(time, second=second)
 
 
 @dataclass(frozen=True, slots=True)
 class ClockTime:
-    """The clock at one moment: `units` since 1970 UTC, of which a second has `second`; `ms` and `datetime` of it."""
+    """A moment of the clock: `units` since 1970 UTC, with `second` units per second, also as `ms` and `datetime`."""
 
     units: int
     second: int = 1000
@@ -143,7 +146,7 @@ class ClockTime:
 
 
 def period_units(value: str | timedelta, second: int = 1000) -> int:
-    """Clock units of a timedelta or an EPL time period such as ``"1 hour 30 min"``."""
+    """Return clock units of a timedelta or an EPL time period such as ``"1 hour 30 min"``."""
     if isinstance(value, timedelta):
         return timedelta_units(value, second)
     units = parse_period(value, second) if isinstance(value, str) else None
@@ -155,22 +158,22 @@ def period_units(value: str | timedelta, second: int = 1000) -> int:
 
 
 def parse_period(text: str, second: int = 1000) -> int | None:
-    """Clock units when `text` is an EPL time period with fixed units, else None."""
+    """Return clock units if `text` is an EPL time period with fixed units; else None."""
     position, total = 0, 0.0
     while position < len(text):
-        part = _PERIOD.match(text, position)
-        if part is None or part[2].lower() not in _UNITS:
+        match = _PERIOD.match(text, position)
+        if match is None or match[2].lower() not in _UNITS:
             return None
-        total += float(part[1]) * _UNITS[part[2].lower()] * second / 1_000_000
-        position = part.end()
+        total += float(match[1]) * _UNITS[match[2].lower()] * second / 1_000_000
+        position = match.end()
     if not math.isfinite(total):
         raise UsageError(f"`{text}` is longer than any clock goes")
     return round(total) if position else None
 
 
 def before_clock_error(name: str, time: int, now: int, second: int) -> EventError:
-    """The error of an event that comes too late."""
-    at, clock = (f"{each} {clock_unit(second)} ({format_clock_time(each, second)})" for each in (time, now))
+    """Return the error of an event that is before the clock."""
+    at, clock = (f"{value} {clock_unit(second)} ({format_clock_time(value, second)})" for value in (time, now))
     return EventError(
         f"an event of `{name}` at {at} is before the clock, {clock}\n"
         '  hint: `cep.rewind()` (`%epl rewind`) begins anew with what is deployed; late="drop" leaves such events out'

@@ -1,8 +1,8 @@
 """Rows into files, a batch at a time: Parquet, CSV, JSON lines, SQLite.
 
-Numbers, truth values and texts are kept as they are. Parquet has types for dates and arrays, too. All other
-values (events, maps, arrays) are written as JSON text, exact numbers (biginteger, bigdecimal) as their digits, dates in
-ISO 8601. Null is an empty field in CSV.
+Numbers, truth values and texts are kept as they are. Parquet has types for dates and arrays, too. All other values
+(events, maps, arrays) are written as JSON text, exact numbers (biginteger, bigdecimal) as digits, dates in ISO 8601.
+Null is an empty field in CSV.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RowWriter:
 
 
 def file_text(value: object) -> str:
-    """A value that no file has a type for, as text: JSON, of dates ISO 8601, of exact numbers the digits."""
+    """Return a value that the file has no type for as text: JSON, dates in ISO 8601, exact numbers as digits."""
     return value if isinstance(value, str) else _other(value) or json.dumps(value, ensure_ascii=False, default=_json_of)
 
 
@@ -106,19 +106,21 @@ def _json(value: Mapping[str, object]) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=_json_of, allow_nan=False)
     except ValueError:
-        return json.dumps({name: _finite(each) for name, each in value.items()}, ensure_ascii=False, default=_json_of)
+        return json.dumps({name: _finite(item) for name, item in value.items()}, ensure_ascii=False, default=_json_of)
 
 
 def _finite(value: Any) -> Any:
     if isinstance(value, float) and value - value != 0:
         return str(value)
     if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return {str(k): _finite(each) for k, each in value.items()} if isinstance(value, dict) else value
+        return [_finite(item) for item in value]
+    return {str(k): _finite(item) for k, item in value.items()} if isinstance(value, dict) else value
 
 
 def arrow_table(rows: Rows, columns: Mapping[str, Type]) -> Any:
-    """Rows as a `pyarrow.Table` of the types that Arrow has; other values as text. Errors: UsageError without it."""
+    """Return rows as a `pyarrow.Table`; values that Arrow has no type for become text. Raises UsageError without
+    pyarrow.
+    """
     try:
         import pyarrow  # optional: only Parquet files and frames of Arrow need it
     except ImportError:
@@ -138,12 +140,12 @@ def arrow_table(rows: Rows, columns: Mapping[str, Type]) -> Any:
 
 
 class ParquetWriter(RowWriter):
-    """Row groups as they come; the file is whole when it is closed."""
+    """Row groups as they come. The file is complete when it is closed."""
 
     def __init__(self, path: str, columns: Mapping[str, Type]) -> None:
         self._columns = dict(columns)
         schema = arrow_table((), columns).schema
-        from pyarrow import parquet  # optional, and there
+        from pyarrow import parquet  # optional, and installed here
 
         self._writer: Any = parquet.ParquetWriter(path, schema)
 
@@ -174,7 +176,7 @@ def _arrow_type(arrow: Any, of: Type) -> Any:
 
 
 class SqliteWriter(RowWriter):
-    """A table, made if it is not there; every batch is a transaction."""
+    """A table, created if necessary. Every batch is a transaction."""
 
     def __init__(self, path: str, columns: Mapping[str, Type], table: str) -> None:
         self._base: sqlite3.Connection | None = sqlite3.connect(path, check_same_thread=False)
@@ -224,10 +226,10 @@ def _cell(value: Any, as_text: bool) -> Any:
 
 
 def open_writer(path: str | os.PathLike[str], columns: Mapping[str, Type], table: str) -> RowWriter:
-    """The writer that the name of a file asks for; what is there is replaced, an SQLite database added to.
+    """Return the writer for the kind of file that the name says. Files are replaced, SQLite databases are added to.
 
-    ``-`` is JSON lines on the standard output. `table` is for SQLite. Raises UsageError for another kind of file, and
-    for one that cannot be written.
+    ``-`` is JSON lines on the standard output. `table` is for SQLite. Raises UsageError for an unknown kind, and for a
+    file that cannot be written.
     """
     name = os.fspath(path)
     lower = name.lower()
@@ -250,7 +252,7 @@ def open_writer(path: str | os.PathLike[str], columns: Mapping[str, Type], table
 
 
 def check_file_kind(path: str | os.PathLike[str]) -> None:
-    """Raise UsageError when no writer knows files of this name; nothing is opened."""
+    """Raise UsageError if no writer knows files of this name. Nothing is opened."""
     name = os.fspath(path).lower()
     if name != "-" and not name.endswith((*PARQUET, ".csv", ".jsonl", ".ndjson", *SQLITE)):
         raise UsageError(
@@ -259,5 +261,5 @@ def check_file_kind(path: str | os.PathLike[str]) -> None:
 
 
 def is_overwritten(path: str) -> bool:
-    """Whether a file of this name is replaced by what is written, and not added to."""
+    """Return True if writing replaces a file of this name instead of adding to it."""
     return not path.lower().endswith(SQLITE)
