@@ -1,4 +1,4 @@
-"""Arguments of public methods and functions, held to their annotations before anything happens, not failing late."""
+"""Checks of arguments of public methods and functions against their annotations, before anything happens."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cepbook.errors import UsageError, did_you_mean, printable
 _Kind = tuple[str, Callable[[Any], bool]]
 _Class = TypeVar("_Class")
 _Called = TypeVar("_Called", bound=Callable[..., Any])
-MAX_REPR_LENGTH = 40  # characters of a value that is told
-MAX_INTEGER_BITS = 1000  # of a number that is told, and of one that any argument may be
+MAX_REPR_LENGTH = 40  # characters of a value in a message
+MAX_INTEGER_BITS = 1000  # of a number in a message, and of any argument
 
 
 def _text(value: object) -> bool:
@@ -24,7 +24,7 @@ def _text(value: object) -> bool:
 
 
 def _truth(value: object) -> bool:
-    return isinstance(value, int) or type(value).__name__ == "bool_"  # that of numpy
+    return isinstance(value, int) or type(value).__name__ == "bool_"  # numpy's bool
 
 
 def _whole(value: object) -> bool:
@@ -81,25 +81,25 @@ _KINDS: dict[str, _Kind] = {
         "a name, or a dict of names",
         lambda value: _text(value) or (_by_name(value) and all(map(_text, value.values()))),
     ),
-}  # by annotation; what is not here a method looks at itself
+}  # by annotation; methods check other arguments themselves
 
 
 def _kind(annotation: str) -> _Kind | None:
     plain = annotation.removesuffix(" | None")
-    found = _KINDS.get(plain)
-    if found is None or plain == annotation:
-        return found
-    words, fits = found
+    kind = _KINDS.get(plain)
+    if kind is None or plain == annotation:
+        return kind
+    words, fits = kind
     return f"{words}, or None", lambda value: value is None or fits(value)
 
 
 def describe_value(value: object) -> str:
-    """A value of any kind, and what it is."""
+    """Return a short text of any value, with its type."""
     return f"{short_repr(value)} ({type(value).__name__})"
 
 
 def short_repr(value: object) -> str:
-    """A value of any kind, shortened."""
+    """Return a short text of any value."""
     if isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
         return "a number of very many digits"
     try:
@@ -110,15 +110,15 @@ def short_repr(value: object) -> str:
 
 
 def check_public_arguments(*, but: Collection[str] = ()) -> Callable[[type[_Class]], type[_Class]]:
-    """For a class: a wrong argument of a public method, inherited ones included, is a UsageError.
+    """Class decorator: a wrong argument of a public method, inherited ones included, raises UsageError.
 
-    `but` are methods that look at all their arguments themselves.
+    `but` are methods that check all their arguments themselves.
     """
 
     def dress(cls: type[_Class]) -> type[_Class]:
         for name, method in inspect.getmembers(cls, inspect.isfunction):
             if not name.startswith("_"):
-                method.__qualname__ = f"{cls.__qualname__}.{name}"  # by which Python tells of a wrong call
+                method.__qualname__ = f"{cls.__qualname__}.{name}"  # Python names it in messages about wrong calls
                 if name not in but:
                     setattr(cls, name, check_arguments(method))
         return cls
@@ -127,14 +127,14 @@ def check_public_arguments(*, but: Collection[str] = ()) -> Callable[[type[_Clas
 
 
 def check_argument(where: str, name: str, annotation: str, value: object) -> None:
-    """Raise UsageError where the argument `name` is not what the annotation asks for."""
+    """Raise UsageError unless the argument `name` fits the annotation."""
     kind = _kind(annotation)
     if kind is not None and not kind[1](value):
         raise UsageError(f"{where}: `{name}` is {kind[0]}, not {describe_value(value)}")
 
 
 def check_arguments(method: _Called) -> _Called:
-    """For a method or a function: a wrong argument is a UsageError, one of a name that it does not have a TypeError."""
+    """Decorator: a wrong argument raises UsageError, an unknown name TypeError."""
     signature = inspect.signature(method)
     kinds = {p.name: kind for p in signature.parameters.values() if (kind := _kind(str(p.annotation))) is not None}
     names = _names_of(signature)
@@ -148,25 +148,25 @@ def check_arguments(method: _Called) -> _Called:
         if not kinds:
             return method(*args, **kwargs)
         try:
-            given = signature.bind(*args, **kwargs).arguments
-        except TypeError:  # which Python tells best
+            bound = signature.bind(*args, **kwargs).arguments
+        except TypeError:  # Python's own message is best
             return method(*args, **kwargs)
         for name in kinds:
-            if name in given:
-                check_argument(method.__name__, name, str(signature.parameters[name].annotation), given[name])
+            if name in bound:
+                check_argument(method.__name__, name, str(signature.parameters[name].annotation), bound[name])
         return method(*args, **kwargs)
 
     return call  # type: ignore[return-value]
 
 
 def caller_stacklevel() -> int:
-    """The `stacklevel` for a warning of the caller's, which then stands where somebody else's code called ours."""
+    """Return the `stacklevel` that attributes a warning to the caller outside cepbook."""
     level, frame = 0, sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cepbook":
-        level, found = level + 1, frame.f_back
-        if found is None:
+        level, outer = level + 1, frame.f_back
+        if outer is None:
             break
-        frame = found
+        frame = outer
     return level + 1
 
 
@@ -175,7 +175,7 @@ def _names_of(signature: inspect.Signature) -> dict[str, None] | None:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return dict.fromkeys(each.name for each in parameters if each.kind in named and each.name != "self")
+    return dict.fromkeys(p.name for p in parameters if p.kind in named and p.name != "self")
 
 
 def _unknown(where: str, name: str, names: Collection[str]) -> str:

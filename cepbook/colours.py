@@ -1,8 +1,7 @@
-"""The colours of EPL wherever Pygments sets them: HTML that nbconvert makes of a notebook, documents, terminals.
+"""Syntax colours of EPL for Pygments: HTML that nbconvert makes of a notebook, documents, terminals.
 
-Pygments finds `EplLexer` by its entry point, under the name ``epl``. nbconvert takes the language of a cell from its
-metadata (``magics_language``), which JupyterLab's extension sets when a cell of ours runs. The words are those that the
-extension colours.
+Pygments finds `EplLexer` by its entry point, as ``epl``. nbconvert takes the language of a cell from its metadata
+(``magics_language``), which JupyterLab's extension sets when such a cell runs. The words are those of the extension.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ WORDS = Path(__file__).parent / "magics" / "labextension" / "src" / "words.json"
 
 @cache
 def _words() -> dict[str, frozenset[str]]:
-    found = json.loads(WORDS.read_text(encoding="utf-8"))
-    return {name: frozenset(found[name]) for name in ("keywords", "types", "units")}
+    words = json.loads(WORDS.read_text(encoding="utf-8"))
+    return {name: frozenset(words[name]) for name in ("keywords", "types", "units")}
 
 
 def _word(lexer: RegexLexer, match: re.Match[str]) -> Iterator[tuple[int, _TokenType, str]]:
@@ -65,7 +64,7 @@ _NUMBER = r"0x[\da-f]+|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[lfd]?"
 
 
 class EplLexer(RegexLexer):  # type: ignore[misc]  # Pygments has no types
-    """EPL, as a file or as a cell whose first line is a magic."""
+    """Lexer for EPL, as a file or as a cell whose first line is a magic."""
 
     name = "EPL"
     aliases: ClassVar[list[str]] = ["epl"]

@@ -1,7 +1,6 @@
-"""How things are shown to people, everywhere: a time, a value, a table as HTML and as plain text, a heading over it.
+"""Display of times, values and tables, as HTML and as plain text.
 
-All is the same for the same content: no ids, no wall clock. The HTML needs no style sheet to be understood; texts are
-escaped.
+Equal content gives equal output: no ids, no wall clock. The HTML needs no style sheet; texts are escaped.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ INSERT_TINT = "rgba(46,160,67,.14)"
 REMOVE_TINT = "rgba(218,54,51,.13)"
 RULE = "1px solid rgba(128,128,128,.25)"
 WIDTH_LIMIT = 32
-LINE_LIMIT = 32  # characters of a cell that is narrow where a page is, even if it is one word
+LINE_LIMIT = 32  # characters of a cell that stays on one line even on a narrow page
 NAME_LIMIT = 8  # characters of a heading that stays on one line
 WORD_LIMIT = 10  # characters of a cell that stays on one line; in ten a date fits
 CELL_LIMIT = 1_000  # characters of any cell
@@ -37,10 +36,10 @@ class DisplayTable:
     right: tuple[bool, ...]
     cells: tuple[tuple[str, ...], ...]
     signs: tuple[str, ...] = ()
-    prose: tuple[bool, ...] = ()  # columns of sentences: in HTML, what stands in backticks there is set as code
+    prose: tuple[bool, ...] = ()  # columns of sentences, whose backticks become code in HTML
 
     def __post_init__(self) -> None:
-        """Values that nobody would read to their end are cut."""
+        """Cut very long values."""
         object.__setattr__(self, "cells", tuple(tuple(map(_cut, line)) for line in self.cells))
 
 
@@ -49,7 +48,7 @@ def _cut(cell: str) -> str:
 
 
 def table_html(table: DisplayTable) -> str:
-    """The table; rows with a sign are tinted."""
+    """Return the table as HTML. Rows with a sign are tinted."""
     head = "".join(
         f'<th style="text-align:{_side(right)};padding:2px 6px;border-bottom:{RULE}">{_breakable(name)}</th>'
         for name, right in zip(table.headings, table.right, strict=True)
@@ -70,7 +69,7 @@ def table_html(table: DisplayTable) -> str:
 
 
 def prose_html(text: str) -> str:
-    """A sentence as HTML: what stands in backticks is code."""
+    """Return a sentence as HTML; text in backticks is code."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
@@ -103,44 +102,44 @@ def _side(right: bool) -> str:
 
 
 def table_text(table: DisplayTable, limit: int | None = WIDTH_LIMIT) -> str:
-    """The table with columns of fixed width, at most `limit` characters each (None: as wide as it takes)."""
+    """Return the table with fixed-width columns of at most `limit` characters (None: unlimited)."""
     lines = [[cell.replace("\n", " ") for cell in line] for line in (table.headings, *table.cells)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.headings))]
     widths = [width if limit is None else min(limit, width) for width in widths]
-    shown = []
+    text_lines = []
     for line in lines:
-        parts = []
+        cells = []
         for cell, width, right in zip(line, widths, table.right, strict=True):
             cut = cell if len(cell) <= width else cell[: width - 1] + "…"
-            parts.append(cut.rjust(width) if right else cut.ljust(width))
-        shown.append(("  " + "  ".join(parts)).rstrip())
-    return "\n".join(shown)
+            cells.append(cut.rjust(width) if right else cut.ljust(width))
+        text_lines.append(("  " + "  ".join(cells)).rstrip())
+    return "\n".join(text_lines)
 
 
 def heading_html(text: str, note: str = "") -> str:
-    """A small heading over a table."""
+    """Return a small heading."""
     dim = f' <span style="opacity:.7;font-weight:normal">{escape(note)}</span>' if note else ""
     return f'<div style="font-weight:600;margin-top:4px">{escape(text)}{dim}</div>'
 
 
 def captioned_html(caption: str, table: DisplayTable, notes: Sequence[str] = ()) -> str:
-    """A table as HTML below its caption, notes behind it; without rows only these."""
+    """Return a table as HTML below its caption, followed by notes; without rows only caption and notes."""
     below = "".join(f'<div style="opacity:.75">{escape(note)}</div>' for note in notes)
     heading = heading_html(caption) if caption else ""
     return f"<div>{heading}{table_html(table) if table.cells else ''}{below}</div>"
 
 
 def format_count(n: int, noun: str, plural: str | None = None) -> str:
-    """``1 row``, ``2,345 rows``; `plural` where it is not the noun with an ``s``."""
+    """Return ``1 row``, ``2,345 rows``; `plural` if it is not the noun with an ``s``."""
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 def format_time(time: int, *, millis: bool | None = None, second: int = 1000) -> str:
-    """Engine time as text: a UTC date and time, or ``hh:mm:ss.mmm`` since 0 while that is below one year.
+    """Format engine time: a UTC date and time, or ``hh:mm:ss.mmm`` since 0 while that is below one year.
 
-    A date shows milliseconds with `millis`, by default when it has any. A clock that starts at 0 counts from nowhere
-    in particular, and a date in 1970 would only mislead. `second` is how many units of the time a second has; of finer
-    ones than milliseconds the rest stands behind those, where there is any.
+    With `millis` a date shows milliseconds, by default if it has any. A clock that starts at 0 has no meaningful
+    origin, so a date in 1970 would mislead. `second` is the number of clock units per second; digits finer than
+    milliseconds follow if they are not zero.
     """
     ms, rest = divmod(time, second // 1000)
     if -DATE_THRESHOLD_MS < ms < 0:
@@ -160,9 +159,9 @@ def format_time(time: int, *, millis: bool | None = None, second: int = 1000) ->
 
 # ---------------------------------------------------------------- values
 def format_value(value: object, times: Collection[str] = ()) -> str:
-    """A value as short text: nested events as ``{a=1, b=x}``, arrays as ``[1, 2]``, null as ``null``.
+    """Format a value as short text: nested events as ``{a=1, b=x}``, arrays as ``[1, 2]``, null as ``null``.
 
-    Properties of events that are called as one of `times` hold ms.
+    Properties of events named in `times` hold ms.
     """
     match value:
         case None:
@@ -190,12 +189,12 @@ def format_value(value: object, times: Collection[str] = ()) -> str:
 
 
 def format_property(name: object, value: object, times: Collection[str], second: int = 1000) -> str:
-    """The value of a property or a column as short text; a time where it is called as one of `times`."""
+    """Format the value of a property or column, as a time if its name is in `times`."""
     return format_time(value, second=second) if name in times and type(value) is int else format_value(value, times)
 
 
 def decimal_places(values: Iterable[object], limit: int = 4) -> int:
-    """How many decimals (1 to `limit`) show the floats among `values`, so that a column lines up at its point."""
+    """Return the number of decimals (1 to `limit`) that align the floats among `values` at the point."""
     most = 1
     for value in values:
         if type(value) is float and math.isfinite(value):
@@ -205,7 +204,9 @@ def decimal_places(values: Iterable[object], limit: int = 4) -> int:
 
 
 def format_number(value: float, decimals: int | None) -> str:
-    """A float with fixed `decimals`; very large and very small ones in exponent form; NaN and infinities by name."""
+    """Format a float with fixed `decimals`; very large and very small ones in exponent form; NaN and infinities by
+    name.
+    """
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -217,20 +218,20 @@ def format_number(value: float, decimals: int | None) -> str:
 
 
 def truncate(text: str) -> str:
-    """The text without what could turn what is beside it, cut where nobody would read on."""
+    """Return the text without unprintable characters, cut after `TEXT_LIMIT` characters."""
     if len(text) > TEXT_LIMIT:
         text = text[: TEXT_LIMIT - 1] + "…"
-    return printable(text)  # also: a lone surrogate is a legal Python string but no legal JSON message
+    return printable(text)  # a lone surrogate is legal in a Python string, but not in a JSON message
 
 
 # ---------------------------------------------------------------- a line of a terminal
 def stderr_is_terminal() -> bool:
-    """Whether standard error is a terminal, where a line tells how far work is."""
+    """Return True if standard error is a terminal, which can show progress."""
     return sys.stderr.isatty()
 
 
 def write_progress_line(text: str | None) -> None:
-    """Write over the line that was written so before; None leaves it empty. Without a terminal nothing is written."""
+    """Replace the progress line; None clears it. Without a terminal nothing is written."""
     if stderr_is_terminal():
         sys.stderr.write(f"\r\x1b[K{text or ''}")
         sys.stderr.flush()

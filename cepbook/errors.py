@@ -1,8 +1,8 @@
-"""Everything that cepbook can say is wrong: positions, diagnostics and the exceptions that carry them.
+"""Positions, diagnostics, and the exceptions that carry them.
 
-A `Diagnostic` states a fact (lower case, no full stop), points at the text with a `Span`, and only its
-`hint` proposes a remedy. Exceptions that hold diagnostics know the source text, so that ``str(error)``
-shows the offending line with a caret; in a notebook they show no Python traceback.
+A `Diagnostic` states a fact (lower case, no full stop), points at the text with a `Span`, and proposes a remedy in its
+`hint` only. Exceptions with diagnostics know the source text, so ``str(error)`` shows the offending line with a caret.
+Notebooks show them without a Python traceback.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Span:
     end: int
 
     def to(self, other: Span) -> Span:
-        """The smallest span that covers both."""
+        """Return the smallest span that covers both."""
         return Span(min(self.start, other.start), max(self.end, other.end))
 
     def line_column(self, source: str) -> tuple[int, int]:
-        """1-based line and column of `start` in `source`."""
+        """Return the 1-based line and column of `start` in `source`."""
         before = source[: self.start]
         return before.count("\n") + 1, self.start - (before.rfind("\n") + 1) + 1
 
@@ -36,51 +36,49 @@ NO_SPAN = Span(0, 0)
 
 
 def nearest_name(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The one of `known` that `name` was probably meant to be, in any case; None when none is near.
+    """Return the entry of `known` that `name` was probably meant to be, ignoring case; None if none is near.
 
-    `cutoff` is the least likeness, from 0 (anything) to 1 (equal but for the case).
+    `cutoff` is the least similarity, from 0 (anything) to 1 (equal but for case).
     """
     if not isinstance(name, str):
         return None
-    by_lower = {each.lower(): each for each in known}
+    by_lower = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else None
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str | None:
-    """The hint of a `Diagnostic` that names the nearest of `known`; None when none is near."""
-    found = nearest_name(name, known)
-    return None if found is None else f"did you mean `{found}`?"
+    """Return a hint with the nearest of `known`; None if none is near."""
+    nearest = nearest_name(name, known)
+    return None if nearest is None else f"did you mean `{nearest}`?"
 
 
-_MOST_NAMES = 8  # in a hint
+_MOST_NAMES = 8  # names in a hint
 
 
 def nearest_or_known_names(name: object, known: Iterable[str]) -> str | None:
-    """The hint that names the nearest of `known`, or the first of them where none is near; None where there are
-    none.
-    """
+    """Return a hint with the nearest of `known`, or else its first names; None if it is empty."""
     names = list(dict.fromkeys(known))
-    shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-    there = f"there {'is' if len(names) == 1 else 'are'} {shown}" if names else None
+    listed = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+    there = f"there {'is' if len(names) == 1 else 'are'} {listed}" if names else None
     return did_you_mean(name, names) or there
 
 
 def hint_line(name: object, known: Iterable[str]) -> str:
-    """The same as the second line of an exception's message; empty when none is near."""
+    """Return `did_you_mean` as the second line of an exception's message; empty if none is near."""
     hint = did_you_mean(name, known)
     return "" if hint is None else f"\n  hint: {hint}"
 
 
 def known_names_line(name: object, known: Iterable[str]) -> str:
-    """The same, but where none is near with those that there are; empty where there are none."""
+    """Return `nearest_or_known_names` as the second line of an exception's message, or an empty text."""
     hint = nearest_or_known_names(name, known)
     return "" if hint is None else f"\n  hint: {hint}"
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One thing that is wrong. `code` is words with hyphens (``unknown-property``)."""
+    """One problem in a text. `code` is words with hyphens (``unknown-property``)."""
 
     code: str
     message: str
@@ -88,7 +86,9 @@ class Diagnostic:
     hint: str | None = None
 
     def render(self, source: str, origin: str = "epl", first: int = 1) -> str:
-        """The diagnostic with its source line and a caret below the span; `first` is the number of the first line."""
+        """Return the diagnostic with its source line and a caret below the span. `first` is the number of the first
+        line.
+        """
         head = f"{self.code}: {self.message}"
         if not source or self.span.end > len(source) + 1:
             return head if self.hint is None else f"{head}\n  hint: {self.hint}"
@@ -96,15 +96,15 @@ class Diagnostic:
         text, before, marked = _around(source.split("\n")[line - 1], column - 1, self.span.end - self.span.start)
         number = line + first - 1
         gutter = " " * len(str(number))
-        shown = [
+        lines = [
             head,
             f"{gutter} --> {origin}:{number}:{column}",
             f"{number} | {text}",
             f"{gutter} | {_BLANKED.sub(' ', before)}{'^' * len(marked)}",
         ]
         if self.hint is not None:
-            shown.append(f"{gutter} = hint: {self.hint}")
-        return "\n".join(shown)
+            lines.append(f"{gutter} = hint: {self.hint}")
+        return "\n".join(lines)
 
 
 # Control characters (but for line breaks and tabs), marks that change the direction of a text, what breaks lines or
@@ -115,26 +115,26 @@ _UNSEEN = re.compile(
 
 
 def printable(text: str) -> str:
-    """`text` with what would turn, hide or colour the text beside it written as its number: ``\\x07``, ``\\u202e``."""
+    """Return `text` with invisible and direction-changing characters as escapes: ``\\x07``, ``\\u202e``."""
     if text.isprintable():
         return text
     return _UNSEEN.sub(_number, text.replace("\r\n", "\n"))
 
 
-def _number(found: re.Match[str]) -> str:
-    code = ord(found.group())
+def _number(match: re.Match[str]) -> str:
+    code = ord(match.group())
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
-_MOST_LINES = 200  # of an error that a notebook shows
-_LONGEST = 1000  # characters of such a line, and of a foreign exception's message
-_ENDS = 600, 200  # what is shown of a longer one, from its beginning and its end
-_WIDEST = 200  # characters of a source line that are shown around a caret
-_BLANKED = re.compile("[^\t]")  # above a caret; a tab stays one, however wide it is shown
+_MOST_LINES = 200  # maximum lines of an error in a notebook
+_LONGEST = 1000  # maximum characters of a line, and of a foreign exception's message
+_ENDS = 600, 200  # characters that remain of a longer one, from its beginning and its end
+_WIDEST = 200  # characters of a source line around a caret
+_BLANKED = re.compile("[^\t]")  # tabs stay, so that the caret lines up
 
 
 def shorten_line(line: str) -> str:
-    """A line, of a very long one the beginning and the end: a fact stands at either."""
+    """Return a line, of a very long one its beginning and its end."""
     if len(line) <= _LONGEST:
         return line
     first, last = _ENDS
@@ -151,9 +151,9 @@ def _around(line: str, start: int, width: int) -> tuple[str, str, str]:
 
 
 class CepbookError(Exception):
-    """Base of all errors that are the user's to mend. Shown in notebooks without a Python traceback.
+    """Base of all errors that the user can correct. Notebooks show them without a Python traceback.
 
-    Texts of users in its message are shown harmless: what is unseen as numbers, very long lines shortened.
+    Texts of users in the message are made harmless: invisible characters are escaped, very long lines shortened.
     """
 
     def __str__(self) -> str:
@@ -166,9 +166,9 @@ class CepbookError(Exception):
 
 
 class CompileError(CepbookError):
-    """EPL text that cannot become a plan; holds every diagnostic of the module, in text order.
+    """EPL text that cannot become a plan, with all diagnostics of the module in text order.
 
-    `elsewhere`: the text is not the one that was to be run, but that of statements which depend on it.
+    `elsewhere`: the text is that of dependent statements, not the text that was run.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class CompileError(CepbookError):
         super().__init__("\n".join(d.render(source, origin) for d in self.diagnostics))
 
     def counted_from(self, first: int, origin: str) -> Self:
-        """The same error where the text begins at line `first` of what the user sees: a notebook cell."""
+        """Return the error for a text that begins at line `first` of a notebook cell."""
         if self.elsewhere:
             return self
         self.origin = origin
@@ -189,12 +189,12 @@ class CompileError(CepbookError):
         return self
 
     def without(self, begin: int) -> Self:
-        """The same error of the text without its first `begin` characters, which the user did not write."""
+        """Return the error for the text without its first `begin` characters, which the user did not write."""
 
         def moved(span: Span) -> Span:
             return Span(max(0, span.start - begin), max(0, span.end - begin))
 
-        moved_on = tuple(replace(each, span=moved(each.span)) for each in self.diagnostics)
+        moved_on = tuple(replace(diagnostic, span=moved(diagnostic.span)) for diagnostic in self.diagnostics)
         return type(self)(moved_on, self.source[begin:], self.origin)
 
 
@@ -203,11 +203,11 @@ class ParseError(CompileError):
 
 
 class BindError(CompileError):
-    """The text is EPL, but a name, a type or a combination in it is wrong or not supported yet."""
+    """The text is EPL, but a name, type or combination in it is wrong or not supported."""
 
 
 class Refusal(CepbookError):
-    """An engine cannot run a plan (another one may). `reason` is a fact for the user."""
+    """An engine cannot run a plan; another engine may. `reason` is a fact for the user."""
 
     def __init__(self, code: str, reason: str) -> None:
         self.code = code
@@ -216,11 +216,11 @@ class Refusal(CepbookError):
 
 
 class EventError(CepbookError):
-    """An event does not fit its event type, or time or order of an input is wrong."""
+    """An event does not fit its type, or the time or order of an input is wrong."""
 
 
 class UsageError(CepbookError):
-    """A call that makes no sense in the present state (unknown statement, dropped cell, blocked undeploy)."""
+    """A call that is invalid in the present state: unknown statement, dropped cell, blocked undeploy."""
 
 
 class SnapshotError(CepbookError):
@@ -228,7 +228,7 @@ class SnapshotError(CepbookError):
 
 
 def exception_text(failure: BaseException) -> str:
-    """Class and message of an exception of the user's code, cut where the message is very long."""
+    """Return the class and message of an exception of user code, shortened if the message is very long."""
     try:
         message = str(failure)
     except Exception:  # noqa: BLE001 - an exception whose text fails is still reported
@@ -237,9 +237,9 @@ def exception_text(failure: BaseException) -> str:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, at a place where the engine could stop: what it says was left out, everything else is whole.
+    """Ctrl-C at a point where the engine could stop. The message says what was left out; everything else is complete.
 
-    A notebook shows the words without a traceback.
+    Notebooks show it without a traceback.
     """
 
     def _render_traceback_(self) -> list[str]:
@@ -247,9 +247,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 class StatementError(CepbookError):
-    """A statement's expression failed at run time; other statements were not affected.
+    """An expression of a statement failed at run time. Other statements were not affected.
 
-    `statement` names it, `span` points into its EPL where known, `cause` is the Python exception.
+    `statement` is its name, `span` points into its EPL if known, `cause` is the Python exception.
     """
 
     def __init__(self, statement: str, message: str, span: Span | None, cause: BaseException) -> None:
@@ -261,10 +261,10 @@ class StatementError(CepbookError):
 
 @contextmanager
 def rejecting_deep_nesting() -> Iterator[None]:
-    """UsageError for expressions that are nested deeper than Python's stack, or the parser of its source, goes."""
+    """Context manager that raises UsageError for expressions nested too deeply for Python's stack or parser."""
     try:
         yield
-    except (RecursionError, SyntaxError) as error:  # a SyntaxError of generated code: too many nested parentheses
+    except (RecursionError, SyntaxError) as error:  # SyntaxError: too many nested parentheses in generated code
         if isinstance(error, SyntaxError) and "nested" not in str(error):
             raise
         raise UsageError(

@@ -1,10 +1,14 @@
 """Feed: the bounded buffer between a running statement and everything that shows its output.
 
-A statement hands over records (see `cepbook.engine.delivery.delta`) and forgets them; widgets, `Workbench.changes`
-and tests
-read deliveries later, at their own rate. Taking a record appends it to a short list; now and then the list is settled:
-counted and turned into columns. Rows are dicts only when somebody asks for deliveries; `columns` gives columns.
-A feed knows neither engine nor user interface.
+A statement hands over records (see `cepbook.engine.delivery.delta`) and forgets them. Widgets, `Workbench.changes` and
+tests read deliveries later, at their own rate.
+
+     statement ── one/extend ──> pending records ── settle ──> segments (columns) ── overflow ──> spill file
+                                                                  └── since, columns ──> readers
+
+Taking a record appends it to a short list. Now and then the list is *settled*: counted and turned into columns. Rows
+become dicts only for readers of deliveries; `columns` returns columns. A feed knows neither the engine nor any user
+interface.
 """
 
 from __future__ import annotations
@@ -26,15 +30,15 @@ Row = dict[str, Any]
 Rows = list[Row] | None
 Record = tuple[Any, ...]
 
-SPILL_LIMIT = 1 << 28  # bytes of a workbench's log of one feed: some five million rows of four columns
-MAX_PENDING = 1024  # records that may wait for counting; more would not make taking one measurably cheaper
-_INSERT, _MORE, _REMOVE, _GONE, _EMPTY = range(5)  # the marks of records
-_BEGIN = (_INSERT, _REMOVE, _EMPTY)  # those that begin a delivery
-_BEGINS = bytes(mark % 2 == 0 for mark in range(256))  # by mark: whether it does
+SPILL_LIMIT = 1 << 28  # bytes of one spill file: some five million rows of four columns
+MAX_PENDING = 1024  # records that may wait for settling; more would not make taking one measurably cheaper
+_INSERT, _MORE, _REMOVE, _GONE, _EMPTY = range(5)  # marks of records
+_BEGIN = (_INSERT, _REMOVE, _EMPTY)  # marks that begin a delivery
+_BEGINS = bytes(mark % 2 == 0 for mark in range(256))  # by mark: 1 if it begins a delivery
 
 
 class Delivery(NamedTuple):
-    """One atomic delivery. `number` counts deliveries of the feed from 0; `time` is the clock in ms."""
+    """One atomic delivery. `number` counts the deliveries of the feed from 0; `time` is the clock in ms."""
 
     number: int
     time: int
@@ -43,7 +47,7 @@ class Delivery(NamedTuple):
 
 
 class FeedRead(NamedTuple):
-    """What `Feed.since` found: the deliveries, the cursor for the next call, and how many were dropped unread."""
+    """The result of `Feed.since`: the deliveries, the cursor for the next call, and the number dropped unread."""
 
     deliveries: list[Delivery]
     cursor: int
@@ -51,11 +55,11 @@ class FeedRead(NamedTuple):
 
 
 class FeedColumns(NamedTuple):
-    """Rows in order, insert rows of a delivery before its remove rows, as lists of one length.
+    """Rows in order, insert rows of a delivery before its remove rows, as lists of equal length.
 
-    `numbers` are the deliveries' numbers, `times` clock times in ms, `inserts` tells which are insert rows; a delivery
-    without rows is not there. `cursor` is for the next call. The values of `column` are those of the engine: lists and
-    dicts among them must not be changed.
+    `numbers` are delivery numbers, `times` clock times in ms, `inserts` is True for insert rows. Deliveries without
+    rows are left out. `cursor` is for the next call. The values of `column` belong to the engine: lists and dicts among
+    them must not be changed.
     """
 
     numbers: list[int]
@@ -63,17 +67,17 @@ class FeedColumns(NamedTuple):
     inserts: list[bool]
     cursor: int
     names: tuple[str, ...] | None
-    values: list[list[Any]]  # of `names`; without names the rows, dicts
+    values: list[list[Any]]  # of `names`; without names the rows as dicts
 
     def column(self, name: str) -> list[Any]:
-        """The values of a column; None in rows that have none of this name."""
+        """Return the values of a column, None in rows that lack it."""
         if self.names is None:
             return [row.get(name) for row in self.values[0]]
         return self.values[self.names.index(name)] if name in self.names else [None] * len(self.times)
 
 
 class Segment(NamedTuple):
-    """Whole deliveries that were settled together: columns of records."""
+    """Whole deliveries that were settled together, as columns of records."""
 
     marks: bytes
     times: list[int]
@@ -89,42 +93,43 @@ class Segment(NamedTuple):
 
     @property
     def starts(self) -> list[int]:
-        """Where the deliveries begin."""
+        """The indexes of the first records of deliveries."""
         return list(compress(range(len(self.marks)), self.marks.translate(_BEGINS)))
 
     @property
     def plain(self) -> bool:
-        """Whether each delivery is one insert row: the commonest by far."""
+        """True if each delivery is one insert row, by far the most common case."""
         return self.marks.count(_INSERT) == len(self.marks)
 
     def numbers(self, first: int) -> Iterable[int]:
-        """The number of the delivery of each record; `first` is that of the first."""
+        """Return the delivery number of each record; `first` is that of the first record."""
         if self.plain:
             return range(first, first + len(self.marks))
         return accumulate((not mark % 2 for mark in self.marks[1:]), initial=first)
 
     def before(self, end: int) -> Segment:
-        """What comes before record `end`."""
+        """Return the records before index `end`."""
         return Segment(self.marks[:end], self.times[:end], [column[:end] for column in self.values])
 
     def behind(self, start: int) -> Segment:
-        """What comes from record `start` on."""
+        """Return the records from index `start` on."""
         return Segment(self.marks[start:], self.times[start:], [column[start:] for column in self.values])
 
 
 class SpillFile:
-    """What a feed dropped, in a nameless file that goes with it: at most `most` bytes, and all or nothing.
+    """Dropped segments of a feed in an anonymous file that is deleted with the feed: at most `most` bytes, all or
+    nothing.
 
-    When there is more, or something that cannot be written, the log is `lost`: it holds nothing from then on.
+    Once there is more, or a value cannot be written, the file is `lost`: it stays empty from then on.
     """
 
-    BUFFER = 1 << 20  # bytes, so that a segment seldom is a call of the system
+    BUFFER = 1 << 20  # bytes, so that few segments need a system call
 
     __slots__ = ("_elsewhere", "_file", "_most", "lost", "size")
 
     def __init__(self, most: int) -> None:
         self._file: IO[bytes] | None = None
-        self._elsewhere = False  # the file may not stand at `size`: it was read, or writing was interrupted
+        self._elsewhere = False  # the file position may differ from `size`: after a read or an interrupted write
         self._most = most
         self.lost = most <= 0
         self.size = 0
@@ -147,17 +152,17 @@ class SpillFile:
                 self._elsewhere = False
                 return
         except (OSError, pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):
-            pass  # a full disk; a value from Python that no file can hold: `lost` tells of it
+            pass  # a full disk, or a Python value that cannot be pickled: see `lost`
         self._lose()
 
     def at(self, position: int) -> tuple[Segment, int] | None:
-        """The segment that begins there, and where the next one does; None behind the last, and when all is lost."""
+        """Return the segment at `position` and the position of the next one; None after the last, or if lost."""
         if self._file is None or position >= self.size:
             return None
         self._elsewhere = True
         try:
             self._file.seek(position)
-        except OSError:  # a full disk takes nothing of what was written last
+        except OSError:  # a full disk rejects the buffered data
             self._lose()
             return None
         segment = Segment(*pickle.load(self._file))
@@ -168,9 +173,9 @@ class SpillFile:
         self.lost = True
 
     def clear(self) -> None:
-        """Forget all, and begin anew."""
+        """Delete the contents and start again."""
         if self._file is not None:
-            with suppress(OSError):  # what a full disk did not take is to go
+            with suppress(OSError):  # a full disk rejects the buffered data
                 self._file.close()
         self._file, self._elsewhere = None, False
         self.size = 0
@@ -180,10 +185,10 @@ class SpillFile:
 class Feed:
     """The latest deliveries of one statement, at most about `capacity` rows (insert and remove rows together).
 
-    The oldest deliveries are dropped whole; a reader never sees more than `capacity` rows, except that the newest
-    delivery is always kept, however large. Between reads up to `MAX_PENDING` records wait uncounted (fewer when
-    `capacity` is small) and as many wait to be dropped. Reading is safe from any thread; `describe`, `one`, `extend`
-    and `push` belong to the one thread that runs the engine. Rows that readers get are their own.
+    The oldest deliveries are dropped whole. A reader never sees more than `capacity` rows, except that the newest
+    delivery is always kept, however large. Between reads up to `MAX_PENDING` records wait uncounted (fewer if
+    `capacity` is small), and as many wait to be dropped. Reading is safe from any thread; `describe`, `one`, `extend`
+    and `push` belong to the thread that runs the engine. Readers own the rows that they get.
     """
 
     __slots__ = (
@@ -192,33 +197,34 @@ class Feed:
     )  # fmt: skip
 
     def __init__(self, capacity: int | None = 100_000, log: int = 0) -> None:
-        """A `capacity` of None keeps all. With a `log` what is dropped goes into a file of at most so many bytes."""
+        """Create a feed. A `capacity` of None keeps everything; `log` is the size limit of the spill file in bytes."""
         if capacity is not None and capacity < 1:
             raise UsageError(f"a feed needs a capacity of at least 1 row, not {capacity}")
         self.capacity = maxsize if capacity is None else capacity
         self.names: tuple[str, ...] | None = None
         self._fresh: Callable[[Any], Row] = dict
-        # records end to end, which is the cheapest to take and to take apart; never rebound: `one` may hold it while a
-        # reader settles
+        # concatenated records, the cheapest form to take and to split; never rebound, since `one` may hold the list
+        # while a reader settles
         self._pending: list[Any] = []
-        self._width = 3  # of a record
+        self._width = 3  # values per record
         self._segments: deque[tuple[Segment, int, int]] = deque()  # with the numbers of deliveries and rows
         self._kept = 0
         self._rows = 0
-        self._next = 0  # number of the next delivery that is settled
+        self._next = 0  # number of the next settled delivery
         self._total_insert = 0
         self._total_remove = 0
         self._dropped = 0
         self._log = SpillFile(log)
-        self._batch = self._usual_batch  # 0 while a subscriber waits for news, so that `one` needs one comparison only
+        self._batch = self._usual_batch  # 0 while a subscriber waits, so that `one` needs only one comparison
         self._subscribers: list[Callable[[], object]] = []
         self._lock = Lock()
 
     # -------------------------------------------------------------- taking
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
-        """Rows are tuples of the values of `columns`, or None: dicts. ``fresh(row)`` makes a dict for a reader.
+        """Set the layout of rows: tuples of the values of `columns`, or dicts (None). ``fresh(row)`` makes a dict for a
+        reader.
 
-        Before any record comes; a feed that is not told takes dicts.
+        Called before any record; without it, rows are dicts.
         """
         self.names, self._fresh = columns, fresh
         self._width = 2 + (1 if columns is None else len(columns))
@@ -232,17 +238,17 @@ class Feed:
             self._news()
 
     def extend(self, flat: list[Any]) -> None:
-        """Take the records of whole deliveries, in order and end to end."""
-        if len(flat) >= self._usual_batch:  # what is much is not copied first
+        """Take the records of whole deliveries, in order, concatenated."""
+        if len(flat) >= self._usual_batch:  # many records are not copied first
             self._news(self._segment(flat))
             return
         pending = self._pending
-        pending += flat  # in one step: a reader in another thread sees all of them or none
+        pending += flat  # in one step: a reader in another thread sees all or none
         if len(pending) >= self._batch:
             self._news()
 
     def extend_columns(self, times: list[int], columns: Sequence[list[Any]]) -> None:
-        """Take deliveries of one insert row each, as columns; the lists are the feed's from now on, to read only."""
+        """Take deliveries of one insert row each, as columns. The lists belong to the feed from now on."""
         self._news(Segment(bytes(len(times)), times, [*columns]))
 
     def push(self, time: int, insert: list[Any] | None, remove: list[Any] | None) -> None:
@@ -265,10 +271,11 @@ class Feed:
 
     # -------------------------------------------------------------- news
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
-        """Call `fn()` when there is something new, then not again until someone reads (`since`, `columns`) or `heard`.
+        """Call `fn()` when something new arrives, then not again until somebody reads (`since`, `columns`) or calls
+        `heard`.
 
-        `fn` runs inside the engine's call: it should only set a flag or schedule a read. Returns the function
-        that ends the subscription.
+        `fn` runs inside the engine's call, so it should only set a flag or schedule a read. Return the function that
+        ends the subscription.
         """
         self._subscribers.append(fn)
         self._batch = 0
@@ -281,77 +288,78 @@ class Feed:
         return unsubscribe
 
     def heard(self) -> None:
-        """Who was told has taken note, and need not read: tell again of what is new."""
+        """Acknowledge a notification without reading, so that the next news are notified again."""
         self._rearm()
 
     def wake(self) -> None:
-        """Tell the subscribers although nothing was delivered: the statement was replaced or dropped."""
+        """Notify the subscribers without a delivery: the statement was replaced or dropped."""
         for fn in tuple(self._subscribers):
             fn()
 
     # -------------------------------------------------------------- reading
     def since(self, cursor: int = 0) -> FeedRead:
-        """The kept deliveries with a number of at least `cursor` (0: from the first), oldest first."""
+        """Return the kept deliveries with a number of at least `cursor` (0: all), oldest first."""
         segments, start, end = self._read(cursor)
-        found: list[Delivery] = []
+        deliveries: list[Delivery] = []
         fresh = self._fresh
         for segment in segments:
-            number = start + len(found)
+            number = start + len(deliveries)
             rows = segment.values[0] if self.names is None else zip(*segment.values, strict=True)
             if segment.plain:
-                made = zip(segment.times, rows, strict=True)
-                found += [Delivery(number + i, time, [fresh(row)], None) for i, (time, row) in enumerate(made)]
+                timed_rows = zip(segment.times, rows, strict=True)
+                deliveries += [Delivery(number + i, time, [fresh(row)], None) for i, (time, row) in enumerate(timed_rows)]
             else:
-                found += _deliveries(number, segment, iter(rows), fresh)
-        return FeedRead(found, end, max(0, start - max(cursor, 0)))
+                deliveries += _deliveries(number, segment, iter(rows), fresh)
+        return FeedRead(deliveries, end, max(0, start - max(cursor, 0)))
 
     def columns(self, cursor: int = 0, limit: int | None = None) -> FeedColumns:
-        """The rows of the kept deliveries with a number of at least `cursor`, of these at most the `limit` newest.
+        """Return the rows of the kept deliveries with a number of at least `cursor`, at most the `limit` newest.
 
-        Cheaper than `since`: nothing is made for a row.
+        Cheaper than `since`: no object is made per row.
         """
         segments, number, end = self._read(cursor)
         marks = b""
-        found: list[list[Any]] = [[], [], *([] for _ in self.names or (None,))]  # numbers, times, values
+        columns: list[list[Any]] = [[], [], *([] for _ in self.names or (None,))]  # numbers, times, values
         beyond = 0 if limit is None else sum(segment.rows for segment in segments) - limit
         for segment in segments:
             if not marks and beyond >= segment.rows:
                 beyond -= segment.rows
             else:
                 marks += segment.marks
-                for column, part in zip(found, (segment.numbers(number), segment.times, *segment.values), strict=True):
-                    column += part
+                more = segment.numbers(number), segment.times, *segment.values
+                for column, added in zip(columns, more, strict=True):
+                    column += added
             number += segment.deliveries
         if _EMPTY in marks:
-            found = [[v for v, mark in zip(column, marks, strict=True) if mark != _EMPTY] for column in found]
+            columns = [[v for v, mark in zip(column, marks, strict=True) if mark != _EMPTY] for column in columns]
             marks = marks.replace(bytes([_EMPTY]), b"")
         if beyond > 0:
-            marks, found = marks[beyond:], [column[beyond:] for column in found]
-        numbers, times, *values = found
+            marks, columns = marks[beyond:], [column[beyond:] for column in columns]
+        numbers, times, *values = columns
         return FeedColumns(numbers, times, [mark <= _MORE for mark in marks], end, self.names, values)
 
     def everything(self) -> Iterator[FeedColumns]:
-        """All rows since the start or the last `clear`, part by part: first what the log holds, then what is kept.
+        """Yield all rows since the start or the last `clear`: first the spill file, then what is kept.
 
-        Fewer than `total_insert` and `total_remove` count where the log could not hold all; without it, what is kept.
+        They are fewer than `total_insert` and `total_remove` if the spill file is missing or lost.
         """
         with self._lock:
             self._settle()
             self._trim_exactly()
-            kept = [segment for segment, _, _ in self._segments]
+            segments = [segment for segment, _, _ in self._segments]
             end, number = self._next, self._next - self._kept
             upto = self._log.size
             number -= self._dropped if upto else 0
         position = 0
         while position < upto:
             with self._lock:
-                found = self._log.at(position)
-            if found is None:
+                spilled = self._log.at(position)
+            if spilled is None:
                 return  # cleared meanwhile
-            segment, position = found
+            segment, position = spilled
             yield self._rows_of(segment, number, end)
             number += segment.deliveries
-        for segment in kept:
+        for segment in segments:
             yield self._rows_of(segment, number, end)
             number += segment.deliveries
 
@@ -364,36 +372,36 @@ class Feed:
         return FeedColumns(numbers, times, [mark <= _MORE for mark in marks], end, self.names, values)
 
     def snapshot(self) -> list[Delivery]:
-        """All kept deliveries, oldest first."""
+        """Return all kept deliveries, oldest first."""
         return self.since(0).deliveries
 
     def saved(self) -> list[Any]:
-        """All that it keeps and has counted, as plain data; a feed of the same statement can `load` it."""
+        """Return the contents and counters as plain data, for `load` of a feed of the same statement."""
         self._trim()
         counters = [self._next, self._total_insert, self._total_remove, self._dropped]
         with self._lock:
             return [self.names, counters, [tuple(segment) for segment, _, _ in self._segments]]
 
     def load(self, saved: list[Any]) -> None:
-        """Go on from what another feed had `saved`. Errors: UsageError when its rows have other columns."""
+        """Continue from the `saved` data of another feed. Raises UsageError if its rows have other columns."""
         names, counters, segments = saved
         if names != self.names:
             raise UsageError(f"a feed of other columns: {names}, not {self.names}")
         with self._lock:
             self._settle()
-            found = [Segment(*segment) for segment in segments]
-            self._segments = deque((segment, segment.deliveries, segment.rows) for segment in found)
-            self._kept = sum(segment.deliveries for segment in found)
-            self._rows = sum(segment.rows for segment in found)
+            loaded = [Segment(*segment) for segment in segments]
+            self._segments = deque((segment, segment.deliveries, segment.rows) for segment in loaded)
+            self._kept = sum(segment.deliveries for segment in loaded)
+            self._rows = sum(segment.rows for segment in loaded)
             self._next, self._total_insert, self._total_remove, self._dropped = counters
             self._log.clear()
-            self._log.lost |= self._dropped > 0  # what the other feed has dropped is in no file
+            self._log.lost |= self._dropped > 0  # deliveries that the other feed dropped are in no file
             self._trim_exactly()
 
     def until(self, time: int) -> Feed:
-        """A copy that ends with the last kept delivery at or before `time`, with the counters that it had then."""
+        """Return a copy that ends with the last kept delivery at or before `time`, with the counters of that moment."""
         names, (following, inserted, removed, dropped), segments = self.saved()
-        kept = []
+        earlier = []
         for marks, times, values in segments:
             at = bisect_right(times, time)
             later = Segment(marks[at:], [], [])
@@ -401,14 +409,14 @@ class Feed:
             more = later.marks.count(_INSERT) + later.marks.count(_MORE)
             inserted, removed = inserted - more, removed - (later.rows - more)
             if at:
-                kept.append((marks[:at], times[:at], [column[:at] for column in values]))
+                earlier.append((marks[:at], times[:at], [column[:at] for column in values]))
         copy = Feed(self.capacity)
         copy.describe(names, self._fresh)
-        copy.load([names, [following, inserted, removed, dropped], kept])
+        copy.load([names, [following, inserted, removed, dropped], earlier])
         return copy
 
     def clear(self) -> None:
-        """Forget the kept deliveries and set all counters to zero except the numbering, so cursors stay valid."""
+        """Drop the kept deliveries and reset all counters except the numbering, so cursors stay valid."""
         with self._lock:
             self._settle()
             self._segments.clear()
@@ -431,13 +439,13 @@ class Feed:
 
     @property
     def deliveries(self) -> int:
-        """Deliveries since the feed was made; also the cursor that `since` would return now."""
+        """Deliveries since the feed was created; also the cursor that `since` would return now."""
         self._count()
         return self._next
 
     @property
     def dropped(self) -> int:
-        """Deliveries that were dropped because of `capacity`."""
+        """Deliveries dropped because of `capacity`."""
         self._trim()
         return self._dropped
 
@@ -453,7 +461,7 @@ class Feed:
         return self._kept
 
     def __bool__(self) -> bool:
-        """A feed is true even when it is empty, so that ``feed or default`` does what it says."""
+        """A feed is true even if it is empty, so that ``feed or default`` works as expected."""
         return True
 
     def __repr__(self) -> str:
@@ -464,7 +472,7 @@ class Feed:
         with self._lock:
             self._settle()
             if self._segments and cursor < self._next - self._kept + self._segments[0][1]:
-                self._trim_exactly()  # which drops nothing of the segments behind the first
+                self._trim_exactly()  # drops nothing behind the first segment
             end = self._next
             start = min(max(cursor, end - self._kept), end)
             latest: list[Segment] = []
@@ -553,12 +561,13 @@ class Feed:
 
 
 def _deliveries(number: int, segment: Segment, rows: Iterator[Any], fresh: Callable[[Any], Row]) -> list[Delivery]:
-    found: list[Delivery] = []
+    deliveries: list[Delivery] = []
     bounds = [*segment.starts, len(segment.marks)]
     for i, start in enumerate(bounds[:-1]):
         marks = segment.marks[start : bounds[i + 1]]
         taken = list(islice(rows, len(marks)))
         inserted = marks.count(_INSERT) + marks.count(_MORE)
-        made = [] if marks[0] == _EMPTY else [fresh(row) for row in taken]
-        found.append(Delivery(number + i, segment.times[start], made[:inserted] or None, made[inserted:] or None))
-    return found
+        dicts = [] if marks[0] == _EMPTY else [fresh(row) for row in taken]
+        insert, remove = dicts[:inserted] or None, dicts[inserted:] or None
+        deliveries.append(Delivery(number + i, segment.times[start], insert, remove))
+    return deliveries

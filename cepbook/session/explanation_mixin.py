@@ -1,4 +1,4 @@
-"""Questions why: of a row that was delivered, of an event that was not (`session.why.fired`, `session.why.fallen`)."""
+"""The methods of `Workbench` that explain rows and events (`session.explain`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EventChoice = int | str | Mapping[str, Any]
 
 
 class ExplanationMixin(ReplayMixin):
-    """The part of a workbench that explains. It changes nothing, and calls Python functions only on request."""
+    """Questions why. They change nothing, and call Python functions on request only."""
 
     @overload
     def why(
@@ -49,16 +49,18 @@ class ExplanationMixin(ReplayMixin):
         at: TimeLike | None = None,
         calls: bool = False,
     ) -> RowExplanation | EventExplanation:
-        """Why statement `name` delivered a row; or what became of an `event` there, and without a name everywhere.
+        """Explain why statement `name` delivered a row, or what became of an `event` there (no name: everywhere).
 
-        The row is the last one, the last until the time `at`, or `row` of `changes` (negative from the end): what set
-        it off, its partition and group, the events that made it, what windows held. The event is a number (1 is the
-        first of the types that are read, -1 the last), the name of a type (its last event), or a dict of properties of
-        an event that would come now: which filter, context, window, where, join, pattern, having or output it did not
-        pass, with the values. `type` is needed with a dict where a statement reads several types.
+        The row is the last one, the last up to the time `at`, or number `row` of `changes` (negative from the end). The
+        explanation has its cause, partition and group, the events that made it, and the contents of windows.
 
-        Statements run again aside over the latest events; `calls` says that Python functions may be called for that.
-        Raises UsageError for unknown names and for what is not there, EventError for a dict that is no such event.
+        The event is a number (1 is the first of the types that are read, -1 the last), the name of a type (its last
+        event), or a dict of properties of an event that would come now. The explanation has the filter, context,
+        window, where, join, pattern, having or output that it did not pass, with the values. `type` is needed with a
+        dict if a statement reads several types.
+
+        Statements run again, aside, over the latest events. `calls` allows them to call Python functions. Raises
+        UsageError for unknown names, rows and events, EventError for a dict that does not fit the type.
         """
         with self._lock:
             runtime = self._engine.runtime
@@ -82,21 +84,21 @@ class ExplanationMixin(ReplayMixin):
 
     def _fired(self, name: str, place: DeliveredRow, *, calls: bool = False) -> RowExplanation:
         runtime, record = self._engine.runtime, self._engine.event_log
-        found, times = explain_row(runtime, record, self._replay, name, place, calls=calls), TimeColumns(runtime)
-        return replace(found, times=tuple(times.of_all(name)), row_times=tuple(times.of_statement(name)))
+        explanation, times = explain_row(runtime, record, self._replay, name, place, calls=calls), TimeColumns(runtime)
+        return replace(explanation, times=tuple(times.of_all(name)), row_times=tuple(times.of_statement(name)))
 
     def why_row(self, name: str, delivery: int, behind: int, *, insert: bool) -> RowExplanation:
-        """As `why` of a row, by its delivery: `behind` it so many insert, or remove, rows of that follow."""
+        """Explain a row by its delivery, as `why` does. `behind` is the number of insert, or remove, rows after it."""
         with self._lock:
             columns = tuple(self._engine.runtime.statement(name).output_type.properties)
-            found = self._engine.feed(name).columns(delivery)
-            same = [i for i, n in enumerate(found.numbers) if n == delivery and found.inserts[i] == insert]
+            rows = self._engine.feed(name).columns(delivery)
+            same = [i for i, n in enumerate(rows.numbers) if n == delivery and rows.inserts[i] == insert]
             if not 0 <= behind < len(same):
                 raise UsageError(f"the feed of `{name}` has this row no more")
             place = len(same) - 1 - behind
             index = same[place]
-            row = {each: found.column(each)[index] for each in columns}
-            return self._fired(name, DeliveredRow(delivery, found.times[index], insert, place, row))
+            row = {column: rows.column(column)[index] for column in columns}
+            return self._fired(name, DeliveredRow(delivery, rows.times[index], insert, place, row))
 
     def _wanted(
         self, runtime: Runtime, name: str | None, event: Any, type_name: str | None, until: int | None
@@ -110,14 +112,14 @@ class ExplanationMixin(ReplayMixin):
         statements = runtime.statements.values() if name is None else (runtime.statement(name),)
         if isinstance(event, str):
             find_type(event, types)
-            wanted = [event]
+            type_names = [event]
         else:
-            wanted = [each for each in types if any(s.reads(each) for s in statements)] if name else list(types)
-        record = self._engine.event_log
-        known = [e for e in known_events(record, runtime, wanted) if until is None or e.time <= until]
+            type_names = [each for each in types if any(s.reads(each) for s in statements)] if name else list(types)
+        event_log = self._engine.event_log
+        known = [e for e in known_events(event_log, runtime, type_names) if until is None or e.time <= until]
         number = -1 if isinstance(event, str) else event
-        if number > 0:  # the first is 1, also when it is not known any more
-            number -= 1 + sum(record.counts[each] for each in wanted) - len(known) if until is None else 1
+        if number > 0:  # the first is 1, even if it is no longer known
+            number -= 1 + sum(event_log.counts[each] for each in type_names) - len(known) if until is None else 1
             if number < 0:
                 raise UsageError(f"event {short_repr(event)} is not known any more: the latest {len(known)} are")
         elif number == 0:

@@ -1,4 +1,4 @@
-"""What comes into a workbench while it runs: live sources and real time."""
+"""The methods of `Workbench` for live sources and real time."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from cepbook.session.replay_mixin import ReplayMixin
 
 
 class LiveMixin(ReplayMixin):
-    """The ways in which events and time come to a workbench by themselves, beside `send`, `advance` and `replay`."""
+    """Events and time that come by themselves, beside `send`, `advance` and `replay`."""
 
     @property
     def clock_note(self) -> str:
-        """What ended the live clock, or that it waits for the present; mostly nothing."""
+        """The reason why the live clock ended, or that it waits for the present. Usually empty."""
         return "" if self._clock is None else self._clock.note
 
     def run_clock(self, *, here: bool = False, now: Now = unix_ns, sleep: Sleep = asyncio.sleep) -> WallClock:
-        """Let real time drive the clock until `stop_clock`: what is due happens by itself.
+        """Let real time drive the clock until `stop_clock`. Timers fire by themselves.
 
-        The clock goes to the present; with `here` time runs on from where it stands. `now` (ns since 1970) and `sleep`
-        are for tests. Raises UsageError without a running event loop, during a replay, and when the clock is past the
-        present. A clock that runs already goes on.
+        The clock goes to the present; with `here`, time runs on from the current clock. `now` (ns since 1970) and
+        `sleep` are for tests. A clock that runs already continues. Raises UsageError without a running event loop,
+        during a replay, and if the clock is past the present.
         """
         if self.live_clock is None:
             if self.replaying is not None:
@@ -35,7 +35,7 @@ class LiveMixin(ReplayMixin):
         return self._clock
 
     def stop_clock(self) -> None:
-        """The clock stands still again; without a live one nothing happens."""
+        """Stop the live clock, if one runs."""
         if self._clock is not None:
             self._clock.stop()
             self._clock = None
@@ -50,14 +50,14 @@ class LiveMixin(ReplayMixin):
     ) -> Live:
         """Take events from async sources, by event type, as they come: ``live = cep.live({"Tick": ticks()})``.
 
-        A source is an async iterator of dicts or dataclass instances: a generator of one's own, or what
-        `cepbook.session.inlets` makes (websocket, line socket, tail of a file, database, Kafka). Without `time` an
-        event happens when it arrives, and a wall clock drives the time while the sources run (one that ran goes on).
-        With `time`, a column of the event time, the clock follows the events, and one that is older is late.
+        A source is an async iterator of dicts or dataclass instances: your own generator, or one of
+        `cepbook.session.inlets` (websocket, line socket, tail of a file, database, Kafka). Without `time` an event
+        happens when it arrives, and a wall clock drives the time while the sources run; a clock that runs already
+        continues. With `time`, a column of the event time, the clock follows the events, and an older event is late.
 
-        Nothing is lost silently: items that are no events are counted and kept (`Live.rejected`), a source that fails
-        is told of and does not stop the others. While a reader of `stream` is full no further event is taken. ``await``
-        it, or `stop` it. Raises UsageError, EventError for unknown types.
+        Nothing is lost without a trace. Items that are no events are counted and kept (`Live.rejected`). A source that
+        fails is reported and does not stop the others. While a reader of `stream` is full, no further event is taken.
+        ``await`` the result, or `stop` it. Raises UsageError, and EventError for unknown types.
         """
         check_sources(self, sources)
         if self.replaying is not None:

@@ -1,4 +1,4 @@
-"""What a workbench hands to the outside: frames, listeners, answers of queries, files, databases, ``async for``."""
+"""The methods of `Workbench` that hand rows out: frames, listeners, queries, files, databases, ``async for``."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from cepbook.session.io.sinks import DeliveryStream, FileSink, export_rows, feed
 
 
 class OutputMixin(WorkbenchCore):
-    """The ways in which rows leave a workbench."""
+    """Rows as DataFrames, callbacks, files and streams, and fire-and-forget queries."""
 
     @overload
     def to_frame(self, name: str, selector: Selector | None = None) -> pd.DataFrame: ...
     @overload
     def to_frame(self, name: str, selector: Selector | None = None, *, as_: str) -> Any: ...
     def to_frame(self, name: str, selector: Selector | None = None, *, as_: str = "pandas") -> Any:
-        """The rows of `iterate`: those of the statement's window, or its one row of aggregates.
+        """Return the rows of `iterate`: the contents of the statement's window, or its one row of aggregates.
 
-        A statement without a data window keeps no rows, unless all its columns are aggregates without a group by:
-        the frame is empty, whatever was delivered (`keeps_rows`, `changes`). `as_` is ``"pandas"``, ``"arrow"`` or
+        A statement without a data window keeps no rows, unless all its columns are aggregates without a group by. Its
+        frame is empty, whatever was delivered (see `keeps_rows`, `changes`). `as_` is ``"pandas"``, ``"arrow"`` or
         ``"polars"``. Raises as `iterate` does.
         """
         with self._lock:
@@ -44,7 +44,7 @@ class OutputMixin(WorkbenchCore):
     @overload
     def changes(self, name: str, *, as_: str) -> Any: ...
     def changes(self, name: str, *, as_: str = "pandas") -> Any:
-        """The insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns.
+        """Return the insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns.
 
         `as_` as for `to_frame`. Raises UsageError for an unknown name.
         """
@@ -52,9 +52,10 @@ class OutputMixin(WorkbenchCore):
         return convert_frame(changes_frame(feed.columns(), properties), change_columns(properties), as_)
 
     def on(self, name: str, fn: Listener) -> Callable[[], None]:
-        """Call ``fn(delta)`` for every delivery of statement `name`, also when the statement is deployed anew.
+        """Call ``fn(delta)`` for every delivery of statement `name`, also after a redeployment. Return the function
+        that ends it.
 
-        A delta has `time` (ms), `insert` and `remove` (lists of rows, or None). Returns the function that ends it.
+        A delta has `time` (ms), `insert` and `remove` (lists of rows, or None).
         """
         if not callable(fn):
             raise UsageError(f"a listener is a function of one delta, not {type(fn).__name__}")
@@ -64,9 +65,12 @@ class OutputMixin(WorkbenchCore):
     def query(
         self, epl: str | PreparedQuery, selector: Selector | None = None, *, parameters: Values | None = None
     ) -> pd.DataFrame:
-        """Answer a query over named windows and tables, or over the current rows of statements, once (``select * from
-        Delays where minutes > 60``). ``insert``, ``update`` and ``delete`` change named windows and tables, and give
-        the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
+        """Answer a query over named windows and tables, or over the current rows of statements, once.
+
+        For example ``select * from Delays where minutes > 60``. ``insert``, ``update`` and ``delete`` change named
+        windows and tables and return the changed rows. `selector` chooses partitions as in `iterate`; `parameters` are
+        as in `run`.
+        """
         with self._lock, self._engine.raising_failures():
             stage = self._engine
             text = epl.epl if isinstance(epl, PreparedQuery) else epl
@@ -77,19 +81,21 @@ class OutputMixin(WorkbenchCore):
             return run_query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=acted)
 
     def prepare(self, epl: str) -> PreparedQuery:
-        """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, then
-        ``late.run(least=60)``. Raises ParseError; what it reads need not be there yet."""
+        """Prepare a query that is asked often. Raises ParseError; the stores that it reads need not exist yet.
+
+        ``late = cep.prepare("select * from Delays where minutes > :least")``, then ``late.run(least=60)``.
+        """
         return PreparedQuery(epl, lambda query, selector, values: self.query(query, selector, parameters=values))
 
     def sink(
         self, name: str, path: str | os.PathLike[str], *, table: str | None = None, whole: bool = False
     ) -> FileSink:
-        """Write all that statement `name` delivers from now on into a file: Parquet, CSV, JSON lines, SQLite.
+        """Write all deliveries of statement `name` from now on into a file: Parquet, CSV, JSON lines, SQLite.
 
-        The name of the file says which; rows are those of `changes`. `table` is that of an SQLite database (default:
-        the statement's name), which is added to; other files are replaced. Close what you get (or use ``with``): a
-        Parquet file is whole only then. With `whole` a file gets its name only when it is closed and nothing failed
-        (``q.csv`` is ``q.partial.csv`` until then). Raises UsageError for an unknown statement and a file that cannot
+        The name of the file decides the kind. Rows are those of `changes`. `table` is the table of an SQLite database
+        (default: the statement's name), which is added to; other files are replaced. Close the sink (or use ``with``):
+        a Parquet file is complete only then. With `whole` a file gets its name only when it is closed without failure
+        (until then ``q.csv`` is ``q.partial.csv``). Raises UsageError for an unknown statement and a file that cannot
         be written.
         """
         with self._lock:
@@ -99,7 +105,8 @@ class OutputMixin(WorkbenchCore):
             return FileSink(attach, types, self._lock, name, path, table, whole=whole)
 
     def stream(self, name: str, *, capacity: int = 10_000) -> DeliveryStream:
-        """``async for delivery in cep.stream("alerts")``: what the statement delivers from now on (`sinks.Stream`).
+        """Return the deliveries of a statement from now on: ``async for delivery in cep.stream("alerts")``
+        (`DeliveryStream`).
 
         A delivery has `time` (ms), `insert` and `remove` (rows as dicts, or None). Raises UsageError for an unknown
         statement.
@@ -117,8 +124,10 @@ class OutputMixin(WorkbenchCore):
         selector: Selector | None = None,
         table: str | None = None,
     ) -> int:
-        """Write the rows that statement `name` shows now (`to_frame`) into a file; how many. With `changes` the rows
-        that its feed still holds. Files as for `sink`. Raises UsageError, and SinkError when writing fails.
+        """Write the current rows of statement `name` (`to_frame`) into a file and return their number.
+
+        With `changes`, write the rows that its feed still holds. Files are as for `sink`. Raises UsageError, and
+        SinkError if writing fails.
         """
         with self._lock:
             statement = self._engine.statement(name)
@@ -126,5 +135,7 @@ class OutputMixin(WorkbenchCore):
             if changes:
                 found = feed_rows(self._engine.feed(name), types)
                 return export_rows(found, path, change_columns(types), table or name)
-            rows = [[row.get(each) for each in types] for row in selected_rows(self._engine.runtime, name, selector)]
+            rows = [
+                [row.get(column) for column in types] for row in selected_rows(self._engine.runtime, name, selector)
+            ]
             return export_rows(rows, path, types, table or name)

@@ -46,12 +46,12 @@ RegisteredCode = TypeVar("RegisteredCode", bound=Callable[..., Any])
 
 
 class RegistrationMixin(WorkbenchCore):
-    """What a workbench takes from Python, under names that EPL calls."""
+    """Python functions, aggregates and windows that EPL calls by name, and rows of named windows."""
 
     def replace_rows(self, name: str, rows: RowsLike) -> None:
-        """Named window `name` holds these `rows` (a DataFrame, dicts, lists) from now on, and no others.
+        """Replace the rows of the named window `name` by `rows` (a DataFrame, dicts, lists).
 
-        Raises UsageError for an unknown name, columns that it does not have, and values of other types.
+        Raises UsageError for an unknown name, unknown columns, and values of other types.
         """
         with self._lock, self._engine.manual_call():
             replace_window_rows(self.runtime, name, rows)
@@ -61,7 +61,7 @@ class RegistrationMixin(WorkbenchCore):
     def register_function(self, name: str, fn: Callable[..., Any], *, returns: Any = OBJECT) -> None:
         """Make a Python function callable from EPL; `returns` is its EPL type, its name (``"long"``) or an annotation.
 
-        Raises UsageError for an unknown type, and when EPL has the name for itself: reserved words, functions,
+        Raises UsageError for an unknown type, and for names that EPL uses itself: reserved words, functions,
         aggregates.
         """
         if not callable(fn):
@@ -76,11 +76,11 @@ class RegistrationMixin(WorkbenchCore):
     def function(self, code: Any = None, *, name: str | None = None) -> Any:
         """Decorator: make a function callable from EPL, with the types of its annotations, by its name or another.
 
-        Statements that run already keep the function that they were deployed with. Raises UsageError for an annotation
-        that has no EPL type, and for names that EPL has for itself.
+        Deployed statements keep the function that they were deployed with. Raises UsageError for an annotation without
+        an EPL type, and for names that EPL uses itself.
         """
         if code is None:
-            return lambda given: self._function(given, name or getattr(given, "__name__", ""))
+            return lambda code: self._function(code, name or getattr(code, "__name__", ""))
         return self._function(code, name or getattr(code, "__name__", ""))
 
     def _function(self, code: Any, name: Any) -> Any:
@@ -99,12 +99,12 @@ class RegistrationMixin(WorkbenchCore):
         """Decorator: an aggregate from a class with `enter`, `leave` and `value`, or from a function of lists.
 
         A function gets the values of all events in the window (of the group), a list for each parameter, in order of
-        arrival; it is called for each row. Of a class there is an object for each group; without `leave` it goes with
-        streams that nothing leaves. `save` keeps an object's attributes, which must be plain data for that: numbers,
-        texts, lists, dicts. What they raise is told of as an error of the statement.
+        arrival; it is called for each row. A class is instantiated for each group; without `leave` it works for streams
+        that nothing leaves. `save` keeps the attributes of objects, which must be plain data: numbers, texts, lists,
+        dicts. Exceptions are reported as errors of the statement.
         """
         if code is None:
-            return lambda given: self._aggregate(given, name or getattr(given, "__name__", ""))
+            return lambda code: self._aggregate(code, name or getattr(code, "__name__", ""))
         return self._aggregate(code, name or getattr(code, "__name__", ""))
 
     def _aggregate(self, code: Any, name: Any) -> Any:
@@ -118,16 +118,16 @@ class RegistrationMixin(WorkbenchCore):
             if not callable(getattr(code, method, None)):
                 raise UsageError(f"the aggregate `{name}` has no method `{method}`")
         try:
-            made = code()
+            instance = code()
         except TypeError as error:
             raise UsageError(f"the aggregate `{name}` must be made without arguments: {error}") from None
         except Exception as error:
             raise UsageError(f"the aggregate `{name}` cannot be made: {exception_text(error)}") from error
-        if not hasattr(made, "__dict__"):
+        if not hasattr(instance, "__dict__"):
             raise UsageError(f"the aggregate `{name}` has __slots__, where attributes are needed")
-        made_of: Any = code
-        enter = _typed(f"{name}.enter", made_of.enter, types, "aggregate", bound=True)
-        returns = _typed(f"{name}.value", made_of.value, types, "aggregate", bound=True).returns
+        class_: Any = code
+        enter = _typed(f"{name}.enter", class_.enter, types, "aggregate", bound=True)
+        returns = _typed(f"{name}.value", class_.value, types, "aggregate", bound=True).returns
         self._register(name, code, FunctionType(returns, enter.parameters, enter.nullable, "aggregate"))
         return code
 
@@ -136,18 +136,17 @@ class RegistrationMixin(WorkbenchCore):
     @overload
     def window(self, code: None = None, *, name: str | None = None) -> Callable[[RegisteredCode], RegisteredCode]: ...
     def window(self, code: Any = None, *, name: str | None = None) -> Any:
-        """Decorator: a data window from a function that tells which events stay, ``Tick#name(price)``.
+        """Decorator: a data window from a function that decides which events stay, ``Tick#name(price)``.
 
-        It is called as an event arrives, with the values of all events in the window, the newest last, as a list for
-        each parameter that is one; another parameter gets the value of the newest event. It gives a list of truth
-        values, one for each event, or the number of newest events that stay, or None for all. A keyword-only parameter
-        `clock` gets a `WindowClock`: the present time, those at which the events arrived, and ``clock.call_at(time)``,
-        after which the function is called at that time, too, without a new event. An event with a null that
-        a parameter does not allow is not held. What it raises is told of as an error of the statement, and the event is
-        not held.
+        The function is called when an event arrives. Parameters annotated as lists get the values of all events in the
+        window, the newest last; other parameters get the value of the newest event. It returns a list of truth values,
+        one for each event, or the number of newest events that stay, or None for all. A keyword-only parameter `clock`
+        gets a `WindowClock`: the present time, the arrival times of the events, and ``clock.call_at(time)``, which
+        calls the function at that time without a new event. An event with a null that a parameter does not allow does
+        not enter the window. Neither does an event for which the function raises; this is an error of the statement.
         """
         if code is None:
-            return lambda given: self._window(given, name or getattr(given, "__name__", ""))
+            return lambda code: self._window(code, name or getattr(code, "__name__", ""))
         return self._window(code, name or getattr(code, "__name__", ""))
 
     def _window(self, code: Any, name: Any) -> Any:
@@ -157,11 +156,11 @@ class RegistrationMixin(WorkbenchCore):
             raise UsageError(f"a data window cannot be called `{name}`: EPL has a window of this name")
         types = self.runtime.catalog.event_types
         clocked = _clocked(code)
-        found = _typed(name, code, types, "window")
-        if not any(of.of is not None for of in found.parameters or ()):
+        signature = _typed(name, code, types, "window")
+        if not any(of.of is not None for of in signature.parameters or ()):
             raise UsageError(f"the window `{name}` needs a parameter that is a list, such as `prices: list[float]`")
         loose = _loose(name, code, types)
-        self._register(name, code, FunctionType(OBJECT, found.parameters, loose, "window", clocked=clocked))
+        self._register(name, code, FunctionType(OBJECT, signature.parameters, loose, "window", clocked=clocked))
         return code
 
     def _register(self, name: str, code: Callable[..., Any], type_: FunctionType) -> None:
@@ -172,10 +171,10 @@ class RegistrationMixin(WorkbenchCore):
 
 def _clocked(code: Any) -> bool:
     try:
-        found = inspect.signature(code).parameters.get(_CLOCK)
+        parameter = inspect.signature(code).parameters.get(_CLOCK)
     except (TypeError, ValueError):
         return False
-    return found is not None and found.kind is found.KEYWORD_ONLY
+    return parameter is not None and parameter.kind is parameter.KEYWORD_ONLY
 
 
 def _typed(name: str, code: Any, types: EventTypes, kind: Any, *, bound: bool = False) -> FunctionType:
@@ -188,8 +187,8 @@ def _typed(name: str, code: Any, types: EventTypes, kind: Any, *, bound: bool = 
         if isinstance(error, NameError | SyntaxError):
             raise UsageError(f"an annotation of `{name}` cannot be resolved: {error}") from None
         return FunctionType(OBJECT)  # of a function in C there is no signature
-    given = hints.get("return", type(None))
-    returns = OBJECT if given is type(None) else annotation_type(f"{name} -> …", given, types)[0]
+    annotation = hints.get("return", type(None))
+    returns = OBJECT if annotation is type(None) else annotation_type(f"{name} -> …", annotation, types)[0]
     if any(p.kind is not p.POSITIONAL_OR_KEYWORD and p.kind is not p.POSITIONAL_ONLY for p in parameters):
         return FunctionType(returns, None, (), "function")
     optional = sum(p.default is not p.empty for p in parameters)
@@ -200,13 +199,13 @@ def _typed(name: str, code: Any, types: EventTypes, kind: Any, *, bound: bool = 
 
 
 def _collector(name: str, code: Any, types: EventTypes) -> FunctionType:
-    found = _typed(name, code, types, "collector")
-    if not found.parameters or any(of.of is None for of in found.parameters):
+    signature = _typed(name, code, types, "collector")
+    if not signature.parameters or any(of.of is None for of in signature.parameters):
         raise UsageError(
             f"the parameters of the aggregate `{name}` must be lists, such as `prices: list[float]`"
             "\n  hint: a class with enter, leave and value takes values one by one"
         )
-    return FunctionType(found.returns, found.parameters, _loose(name, code, types), "collector")
+    return FunctionType(signature.returns, signature.parameters, _loose(name, code, types), "collector")
 
 
 def _loose(name: str, code: Any, types: EventTypes) -> tuple[bool, ...]:
@@ -215,9 +214,9 @@ def _loose(name: str, code: Any, types: EventTypes) -> tuple[bool, ...]:
     for each, parameter in inspect.signature(code).parameters.items():
         if each == _CLOCK and parameter.kind is parameter.KEYWORD_ONLY:
             continue
-        given = hints.get(each, Any)
-        of, loose = annotation_type(name, given, types)
+        annotation = hints.get(each, Any)
+        of, loose = annotation_type(name, annotation, types)
         if of.of is not None:
-            loose = annotation_type(name, (typing.get_args(given) or (Any,))[0], types)[1]
+            loose = annotation_type(name, (typing.get_args(annotation) or (Any,))[0], types)[1]
         found.append(loose)
     return tuple(found)

@@ -59,13 +59,10 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
     The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its
-    latest deliveries, at most `feed_capacity` rows (None: all), and a file of those before, for `compare`. `config` is
-    what was chosen of the meaning of statements (`cepbook.Config`). Errors leave the workbench as it was
-    before the call.
+    latest deliveries, at most `feed_capacity` rows (None: all), and a file of earlier ones, for `compare`. `config`
+    chooses between meanings of statements (`cepbook.Config`). A call that raises leaves the workbench as it was.
 
-    >>> cep = Workbench()
-    >>> cep.run("create schema Tick(symbol string, price double)")
-    deployed Tick
+    >>> cep = Workbench() >>> cep.run("create schema Tick(symbol string, price double)") deployed Tick
     """
 
     # ---- statements
@@ -73,13 +70,13 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
     def run(self, epl: str, *, cell: str | None = None, dialect: str = "epl", **settings: Any) -> RunResult:
         """Compile and deploy a module of one or several statements, all or nothing.
 
-        `dialect` is the language (`lang.dialects.DIALECTS`), `settings` what it takes beside the text: the ``name`` of
-        the statement, and what else the dialect's row lists; for EPL ``parameters``, the values of ``?`` and ``:name``
-        in the text as a list or by name (`session.values.parameters`), which stay what they are now.
+        `dialect` is the language, `settings` are its further inputs: the ``name`` of the statement and what the
+        dialect's registry row lists. For EPL these are ``parameters``, the values of ``?`` and ``:name`` in the text as
+        a list or by name, which stay fixed.
 
-        What the same `cell` deployed before is replaced, and statements that depend on it are deployed anew. Without
-        a `cell`, the deployment that declares one of the same names is replaced. Raises ParseError, BindError, and
-        UsageError when the names belong to other cells or dependants stand in the way; then nothing has changed.
+        A previous deployment of the same `cell` is replaced, and statements that depend on it are redeployed. Without a
+        `cell`, the deployment that declares one of the same names is replaced. Raises ParseError, BindError, and
+        UsageError if the names belong to other cells or dependants stand in the way; then nothing has changed.
         """
         if dialect != "epl" or settings:
             epl = with_dialect_settings(epl, dialect, settings, self._config.second)
@@ -110,12 +107,13 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         if again:
             messages.append(f"deployed anew, because they depend on it: {', '.join(again)}")
         new = [each for each in self.runtime.errors if id(each) not in failed]
-        told = [f"`{each.statement}` failed as it began: {exception_text(each.cause)}" for each in new]
-        messages += dict.fromkeys(told)  # alike in each partition
+        failure_texts = [f"`{each.statement}` failed as it began: {exception_text(each.cause)}" for each in new]
+        messages += dict.fromkeys(failure_texts)  # the same failure in several partitions is listed once
         return RunResult(deployment, deployment.statements, target is not None, tuple(messages))
 
     @contextmanager
     def _noting(self, owned: CellDeployment) -> Iterator[None]:
+        """Record deployments and drops of the block, also if it is interrupted."""
         before = dict(self.runtime.deployments)
         try:
             yield
@@ -130,10 +128,10 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
                 self._engine.follow_deployments()
 
     def drop(self, name: str, *, cascade: bool = False) -> tuple[str, ...]:
-        """Drop the statement `name`, or that which created the event type, context, variable or store `name`.
+        """Drop the statement `name`, or the statement that created the event type, context, variable or store `name`.
 
-        The rest of its deployment runs on where it does not need it. The names of all statements that went are
-        returned. Raises UsageError when there is no such name, and, unless `cascade`, when more would go: it says what.
+        The rest of its deployment keeps running if it can do without. Return the names of all dropped statements.
+        Raises UsageError if there is no such name, and, without `cascade`, if more would go; the message lists it.
         """
         with self._lock, self._engine.manual_call():
             deployment = find_deployment(self.runtime, name)
@@ -147,7 +145,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             return gone
 
     def reset(self) -> None:
-        """Begin again: no statements, no event types, the clock at its start. Registered functions stay."""
+        """Start again: no statements, no event types, the clock at its start. Registered functions stay."""
         with self._lock:
             self._end_replay()
             former = self._engine
@@ -157,9 +155,9 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         garbage.clear()
 
     def rewind(self) -> None:
-        """Begin again with what is deployed: all statements in their first state, the clock at its start.
+        """Start again with the same deployments: all statements in their initial state, the clock at its start.
 
-        Windows and feeds are empty, listeners stay. Variables have the values that they were given from outside, not
+        Windows and feeds are empty, listeners stay. Variables have the values that were assigned from outside, not
         those that statements assigned.
         """
         with self._lock, self._engine.manual_call():
@@ -171,16 +169,16 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
     # ---- variables
 
     def variables(self) -> pd.DataFrame:
-        """All variables and constants: name, type, value, constant."""
+        """Return all variables and constants: name, type, value, constant."""
         with self._lock:
             return variables_frame(self.runtime)
 
     def get(self, name: str) -> Any:
-        """The present value of a variable. Raises UsageError for an unknown name."""
+        """Return the value of a variable. Raises UsageError for an unknown name."""
         return self.runtime.get_variable(name)
 
     def set(self, name: str, value: object) -> None:
-        """Assign a variable: statements read the new value from now on; None is null.
+        """Assign a variable. Statements read the new value from now on; None is null.
 
         Raises UsageError for an unknown name, a constant, and a value that is not of the variable's type.
         """
@@ -193,31 +191,30 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
     def define(
         self, name: str, source: object, *, time: str | None = None, inherits: str | Sequence[str] = ()
     ) -> EventType:
-        """Define an event type from a DataFrame, an Arrow table, a path of a Parquet file, a dataclass, a TypedDict or
-        a dict of name -> type.
+        """Define an event type from a DataFrame, an Arrow table, a Parquet file, a dataclass, a TypedDict or a dict of
+        name -> type.
 
-        See `cepbook.session.io.schema_inference` and `frames` for how they become EPL types. `time` is the property
-        that
-        `replay` takes the event time from. Defining the same again changes nothing. Raises UsageError naming the
-        column that has no EPL type, or the statements that stand in the way of a changed type.
+        `cepbook.session.io.schema_inference` and `foreign_frames` list the EPL types. `time` is the property with the
+        event time for `replay`. Defining the same again changes nothing. Raises UsageError with the column that has no
+        EPL type, or the statements that prevent a change of the type.
         """
         parents = (inherits,) if isinstance(inherits, str) else tuple(inherits)
         with self._lock:
-            made = infer_event_types(name, source, self.runtime.catalog.event_types, time=time, inherits=parents)
-            for event_type in made:
+            event_types = infer_event_types(name, source, self.runtime.catalog.event_types, time=time, inherits=parents)
+            for event_type in event_types:
                 if self.runtime.catalog.event_types.get(event_type.name) != event_type:
                     self.runtime.define(event_type, replace=True)
             self._engine.follow_deployments()
             self.defined.pop(name, None)
-            self.defined[name] = made[-1]
-        return made[-1]
+            self.defined[name] = event_types[-1]
+        return event_types[-1]
 
     def send(self, type_name: str, event: object = None, /, **properties: Any) -> None:
         """Send one event at the present time: a dict, a dataclass instance, or keyword arguments.
 
-        The event is checked and copied: an unknown type or property and a value of a wrong type are EventErrors, a
-        missing property is null (`cepbook.session.io.event_validation` has the rules). `Workbench.runtime.sender` skips
-        this.
+        The event is checked and copied. An unknown type or property and a value of a wrong type raise EventError, a
+        missing property is null (rules: `cepbook.session.io.event_validation`). `Workbench.runtime.sender` skips the
+        check.
         """
         if event is not None and properties:
             raise UsageError("give the event or its properties, not both")
@@ -233,25 +230,25 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
                 stage.raise_failure_since(before)
 
     def send_together(self, *events: tuple[str, object]) -> None:
-        """Send events, (type, event) each, that arrive together: one activation to queries of other dialects."""
+        """Send several (type, event) pairs that arrive together: one activation for queries of other dialects."""
         for each in events:
             if not isinstance(each, tuple | list) or len(each) != 2:
                 raise UsageError(f'an event is (type, properties), such as ("Tick", {{…}}), not {describe_value(each)}')
         with self._lock:
             entries = [(name, self._entry(name), event) for name, event in events]
-            made = [(name, check(event), record) for name, (check, record), event in entries]
-            places = self._engine.event_log.positions(len(made))
-            for place, (_, event, record) in zip(places, made, strict=True):
-                record(self.runtime.now, event, place)
+            checked_events = [(name, check(event), record) for name, (check, record), event in entries]
+            positions = self._engine.event_log.positions(len(checked_events))
+            for position, (_, event, record) in zip(positions, checked_events, strict=True):
+                record(self.runtime.now, event, position)
             with self._engine.manual_call(), self._engine.raising_failures():
-                self.runtime.send_together([(name, event) for name, event, _ in made])
+                self.runtime.send_together([(name, event) for name, event, _ in checked_events])
 
     # ---- context partitions
 
     def end_partition(self, context: str, partition: int) -> None:
-        """End a context partition by hand, as its own condition would: what is due at its end is delivered.
+        """End a context partition as its own condition would. Output that is due at its end is delivered.
 
-        Raises UsageError for an unknown context and for an id of which there is no partition.
+        Raises UsageError for an unknown context and for an unknown partition id.
         """
         with self._lock, self._engine.manual_call(), self._engine.raising_failures():
             self.runtime.context(context)
@@ -260,10 +257,10 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             self.runtime.end_partition(context, partition)
 
     def on_partition(self, context: str, fn: PartitionListener) -> Callable[[], None]:
-        """Call ``fn(notice)`` when a partition is allocated or deallocated and when the context is activated or not.
+        """Call ``fn(notice)`` when a partition is allocated or deallocated, or the context is activated or deactivated.
 
-        A notice has `kind` (``allocated`` …), `context`, `partition` (the id), `properties` and `time` (ms). Returns
-        the function that ends it.
+        A notice has `kind` (``allocated`` …), `context`, `partition` (the id), `properties` and `time` (ms). Return the
+        function that ends it.
         """
         if not callable(fn):
             raise UsageError(f"a partition listener is a function of one notice, not {type(fn).__name__}")
@@ -273,9 +270,10 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
     # ---- second workbenches
 
     def rehearsal(self) -> Workbench:
-        """A workbench of the same functions, event types and statements in their first state, its clock at the start.
+        """Return a workbench with the same functions, event types and statements in their initial state, its clock at
+        the start.
 
-        What is tried there leaves this one alone.
+        Nothing done there affects this workbench.
         """
         with self._lock:
             twin = Workbench(start=self._start, feed_capacity=self._capacity, config=self._config)
@@ -286,7 +284,7 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         return twin
 
     def past(self) -> RecordedHistory:
-        """The latest events and stops of the clock, for `again`."""
+        """Return the latest events and clock stops, for `again`."""
         with self._lock:
             return recorded_history(self.runtime, self._engine.event_log, self._start)
 
@@ -298,11 +296,11 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         parameters: Values | None = None,
         past: RecordedHistory | None = None,
     ) -> Workbench:
-        """A second workbench in which the latest events happen anew; this one stays as it is (`session.past.again`).
+        """Return a second workbench in which the latest events happen again; this one is unchanged.
 
-        Its variables have `values` where given, and it has the statements of `epl` beside the others. `past` is what
-        happens, by default what is known now; a `ForgottenWarning` says when that is not all. Raises UsageError for an
-        unknown variable, and as `run`.
+        `values` sets variables there, and `epl` adds statements. `past` is the history to repeat, by default everything
+        known now; a `ForgottenWarning` is issued if earlier events are unknown. Raises UsageError for an unknown
+        variable, and as `run` does.
         """
         with self._lock:
             if past is not None and not isinstance(past, RecordedHistory):
@@ -310,9 +308,9 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
             known = past or recorded_history(self.runtime, self._engine.event_log, self._start)
             twin = self.rehearsal()
         if past is None and not known.complete:
-            told = f"only the latest {known.events:,} events happen anew, earlier ones are not known any more"
+            fact = f"only the latest {known.events:,} events happen anew, earlier ones are not known any more"
             hint = "`cep.rehearsal()` and a replay there take all"
-            warnings.warn(f"{told}\n  hint: {hint}", ForgottenWarning, stacklevel=3)  # behind the check of arguments
+            warnings.warn(f"{fact}\n  hint: {hint}", ForgottenWarning, stacklevel=3)  # above the check of arguments
         for name, value in (values or {}).items():
             twin.set(name, value)
         if epl is not None:
@@ -321,15 +319,18 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         return twin
 
     def answer(self, epl: str, *, parameters: Values | None = None) -> pd.DataFrame:
-        """A query's rows now (`query`); of any other select all that it would have delivered over the latest events.
+        """Return a query's rows now (`query`), or for any other select everything that it would have delivered over the
+        latest events.
 
-        The latter as `changes` gives them. Nothing is deployed. Raises as `query` and `run`, UsageError for what
-        delivers nothing.
+        The latter is in the form of `changes`. Nothing is deployed. Raises as `query` and `run` do, and UsageError if
+        the text delivers nothing.
         """
         if is_fire_and_forget(epl, self.runtime):
             return self.query(epl, parameters=parameters)
         twin = self.again(epl=epl, parameters=parameters)
-        last = [each for each in twin.runtime.statements.values() if each.name not in self.runtime.statements]
+        last = [
+            statement for statement in twin.runtime.statements.values() if statement.name not in self.runtime.statements
+        ]
         if not last:
             raise UsageError("this delivers no rows\n  hint: `%%epl` deploys it; an expression is one select or query")
         return twin.changes(last[-1].name)
@@ -347,9 +348,10 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         session: Any = None,
         persist: bool | None = None,
     ) -> SparkRun:
-        """Run deployed select statements over frames, Arrow tables and Parquet files, from an empty state.
+        """Run deployed select statements on Spark over frames, Arrow tables and Parquet files, from an empty state.
 
-        As `cepbook.spark.run`, its errors too. The clock begins at the workbench's start and ends at `until`.
+        Arguments and errors are those of `cepbook.spark.run`. The clock starts at the workbench's start and ends at
+        `until`.
         """
         return bridge.run(
             runtime=self.runtime,
@@ -364,10 +366,12 @@ class Workbench(RegistrationMixin, InspectionMixin, ExplanationMixin, LiveMixin,
         )
 
     def compare(self, batch: Any, **options: Any) -> Comparison:
-        """Compare what this workbench delivered with the result of `spark`; options as in `cepbook.spark.compare`."""
+        """Compare the deliveries of this workbench with the result of `spark`; options as in
+        `cepbook.spark.compare`.
+        """
         return bridge.compare(self, batch, **options)
 
     def __repr__(self) -> str:
-        count = sum(each.kind != "create variable" for each in self.runtime.statements.values())
+        count = sum(statement.kind != "create variable" for statement in self.runtime.statements.values())
         clock = format_clock_time(self.runtime.now, self._config.second)
         return f"Workbench({count} statement{'' if count == 1 else 's'}, clock {clock})"

@@ -1,4 +1,4 @@
-"""What each stage of the compiler makes of a statement, as text: `Workbench.explain`."""
+"""The output of each compiler stage for a statement, as text: `Workbench.explain`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERED = re.compile(r"[cn]\d+")
 
 
 def explain_stage(runtime: Runtime, name_or_epl: str, stage: str) -> str:
-    """`stage` of the statement `name_or_epl`, if there is one of that name, else of that EPL text.
+    """Print `stage` for the statement `name_or_epl` if there is one of that name, else for that EPL text.
 
     Raises UsageError for an unknown stage, ParseError and BindError as compiling the text does.
     """
@@ -34,18 +34,18 @@ def explain_stage(runtime: Runtime, name_or_epl: str, stage: str) -> str:
     if statement is not None:
         text = statement.epl
         deployment = runtime.deployments[statement.deployment_id]
-        if dialect_of(deployment.source) != EPL:  # a text of another dialect has a meaning as a whole only
+        if dialect_of(deployment.source) != EPL:  # a text of another dialect only has a meaning as a whole
             text, only, catalog = deployment.source, statement.name, catalog_without(catalog, [deployment])
     printers = {
         "steps": partial(_steps, runtime),
         "python": partial(_python, runtime),
         "coverage": partial(_coverage, runtime),
     }
-    if statement is not None and statement.kind == "create variable":  # its text declares what is there already
+    if statement is not None and statement.kind == "create variable":  # its text declares variables that exist already
         for name in statement.output_type.properties:
             del catalog.variables[name]
     if statement is not None and statement.owned is not None:
-        catalog.event_types.pop(statement.owned.name, None)  # of another dialect they are gone already
+        catalog.event_types.pop(statement.owned.name, None)  # for another dialect they are gone already
         catalog.stores.pop(statement.owned.name, None)
     with display_names(second=runtime.config.second):
         return stages.show_stage(
@@ -59,8 +59,8 @@ def _python(runtime: Runtime, plan: ModulePlan) -> str:
 
 
 def _steps(runtime: Runtime, plan: ModulePlan) -> str:
-    found = _compiled(runtime, plan).programs
-    return "\n\n".join(explain_program(name, program) for name, program in found.items()) or "no statement that runs"
+    programs = _compiled(runtime, plan).programs
+    return "\n\n".join(explain_program(name, program) for name, program in programs.items()) or "no statement that runs"
 
 
 def _compiled(runtime: Runtime, plan: ModulePlan) -> CompiledModule:
@@ -81,7 +81,7 @@ def _source(program: StatementProgram) -> str:
     if constants:
         head += ["# constants (c…) and names of properties (n…), bound by reference:", *constants]
     inner = [] if program.select is None else [f"# the select\n{_source(program.select)}"]
-    inner += [f"# subquery {number}\n{_source(each)}" for number, each in enumerate(program.subqueries)]
+    inner += [f"# subquery {number}\n{_source(subprogram)}" for number, subprogram in enumerate(program.subqueries)]
     return "\n".join((*head, "", program.text, *inner))
 
 

@@ -1,4 +1,4 @@
-"""The flow of data through what is deployed: event types, statements, streams, named windows and tables."""
+"""The flow of data between event types, statements, streams, named windows and tables."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ Kind = Literal["type", "statement", "store"]
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """An event type or stream, a statement, or a named window or table. `layer` counts from the left, `place` from
-    above; `opens` is the statement whose view shows it."""
+    """An event type or stream, a statement, or a named window or table.
+
+    `layer` counts from the left, `place` from the top. `opens` is the statement whose view shows the node.
+    """
 
     id: str
     kind: Kind
@@ -37,7 +39,7 @@ class DataflowGraph:
 
 
 def build_graph(runtime: Runtime) -> DataflowGraph:
-    """What reads and feeds what, laid out from left to right."""
+    """Return the data flow of all deployments, laid out from left to right."""
     stores = {store.name: store for store in runtime.stores.values()}
     nodes: dict[str, GraphNode] = {}
     edges: dict[tuple[str, str], None] = {}
@@ -89,14 +91,14 @@ def _laid_out(nodes: Mapping[str, GraphNode], edges: Sequence[tuple[str, str]]) 
     layers: dict[str, int] = {}
     for start in nodes:
         path: list[tuple[str, int]] = [(start, 0)]
-        open_ = {start}
+        pending = {start}
         while path:
             id_, at = path.pop()
             if at < len(before[id_]):
                 path.append((id_, at + 1))
                 source = before[id_][at]
-                if source not in layers and source not in open_:
-                    open_.add(source)
+                if source not in layers and source not in pending:
+                    pending.add(source)
                     path.append((source, 0))
                 continue
             layers[id_] = max((layers[each] + 1 for each in before[id_] if each in layers), default=0)
@@ -104,15 +106,15 @@ def _laid_out(nodes: Mapping[str, GraphNode], edges: Sequence[tuple[str, str]]) 
     columns: dict[int, list[str]] = {}
     for id_ in nodes:
         columns.setdefault(layers[id_], []).append(id_)
-    found: list[GraphNode] = []
-    for layer in sorted(columns):  # beside what feeds them, so that few lines cross
+    placed: list[GraphNode] = []
+    for layer in sorted(columns):  # beside the nodes that feed them, so that few lines cross
         ids = columns[layer]
         means = {i: _mean([order[s] for s in before[i] if s in order], n) for n, i in enumerate(ids)}
         for place, id_ in enumerate(sorted(ids, key=lambda i: means[i])):
             order[id_] = place
             node = nodes[id_]
-            found.append(GraphNode(node.id, node.kind, node.name, node.detail, node.opens, layer, place))
-    return DataflowGraph(tuple(found), tuple(edges))
+            placed.append(GraphNode(node.id, node.kind, node.name, node.detail, node.opens, layer, place))
+    return DataflowGraph(tuple(placed), tuple(edges))
 
 
 def _mean(places: Sequence[float], otherwise: float) -> float:

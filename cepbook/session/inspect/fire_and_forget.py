@@ -1,8 +1,8 @@
-"""Fire-and-forget queries: over named windows and tables, or over the rows that statements hold now, answered once.
+"""Fire-and-forget queries: over named windows and tables, or over the current rows of statements, answered once.
 
-The engine answers what is asked of named windows and tables; inserts, updates and deletes change them. Beside that each
-deployed statement is a table: the rows of its iterator, with its output columns. Such a query is a normal select
-without windows; it runs in a runtime of its own, over these rows, and leaves the running statements alone.
+The engine answers queries of named windows and tables; inserts, updates and deletes change them. In addition each
+deployed statement is a table: the rows of its iterator, with its output columns. Such a query is a plain select without
+windows. It runs in a runtime of its own over these rows and leaves the running statements alone.
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ _parsed = lru_cache(maxsize=64)(dialect.parse_epl)
 
 
 class PreparedQuery:
-    """A query that was read once: `run` answers it, as often as one likes, with other values for its parameters.
+    """A query that was parsed once, made by `Workbench.prepare`. `run` answers it with new values for its parameters.
 
-    `Workbench.prepare` makes it. `parameters` are the names of its parameters, and the numbers from 1 of those without
-    a name, in the order of the text.
+    `parameters` are the names of its parameters; unnamed ones are numbered from 1 in the order of the text.
     """
 
     def __init__(
@@ -52,20 +51,22 @@ class PreparedQuery:
     ) -> None:
         self.epl = epl
         self.parameters = tuple(dict.fromkeys(key for _, key in parameter_uses(_parsed(epl))))
-        self._asked: tuple[Runtime, FireAndForgetQuery] | None = None  # of stores: the query as the engine has read it
+        self._asked: tuple[Runtime, FireAndForgetQuery] | None = (
+            None  # for queries of stores: the runtime and the compiled query
+        )
         self._answer = answer
 
     def within(self, runtime: Runtime) -> FireAndForgetQuery:
-        """The query as an engine has read it."""
+        """Return the query as compiled by an engine."""
         if self._asked is None or self._asked[0] is not runtime:
             self._asked = runtime, FireAndForgetQuery(runtime, self.epl)
         return self._asked[1]
 
     def run(self, *values: Any, selector: Selector | None = None, **named: Any) -> pd.DataFrame:
-        """The rows that answer the query now, with values for its parameters: by number, by name, or both.
+        """Return the rows that answer the query now, with values for its parameters by number, by name, or both.
 
-        One dict or list stands for all values. `selector` tells which partitions of the context it reads. Raises
-        UsageError for values of which the query has no parameter, else as `Workbench.query` does.
+        One dict or list gives all values. `selector` chooses partitions of the context that the query reads. Raises
+        UsageError for values without a parameter, else as `Workbench.query` does.
         """
         if len(values) == 1 and not named and isinstance(values[0], Mapping):
             return self._answer(self, selector, self._known(values[0]))
@@ -80,15 +81,15 @@ class PreparedQuery:
             raise UsageError(f"the query takes {takes}, found {len(values)}{hint}")
         return self._answer(self, selector, self._known({**by_number, **named}))
 
-    def _known(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        for name in given:
+    def _known(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name in values:
             if str(name) not in self.parameters:
                 raise UsageError(f"the query has no parameter `{name}`{hint_line(str(name), self.parameters)}")
-        return {str(name): value for name, value in given.items()}
+        return {str(name): value for name, value in values.items()}
 
     def __repr__(self) -> str:
-        shown = ", ".join(key if key.isdecimal() else f":{key}" for key in self.parameters)
-        return f"Prepared({self.epl!r}{f', parameters {shown}' if shown else ''})"
+        parameters = ", ".join(key if key.isdecimal() else f":{key}" for key in self.parameters)
+        return f"Prepared({self.epl!r}{f', parameters {parameters}' if parameters else ''})"
 
 
 def run_query(
@@ -101,11 +102,11 @@ def run_query(
     *,
     acted: Callable[[ManualAction, Set[str]], object],
 ) -> pd.DataFrame:
-    """The rows of a query over the stores or the statements of `runtime`, of the partitions that `selector` names.
+    """Return the rows of a query over the stores or the statements of `runtime`, of the partitions in `selector`.
 
-    `acted` is called before a store is changed, with what does the same to another runtime, and the stores concerned.
-    Raises ParseError and BindError as for any EPL, UsageError when the text is no query of stores and no plain select
-    over statements.
+    `acted` is called before a store is changed, with a function that does the same to another runtime, and the stores
+    concerned. Raises ParseError and BindError as for any EPL, UsageError if the text is no query of stores and no plain
+    select over statements.
     """
     if not isinstance(asked, str | PreparedQuery):
         raise UsageError(f"a query is EPL text, or what `prepare` gives, not {type(asked).__name__}")
@@ -146,16 +147,16 @@ def run_query(
 
 
 def queried_statements(epl: str, runtime: Runtime) -> tuple[str, ...]:
-    """The statements that a query reads, none where it is about stores. Raises as `query` does."""
+    """Return the statements that a query reads; none if it is about stores. Raises as `run_query` does."""
     return () if _stores(epl, runtime)[1] is not None else _tables(_select(epl, None), runtime)
 
 
 def _of_context(
     named: str | None, stores: Container[str], runtime: Runtime, selector: Selector | None
 ) -> engine.Selector | None:
-    """The engine's selector, of the context `named` in the query, or that of its stores.
+    """Return the engine's selector for the context `named` in the query, or for that of its stores.
 
-    Errors: UsageError without a context, and as `engine_selector`.
+    Raises UsageError without a context, and as `engine_selector` does.
     """
     if selector is None:
         return None
@@ -167,20 +168,20 @@ def _of_context(
 
 
 def _stores(epl: str, runtime: Runtime) -> tuple[str | None, Set[str] | None]:
-    """The context that a query names, and the named windows and tables that it reads or changes.
+    """Return the context that a query names, and the named windows and tables that it reads or changes.
 
-    None in place of these: it is one over statements.
+    None instead of the stores if it is a query over statements.
     """
     statements = _parsed(epl).statements
-    only = statements[0] if len(statements) == 1 else None
-    if isinstance(only, (ast.FafInsert, ast.FafUpdate, ast.FafDelete)):
-        return only.context, {only.target}
-    if not isinstance(only, ast.Select):
+    statement = statements[0] if len(statements) == 1 else None
+    if isinstance(statement, (ast.FafInsert, ast.FafUpdate, ast.FafDelete)):
+        return statement.context, {statement.target}
+    if not isinstance(statement, ast.Select):
         return None, None
-    found = {s.stream.type_name for s in only.sources if isinstance(s.stream, ast.FilterStream)}
-    if only.insert_into is not None:
-        found.add(only.insert_into.target)
-    return only.context, found & runtime.stores.keys() or None
+    names = {s.stream.type_name for s in statement.sources if isinstance(s.stream, ast.FilterStream)}
+    if statement.insert_into is not None:
+        names.add(statement.insert_into.target)
+    return statement.context, names & runtime.stores.keys() or None
 
 
 def _tables(select: ast.Select, runtime: Runtime) -> tuple[str, ...]:
@@ -194,21 +195,21 @@ def _select(epl: str, values: Mapping[str, Any] | None) -> ast.Select:
         hint = "statements that stay are deployed: Workbench.run, %%epl"
         raise UsageError(f"a query is one select, insert, update or delete\n  hint: {hint}")
     select = statements[0]
-    for given, what in (
+    for clause, what in (
         (select.insert_into, "insert into"),
         (select.output, "an output clause"),
         (select.context, "a context"),
         (select.selector not in (None, "istream"), "a stream selector"),
         (select.match_recognize, "match_recognize"),
     ):
-        if given:
+        if clause:
             raise UsageError(f"a query runs once and cannot have {what}")
     if not select.sources:
         raise UsageError("a query needs a from-clause that names a statement")
-    return replace(select, selector=None, sources=tuple(_kept(source) for source in select.sources))
+    return replace(select, selector=None, sources=tuple(_with_keepall(source) for source in select.sources))
 
 
-def _kept(source: ast.StreamSource) -> ast.StreamSource:
+def _with_keepall(source: ast.StreamSource) -> ast.StreamSource:
     if not isinstance(source.stream, ast.FilterStream):
         raise UsageError("a query reads statements, not patterns")
     if source.windows:
@@ -220,7 +221,7 @@ def _kept(source: ast.StreamSource) -> ast.StreamSource:
 
 
 def _table(source: ast.StreamSource, runtime: Runtime) -> str:
-    assert isinstance(source.stream, ast.FilterStream)  # _kept has refused the rest
+    assert isinstance(source.stream, ast.FilterStream)  # `_with_keepall` has refused the rest
     name = source.stream.type_name
     if name not in runtime.statements and name in runtime.catalog.event_types:
         raise UsageError(f"`{name}` is an event type, and events are not kept; query a statement that has a window")
@@ -232,18 +233,18 @@ def _table(source: ast.StreamSource, runtime: Runtime) -> str:
 
 
 def _nested(types: list[EventType], known: EventTypes) -> list[EventType]:
-    found: dict[str, EventType] = {}
+    needed: dict[str, EventType] = {}
 
     def visit(of: Type) -> None:
         if of.of is not None:
             visit(of.of)
-        elif of.event is not None and of.event in known and of.event not in found:
+        elif of.event is not None and of.event in known and of.event not in needed:
             for inner in known[of.event].properties.values():
                 visit(inner)
-            found[of.event] = known[of.event]
+            needed[of.event] = known[of.event]
 
     for one in types:
         for of in one.properties.values():
             visit(of)
     own = {one.name for one in types}
-    return [one for name, one in found.items() if name not in own]
+    return [one for name, one in needed.items() if name not in own]

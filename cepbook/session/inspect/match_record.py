@@ -1,4 +1,4 @@
-"""Provenance: which matches of a pattern made a delivery, kept while somebody looks."""
+"""The matches of a pattern behind each delivery, recorded while somebody looks at them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class DeliveryMatches(NamedTuple):
 
 
 class MatchRecord:
-    """The matches of a pattern statement, by number of the delivery in its feed; from `begin` on, until `end`.
+    """The matches of a pattern statement by number of the delivery in its feed, from `begin` to `end`.
 
-    A sink of the statement beside its feed. A delivery is said to be made by all matches since the one before, which
-    is so unless windows or output clauses hold rows back.
+    A sink of the statement beside its feed. All matches since the previous delivery are attributed to a delivery, which
+    is exact unless windows or output clauses hold rows back.
     """
 
     def __init__(self, statement: RunningStatement, feed: Feed) -> None:
@@ -38,34 +38,34 @@ class MatchRecord:
         self._kept: deque[tuple[int, DeliveryMatches]] = deque(maxlen=KEPT)
 
     def is_of(self, statement: RunningStatement) -> bool:
-        """Whether it records this statement, and not one of its name that was there before."""
+        """Return True if it records this statement and not a former one of the same name."""
         return self._statement is statement
 
     def begin(self) -> None:
-        """From now on matches are kept."""
+        """Start recording."""
         self._statement.add_match_listener(self._on_match)
         self._statement.add_sink(self)
 
     def end(self) -> None:
-        """Nothing is kept any more, and the statement runs as if nobody had looked."""
+        """Stop recording and detach from the statement."""
         self._statement.remove_match_listener(self._on_match)
         self._statement.remove_sink(self)
 
     def of(self, number: int) -> DeliveryMatches | None:
-        """The matches behind delivery `number`; None when they are not known."""
-        return next((made for kept, made in reversed(self._kept) if kept == number), None)
+        """Return the matches behind delivery `number`; None if unknown."""
+        return next((matches for delivery, matches in reversed(self._kept) if delivery == number), None)
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
-        """The layout of the statement says it all."""
+        """Ignore the description: the layout of the statement tells it."""
 
     def one(self, record: Record) -> None:
-        """A delivery."""
+        """Take a delivery."""
         self._kept.append((self._next, DeliveryMatches(tuple(self._pending), self._total)))
         self._next += 1
         self._pending, self._total = [], 0
 
     def extend(self, flat: list[Any]) -> None:
-        """The records of deliveries."""
+        """Take the records of several deliveries."""
         for record in self._statement.outlet.layout.records(flat):
             if not record[0] % 2:  # begins a delivery
                 self.one(record)

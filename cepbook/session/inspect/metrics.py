@@ -14,7 +14,7 @@ from cepbook.session.io.result_frames import rows_frame
 
 
 def state_size(runtime: Runtime, name: str) -> int:
-    """How many events, groups and partial matches the states of a statement hold."""
+    """Return how many events, groups and partial matches the states of a statement hold."""
     return sum(
         state["retained"] + (state["groups"] or 0) + (state["partials"]["total"] if "partials" in state else 0)
         for state in runtime.state(name, partials=0)
@@ -28,8 +28,10 @@ def metrics_frame(
     sampler: CpuSampler,
     errors: Mapping[str, int],
 ) -> pd.DataFrame:
-    """One line per statement: name, events (in), rows (out), state, cpu (seconds, null if not measured), latency
-    (microseconds per event, likewise), errors."""
+    """Return one row per statement: name, events (read), rows (delivered), state (size), cpu, latency, errors.
+
+    cpu is in seconds, latency in microseconds per event; both are null if not measured.
+    """
     lines = []
     for name, statement in runtime.statements.items():
         feed = feed_of(name)

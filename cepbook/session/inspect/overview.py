@@ -1,6 +1,6 @@
-"""What a workbench holds, at a glance: items of each kind with one figure, at a cost that does not grow with the state.
+"""An overview of the workbench: items of each kind with one figure, at a cost that does not depend on the state.
 
-`items` change when something is deployed, dropped or declared; figures with every event.
+Items change with deployments and declarations, figures with every event.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECTIONS: tuple[Section, ...] = ("statements", "types", "contexts", "stores", "v
 
 @dataclass(frozen=True, slots=True)
 class OverviewItem:
-    """One thing by its name, what it is in a word or two, and its figure."""
+    """An item by name, with its kind and its figure."""
 
     section: Section
     name: str
@@ -39,8 +39,9 @@ class OverviewItem:
 
 
 def overview_items(workbench: WorkbenchCore) -> Iterator[OverviewItem]:
-    """Statements (rows delivered), event types (events), contexts (partitions), stores (rows), variables (values) and
-    errors (how often), in this order."""
+    """Yield statements (rows delivered), event types (events), contexts (partitions), stores (rows), variables (values)
+    and errors (number), in this order.
+    """
     engine, runtime = workbench._engine, workbench.runtime
     owners = {store.owner.name for store in runtime.stores.values()}
     for name, statement in runtime.statements.items():
@@ -58,8 +59,8 @@ def overview_items(workbench: WorkbenchCore) -> Iterator[OverviewItem]:
         running = runtime.contexts.get(name)
         yield OverviewItem("contexts", name, context.kind, f"{0 if running is None else len(running.partitions):,}")
     for name, store in runtime.stores.items():
-        held = sum(state["retained"] for state in runtime.state(store.owner.name, partials=0))
-        yield OverviewItem("stores", name, "named window" if store.type.kind == "window" else "table", f"{held:,}")
+        rows = sum(state["retained"] for state in runtime.state(store.owner.name, partials=0))
+        yield OverviewItem("stores", name, "named window" if store.type.kind == "window" else "table", f"{rows:,}")
     for name, variable in runtime.catalog.variables.items():
         kind = f"{'constant ' * variable.constant}{variable.type}"
         yield OverviewItem(
@@ -70,7 +71,7 @@ def overview_items(workbench: WorkbenchCore) -> Iterator[OverviewItem]:
 
 
 def field_text(value: object) -> str:
-    """A value as people write it in a field: ``null``, ``true``, ``4.5``, a text as it is, ``[1, 2]``."""
+    """Format a value for an input field: ``null``, ``true``, ``4.5``, a text as it is, ``[1, 2]``."""
     if isinstance(value, str):
         return value
     if isinstance(value, date | time):
@@ -79,9 +80,9 @@ def field_text(value: object) -> str:
 
 
 def parse_field_value(text: str, of: Type) -> Any:
-    """What somebody wrote into a field for a value of type `of`; texts are as they stand, ``null`` is null.
+    """Parse the text of an input field as a value of type `of`. Texts stay as they are, ``null`` is null.
 
-    Errors: UsageError for what is no such value.
+    Raises UsageError.
     """
     if text.strip() == "null":
         return None
@@ -103,10 +104,10 @@ def _hint(of: Type) -> str:
 
 
 def variables_frame(runtime: Runtime) -> pd.DataFrame:
-    """All variables, in order of declaration: name, type, value, and whether it is a constant."""
-    found = runtime.catalog.variables
+    """Return all variables in order of declaration: name, type, value, constant."""
+    variables = runtime.catalog.variables
     rows = []
-    for v in found.values():
-        value = runtime.get_variable(v.name) if v.context is None else None
-        rows.append({"name": v.name, "type": str(v.type), "value": value, "constant": v.constant})
+    for variable in variables.values():
+        value = runtime.get_variable(variable.name) if variable.context is None else None
+        rows.append({"name": variable.name, "type": str(variable.type), "value": value, "constant": variable.constant})
     return rows_frame(rows, {"name": STRING, "type": STRING, "value": OBJECT, "constant": BOOLEAN})

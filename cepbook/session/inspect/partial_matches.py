@@ -1,4 +1,4 @@
-"""The partial matches of a pattern or of match_recognize: what it is waiting for, since when, with which events."""
+"""Partial matches of a pattern or match_recognize: what it waits for, since when, with which events."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class PartialMatch:
-    """One sub-expression that has begun and is not true yet: an event of a filter, a timer.
+    """A sub-expression that has begun and is not true yet: an event of a filter, a timer.
 
-    It waits for `waiting_for`, a piece of the pattern, `since` (ms), and if it ends by itself, then `until` (ms).
-    `events` are those that matched before it, by tag; of a repeated tag a list. `partition` is None without a context.
+    It waits for `waiting_for`, a piece of the pattern, `since` (ms) and, if it expires, `until` (ms). `events` are the
+    events that matched before it, by tag; a list for a repeated tag. `partition` is None without a context.
     """
 
     partition: int | None
@@ -40,7 +40,7 @@ class PartialMatches:
 
 
 def pattern_tags(runtime: Runtime, statement: str) -> tuple[str, ...] | None:
-    """The tags of the statement's pattern, or variables of its match_recognize; None of a statement without these."""
+    """Return the tags of the statement's pattern or the variables of its match_recognize; None if it has neither."""
     steps = runtime.statement(statement).steps
     if steps.recognize is not None:
         return tuple(variable.name for variable in steps.recognize.variables)
@@ -49,39 +49,39 @@ def pattern_tags(runtime: Runtime, statement: str) -> tuple[str, ...] | None:
 
 
 def partial_matches(runtime: Runtime, statement: str, partition: int | None = None) -> PartialMatches:
-    """The partial matches of a statement, or of one of its context partitions, in order of partition and start.
+    """Return the partial matches of a statement, or of one context partition, ordered by partition and start.
 
-    Errors: UsageError for an unknown name and for a statement without a pattern.
+    Raises UsageError for an unknown name and for a statement without a pattern.
     """
     if pattern_tags(runtime, statement) is None:
         raise UsageError(f"`{statement}` has no pattern: it waits for nothing but events")
     total = 0
-    first: list[int] = []  # partitions that have the first of them
+    first: list[int] = []  # partitions with the first matches
     for state in runtime.state(statement, None if partition is None else (partition,), partials=0):
         if total < SHOWN and state["partials"]["total"]:
             first.append(state["partition"])
         total += state["partials"]["total"]
     rows = [
-        PartialMatch(state["partition"], **each)
+        PartialMatch(state["partition"], **match)
         for state in runtime.state(statement, first, partials=SHOWN)
-        for each in state["partials"]["rows"]
+        for match in state["partials"]["rows"]
     ]
     return PartialMatches(total, tuple(rows[:SHOWN]))
 
 
 def partials_frame(runtime: Runtime, statement: str, partition: int | None = None) -> pd.DataFrame:
-    """One line per partial match: partition (with a context), waiting_for, since, until (ms), a column per tag.
+    """Return one row per partial match: partition (with a context), waiting_for, since, until (ms), a column per tag.
 
-    Errors: as `partial_matches`.
+    Raises as `partial_matches` does.
     """
-    found = partial_matches(runtime, statement, partition)
+    matches = partial_matches(runtime, statement, partition)
     tags = pattern_tags(runtime, statement) or ()
     data: dict[str, pd.Series[Any]] = {}
     if runtime.statement(statement).steps.context is not None:
-        data["partition"] = typed_series([p.partition for p in found.rows], LONG)
-    data["waiting_for"] = typed_series([p.waiting_for for p in found.rows], STRING)
-    data["since"] = typed_series([p.since for p in found.rows], LONG)
-    data["until"] = typed_series([p.until for p in found.rows], LONG)
+        data["partition"] = typed_series([p.partition for p in matches.rows], LONG)
+    data["waiting_for"] = typed_series([p.waiting_for for p in matches.rows], STRING)
+    data["since"] = typed_series([p.since for p in matches.rows], LONG)
+    data["until"] = typed_series([p.until for p in matches.rows], LONG)
     for tag in tags:
-        data[unused_name(tag, data)] = typed_series([p.events.get(tag) for p in found.rows], OBJECT)
+        data[unused_name(tag, data)] = typed_series([p.events.get(tag) for p in matches.rows], OBJECT)
     return pd.DataFrame(data)

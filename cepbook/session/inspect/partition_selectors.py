@@ -1,5 +1,5 @@
-"""Which context partitions are meant: `ById`, `ByKey`, `ByHash`, `ByCategory`, `ByProperties`, `Nested`, and what plain
-Python values stand for: an id or several ids, a dict of property values, a function of the properties.
+"""Selection of context partitions: `ById`, `ByKey`, `ByHash`, `ByCategory`, `ByProperties`, `Nested`, and plain Python
+values: an id or several ids, a dict of property values, a function of the properties.
 """
 
 from __future__ import annotations
@@ -35,36 +35,36 @@ Selector = engine.Selector | int | Collection[int] | Mapping[str, Any] | Callabl
 
 @dataclass(frozen=True, slots=True)
 class _ByValues(engine.Selector):
-    """Partitions with these values of properties, which are named as in the table of partitions."""
+    """Partitions with these property values, named as in the table of partitions."""
 
     values: Mapping[str, Any]
 
     def chooses(self, partition: engine.PartitionIdentity) -> bool:
-        found = {"id": partition.id, **partition_properties(partition)}
-        return all(name in found and found[name] == value for name, value in self.values.items())
+        properties = {"id": partition.id, **partition_properties(partition)}
+        return all(name in properties and properties[name] == value for name, value in self.values.items())
 
 
 def selected_rows(runtime: Runtime, statement: str, selector: Selector | None) -> list[Row]:
-    """The rows of a statement's iterator, of the partitions that `selector` means (None: of all), by id.
+    """Return the rows of a statement's iterator, of the partitions in `selector` (None: all), by id.
 
-    Errors: UsageError when the statement has no context, and as `engine_selector`.
+    Raises UsageError if the statement has no context, and as `engine_selector` does.
     """
     if selector is None:
         return runtime.iterate(statement)
     context = runtime.statement(statement).steps.context
-    meant = (
+    engine_choice = (
         ById() if context is None else engine_selector(runtime, context, selector)
-    )  # without a context it is refused
-    return [row for _, rows in runtime.iterate_partitions(statement, meant) for row in rows]
+    )  # refused without a context
+    return [row for _, rows in runtime.iterate_partitions(statement, engine_choice) for row in rows]
 
 
 def selected_ids(runtime: Runtime, context: str, selector: Selector) -> Set[int]:
-    """The ids of the partitions that `selector` means. Errors: as `engine_selector`."""
+    """Return the ids of the partitions in `selector`. Raises as `engine_selector` does."""
     return select_partitions(engine_selector(runtime, context, selector), runtime.context(context))
 
 
 def engine_selector(runtime: Runtime, context: str, selector: Selector) -> engine.Selector:
-    """The engine's selector. Errors: UsageError for an unknown property, and for what is no selector."""
+    """Return the engine's selector. Raises UsageError for an unknown property and for other objects."""
     if isinstance(selector, engine.Selector):
         return selector
     if _is_id(selector):
@@ -98,7 +98,7 @@ def _is_id(value: object) -> TypeGuard[SupportsInt]:
 
 
 def _by_values(runtime: Runtime, context: str, values: Mapping[str, Any]) -> engine.Selector:
-    runtime.context(context)  # says which contexts there are
+    runtime.context(context)  # raises, listing the known contexts
     known = ["id", "name", *flat_types(runtime.catalog.contexts[context])]
     for name in values:
         if name not in known:

@@ -1,4 +1,4 @@
-"""What is wrong with EPL that is not run: nothing is compiled, deployed or kept."""
+"""Problems of EPL that is not run. Nothing is compiled, deployed or kept."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def find_problems(
     settings: Mapping[str, Any],
     alone: bool,
 ) -> tuple[Diagnostic, ...]:
-    """`Workbench.problems`, in text order. A problem of the text as a whole has no place (`NO_SPAN`)."""
+    """Return the diagnostics for `Workbench.problems` in text order. A problem of the whole text has the span
+    `NO_SPAN`.
+    """
     try:
         with rejecting_deep_nesting():
             if dialect != EPL or settings:
@@ -37,8 +39,8 @@ def find_problems(
             else:
                 _bind_in_place(runtime, owned, epl, cell)
     except CompileError as error:
-        # types may be made from the files that a module will run over: without them only the syntax tells
-        known = not alone or all(each.code != _UNKNOWN_TYPE for each in error.diagnostics)
+        # types may come from the files that the module will run over; without them only the syntax can be checked
+        known = not alone or all(diagnostic.code != _UNKNOWN_TYPE for diagnostic in error.diagnostics)
         return error.diagnostics if known else ()
     except UsageError as error:
         message, _, hint = str(error).partition("\n  hint: ")
@@ -51,5 +53,5 @@ def _bind_in_place(runtime: Runtime, owned: Mapping[str, CellDeployment], epl: s
     gone = [] if target is None else [runtime.deployments[target]]
     gone += dependants(runtime.deployments, gone)
     ids = {deployment.id for deployment in gone}
-    kept = {name for name, each in runtime.statements.items() if each.deployment_id not in ids}
-    bind_text(epl, catalog_without(runtime.catalog, gone), runtime.config, kept)
+    remaining = {name for name, statement in runtime.statements.items() if statement.deployment_id not in ids}
+    bind_text(epl, catalog_without(runtime.catalog, gone), runtime.config, remaining)

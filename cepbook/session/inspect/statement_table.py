@@ -1,4 +1,4 @@
-"""What is deployed, as a table."""
+"""All deployed statements as a table."""
 
 from __future__ import annotations
 
@@ -31,41 +31,43 @@ _KINDS: dict[type[nodes.StatementPlan], str] = {
 
 
 def statements_frame(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.DataFrame:
-    """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
+    """Return all statements in order of deployment: name, kind, context, reads, columns, delivered, epl."""
     lines = []
     for deployment in runtime.deployments.values():
-        for one in deployment.plan.statements:
-            line: dict[str, object] = {"name": one.name, "epl": one.epl, "delivered": 0}
-            line |= {"kind": _KINDS.get(type(one)) or statement_kind(runtime.statement(one.name))}
-            if one.name in runtime.statements:
-                feed = feed_of(one.name)
-                line |= {"columns": columns_text(runtime.statement(one.name).output_type.properties)}
+        for statement in deployment.plan.statements:
+            line: dict[str, object] = {"name": statement.name, "epl": statement.epl, "delivered": 0}
+            line |= {"kind": _KINDS.get(type(statement)) or statement_kind(runtime.statement(statement.name))}
+            if statement.name in runtime.statements:
+                feed = feed_of(statement.name)
+                line |= {"columns": columns_text(runtime.statement(statement.name).output_type.properties)}
                 line |= {"delivered": feed.total_insert + feed.total_remove}
-            if isinstance(one, nodes.StreamStatement):
+            if isinstance(statement, nodes.StreamStatement):
                 several = (
-                    one.sources if isinstance(one, nodes.SelectStatement | nodes.CycleStatement) else (one.source,)
+                    statement.sources
+                    if isinstance(statement, nodes.SelectStatement | nodes.CycleStatement)
+                    else (statement.source,)
                 )
-                own = [each for each in several if not each.nothing]
-                named = (each.event_types if each.store is None else (each.store.name,) for each in own)
+                own = [source for source in several if not source.nothing]
+                named = (source.event_types if source.store is None else (source.store.name,) for source in own)
                 reads = [name for names in named for name in names]
-                inner = (each.source.event_type for each in one.subqueries)
-                line |= {"context": one.context}
-                if not isinstance(one, nodes.CreateWindowStatement):
+                inner = (source.source.event_type for source in statement.subqueries)
+                line |= {"context": statement.context}
+                if not isinstance(statement, nodes.CreateWindowStatement):
                     line |= {"reads": ", ".join(dict.fromkeys((*reads, *inner)))}
-            elif isinstance(one, nodes.CreateTableStatement):
-                line |= {"context": one.context}
-            elif isinstance(one, nodes.CreateIndexStatement):
-                line |= {"reads": one.index.store}
-            elif isinstance(one, nodes.CreateExpressionStatement):
-                line |= {"name": one.name if one.named else one.expression.name}
-            elif isinstance(one, nodes.CreateVariableStatement):
-                line |= {"name": one.name if one.named else one.variable.name}
-            elif isinstance(one, nodes.CreateSchemaStatement):
-                line |= {"name": one.name if one.named else one.event_type.name}
-                line |= {"columns": columns_text(one.event_type.shown)}
-            elif isinstance(one, (nodes.CreateContextStatement, nodes.CreateContextTreeStatement)):
-                line |= {"name": one.name if one.named else one.context.name}
-                line |= {"reads": ", ".join(one.context.event_types)}
+            elif isinstance(statement, nodes.CreateTableStatement):
+                line |= {"context": statement.context}
+            elif isinstance(statement, nodes.CreateIndexStatement):
+                line |= {"reads": statement.index.store}
+            elif isinstance(statement, nodes.CreateExpressionStatement):
+                line |= {"name": statement.name if statement.named else statement.expression.name}
+            elif isinstance(statement, nodes.CreateVariableStatement):
+                line |= {"name": statement.name if statement.named else statement.variable.name}
+            elif isinstance(statement, nodes.CreateSchemaStatement):
+                line |= {"name": statement.name if statement.named else statement.event_type.name}
+                line |= {"columns": columns_text(statement.event_type.shown)}
+            elif isinstance(statement, (nodes.CreateContextStatement, nodes.CreateContextTreeStatement)):
+                line |= {"name": statement.name if statement.named else statement.context.name}
+                line |= {"reads": ", ".join(statement.context.event_types)}
             lines.append(line)
     texts = ("name", "kind", "context", "reads", "columns")
     properties = {**dict.fromkeys(texts, STRING), "delivered": LONG, "epl": STRING}

@@ -1,4 +1,4 @@
-"""Named windows and tables, as people look at them: what they hold, their keys and their indexes."""
+"""Named windows and tables: their contents, keys and indexes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _KINDS = {HashIndex: "hash", SortedIndex: "sorted", CompositeIndex: "composite"}
 
 @dataclass(frozen=True, slots=True)
 class IndexSize:
-    """An index of a store: of `kind` hash, sorted or composite, over `columns`; `keys` is the number of its keys.
+    """An index of a store: of `kind` hash, sorted or composite, over `columns`, with `keys` keys.
 
-    `declared` are the names of ``create index`` that it is for; others are made for the statements that read by it.
+    `declared` are the names of ``create index`` that it serves; other indexes are made for the statements that read by
+    it.
     """
 
     kind: str
@@ -41,7 +42,7 @@ class IndexSize:
 
 
 def stores_frame(runtime: Runtime) -> pd.DataFrame:
-    """All named windows and tables in order of deployment.
+    """Return all named windows and tables in order of deployment.
 
     Columns: name, kind, context, keys (of a table), indexes (one line each), rows (of all context partitions),
     partitions (live ones, with a context), columns.
@@ -67,21 +68,21 @@ def stores_frame(runtime: Runtime) -> pd.DataFrame:
 
 
 def index_sizes(runtime: Runtime, store: Store) -> list[IndexSize]:
-    """The indexes that a store has now: that of its keys, declared ones, and those that statements made."""
+    """Return the current indexes of a store: of its primary key, declared ones, and those made for statements."""
     sizes: dict[tuple[str, tuple[str, ...]], int] = {}
     for _, state in store.owner.states():
         for kind, columns, keys in _held(store, state):
             sizes[kind, columns] = sizes.get((kind, columns), 0) + keys
-    found = []
-    declared = [each for each in runtime.catalog.indexes.values() if each.store == store.name]
+    indexes = []
+    declared = [index for index in runtime.catalog.indexes.values() if index.store == store.name]
     if store.type.kind == "table" and store.type.keys:
         rows = sum(len(store.contents(state)) for _, state in store.owner.states())
-        found.append(IndexSize("hash", store.type.keys, rows, ("primary key",), True))
-    for each in declared:
-        columns = tuple(name for name, _ in each.columns)
-        kind = "hash" if each.unique or all(how == "hash" for _, how in each.columns) else "sorted"
-        found.append(IndexSize(kind, columns, sizes.pop((kind, columns), 0), (each.name,), each.unique))
-    return found + [IndexSize(kind, columns, keys) for (kind, columns), keys in sizes.items()]
+        indexes.append(IndexSize("hash", store.type.keys, rows, ("primary key",), True))
+    for index in declared:
+        columns = tuple(name for name, _ in index.columns)
+        kind = "hash" if index.unique or all(how == "hash" for _, how in index.columns) else "sorted"
+        indexes.append(IndexSize(kind, columns, sizes.pop((kind, columns), 0), (index.name,), index.unique))
+    return indexes + [IndexSize(kind, columns, keys) for (kind, columns), keys in sizes.items()]
 
 
 def _held(store: Store, state: Any) -> Iterator[tuple[str, tuple[str, ...], int]]:
@@ -91,7 +92,7 @@ def _held(store: Store, state: Any) -> Iterator[tuple[str, tuple[str, ...], int]
 
 
 def describe_store(runtime: Runtime, store: Store) -> str:
-    """What a named window or table is and holds, for ``%epl show NAME``."""
+    """Describe a named window or table, for ``%epl show NAME``."""
     states = store.owner.states()
     rows = sum(len(store.contents(state)) for _, state in states)
     head = (
@@ -108,24 +109,24 @@ def describe_store(runtime: Runtime, store: Store) -> str:
 
 
 def store_users(runtime: Runtime, store: Store) -> dict[str, list[str]]:
-    """The statements that fill, change and read a store."""
-    found: dict[str, list[str]] = {"filled": [], "changed": [], "read": []}
+    """Return the statements that fill, change and read a store."""
+    users: dict[str, list[str]] = {"filled": [], "changed": [], "read": []}
     for deployment in runtime.deployments.values():
         for statement in deployment.statements:
             plan, applied = statement.plan, statement.steps.emit
             merged = applied.merges
             into = statement.steps.into
             if store.name in applied.targets or (into is not None and into.store.name == store.name):
-                found["filled"].append(statement.name)
+                users["filled"].append(statement.name)
             if merged is not None and merged.target.name == store.name:
-                found["changed"].append(statement.name)
+                users["changed"].append(statement.name)
             sources = getattr(plan, "sources", ())
             inner = [each.source for each in plan.subqueries]
             read = any(each.store is not None and each.store.name == store.name for each in (*sources, *inner))
             if statement is not store.owner and (read or store.name in _tables(plan)):
-                found["read"].append(statement.name)
-    return found
+                users["read"].append(statement.name)
+    return users
 
 
 def _tables(plan: object) -> set[str]:
-    return {part.table for part in expressions_in(plan) if isinstance(part, TableRead)}
+    return {expression.table for expression in expressions_in(plan) if isinstance(expression, TableRead)}

@@ -1,9 +1,9 @@
-"""Which properties and columns hold times of events, so that people see them as times and not as milliseconds.
+"""Properties and columns that hold times of events, so that users see times and not milliseconds.
 
-Those of an event type are its start and end timestamps, where they are whole numbers in units of the clock. A column of
-a statement holds one where it is such a property as it is: of an event, of an earlier one, the least, the greatest, the
-first or the last of them, or what a function or ``case`` picks; so does ``current_timestamp``. What statements insert
-into a stream, and what match_recognize measures, goes on as what it is.
+For an event type these are its start and end timestamps, if they are whole numbers in clock units. A column of a
+statement holds a time if it is such a property of the current or an earlier event; the minimum, maximum, first or last
+of them; or chosen by a function or ``case``. So does ``current_timestamp``. Times stay times in streams that statements
+insert into, and in measures of match_recognize.
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ from cepbook.lang.types import LONG
 
 
 class TimeColumns:
-    """The times among what a runtime has now. `ms`: those alone that are in ms, which a finer clock has not."""
+    """The time columns of the current deployments. `ms`: only times in ms, which a finer clock does not have."""
 
     def __init__(self, runtime: Runtime, *, ms: bool = False) -> None:
         self._runtime = runtime
         self._none = ms and runtime.config.second != 1000
         self._types: dict[str, frozenset[str]] = {}
-        self._plans = [each for deployment in runtime.deployments.values() for each in deployment.plan.statements]
+        self._plans = [
+            statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements
+        ]
 
     def of_type(self, name: str) -> frozenset[str]:
-        """The properties of an event type that hold times."""
-        found = self._types.get(name)
-        if found is None:
-            self._types[name] = frozenset()  # of a stream that feeds itself
-            found = self._types[name] = self._of_type(name)
-        return found
+        """Return the properties of an event type that hold times."""
+        properties = self._types.get(name)
+        if properties is None:
+            self._types[name] = frozenset()  # for a stream that feeds itself
+            properties = self._types[name] = self._of_type(name)
+        return properties
 
     def _of_type(self, name: str) -> frozenset[str]:
         event_type = self._runtime.catalog.event_types.get(name)
@@ -43,41 +45,41 @@ class TimeColumns:
             return frozenset()
         own = {event_type.time_property, event_type.end_time_property}
         filled = [self._of_plan(each) for each in self._plans if name in _targets(each)]
-        made = frozenset.intersection(*filled) if filled else frozenset()
-        return frozenset(each for each, of in event_type.properties.items() if of == LONG and each in own | made)
+        computed = frozenset.intersection(*filled) if filled else frozenset()
+        return frozenset(each for each, of in event_type.properties.items() if of == LONG and each in own | computed)
 
     def of_statement(self, name: str) -> frozenset[str]:
-        """The columns of a statement that hold times."""
+        """Return the columns of a statement that hold times."""
         statement = self._runtime.statements.get(name)
         return frozenset() if statement is None or self._none else self._of_plan(statement.plan)
 
     def of_events(self, name: str) -> frozenset[str]:
-        """Of the events that a statement reads: what holds a time in each of them that has such a property."""
+        """Return the properties that hold a time in every event type read by the statement's sources that has them."""
         statement = self._runtime.statements.get(name)
         sources = () if statement is None else getattr(statement.plan, "sources", ())
         return self.of_types(each for source in sources for each in _types_of(source))
 
     def of_all(self, name: str) -> frozenset[str]:
-        """Likewise of all that a statement reads, in subqueries, patterns and stores, too."""
+        """Return the same for everything that a statement reads, including subqueries, patterns and stores."""
         statement = self._runtime.statements.get(name)
         read = () if statement is None else (*event_types_read(statement.plan), *stores_read(statement.plan))
         return self.of_types(read)
 
     def of_context(self, name: str) -> frozenset[str]:
-        """Of the events that begin partitions of a context, likewise."""
+        """Return the same for the events that start partitions of a context."""
         context = self._runtime.catalog.contexts[name]
         kinds = [of for each in (context, *context.levels) for of in each.properties.values()]
         return self.of_types(of.event for of in kinds if of.event is not None)
 
     def of_types(self, names: Iterable[str]) -> frozenset[str]:
-        """What holds a time in each of these event types that has such a property."""
+        """Return the properties that hold a time in each of these event types that has them."""
         known = self._runtime.catalog.event_types
-        found, others = set[str](), set[str]()
+        time_properties, others = set[str](), set[str]()
         for name in names:
             times = self.of_type(name)
-            found |= times
+            time_properties |= times
             others |= (known[name].properties.keys() if name in known else set()) - times
-        return frozenset(found - others)
+        return frozenset(time_properties - others)
 
     def _of_plan(self, of: Any) -> frozenset[str]:
         root = getattr(of, "root", None)
@@ -85,7 +87,7 @@ class TimeColumns:
         if not isinstance(root, nodes.Projection):
             return frozenset() if output is None else self.of_type(output.name)
         if any(isinstance(node, nodes.Derivation) for node in nodes.chain(root)):
-            return frozenset()  # it makes columns of its own, which may be called as properties are
+            return frozenset()  # it makes columns of its own, whose names may equal those of properties
         streams = self._streams(of, root)
         aggregation = next((node for node in nodes.chain(root) if isinstance(node, nodes.Aggregation)), None)
         columns = {each.name for each in root.columns if self._is_time(each.value, streams, aggregation)}

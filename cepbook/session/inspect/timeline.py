@@ -19,12 +19,12 @@ MOST_PARTITIONS = 500
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The last partitions of a context as data. In a notebook it is a chart (`cepbook.widgets.charts` draws it).
+    """The last partitions of a context as data. Notebooks show it as a chart (`cepbook.widgets`).
 
-    It spans `start`, the birth of the first of `lives`, to `end`, the present (ms, or µs with such a clock). `counts`
-    tells how many partitions lived from a time on, `live` how many live now, `allocated` how many there ever were.
-    `levels` names the levels of a nested context, outermost first. `times` are properties of the events that begin
-    partitions which hold times in units of the clock.
+    It spans `start`, the allocation of the first of `lives`, to `end`, the present (ms, or µs with such a clock).
+    `counts` gives the number of live partitions from a time on, `live` the present number, `allocated` the number of
+    all partitions so far. `levels` names the levels of a nested context, outermost first. `times` are properties of the
+    starting events that hold times in clock units.
     """
 
     context: str
@@ -41,7 +41,7 @@ class Timeline:
     times: frozenset[str] = frozenset()
 
     def to_frame(self) -> pd.DataFrame:
-        """One line per partition: id, born, died (ms; NA: it lives), and its properties."""
+        """Return one row per partition: id, born, died (ms; NA: it lives), and its properties."""
         rows = [flat_properties(life.properties, self.levels) for life in self.lives]
         names = dict.fromkeys(name for row in rows for name in row)
         head = {
@@ -55,35 +55,35 @@ class Timeline:
         return pd.DataFrame({**head, **rest})
 
     def __repr__(self) -> str:
-        shown = f", the last {len(self.lives):,} drawn" if self.allocated > len(self.lives) else ""
+        drawn = f", the last {len(self.lives):,} drawn" if self.allocated > len(self.lives) else ""
         text = (
-            f"timeline of {self.context}: {self.allocated:,} partition{'' if self.allocated == 1 else 's'}{shown}, "
+            f"timeline of {self.context}: {self.allocated:,} partition{'' if self.allocated == 1 else 's'}{drawn}, "
             f"{self.live:,} live, {format_span(self.start, self.end, self.unit)}"
         )
         return "\n".join((text, *(f"  {note}" for note in self.notes)))
 
 
-def build_timeline(runtime: Runtime, known: ContextLifetimes, context: str, partitions: int) -> Timeline:
-    """The timeline of the last `partitions` partitions of a context.
+def build_timeline(runtime: Runtime, lifetimes: ContextLifetimes, context: str, partitions: int) -> Timeline:
+    """Return the timeline of the last `partitions` partitions of a context.
 
-    Errors: UsageError for an unknown context, and for a number below 1 or above `MOST_PARTITIONS`.
+    Raises UsageError for an unknown context, and for a number below 1 or above `MOST_PARTITIONS`.
     """
     if isinstance(partitions, bool) or not isinstance(partitions, int) or not 1 <= partitions <= MOST_PARTITIONS:
         raise UsageError(f"a timeline shows 1 to {MOST_PARTITIONS} partitions, not {partitions!r}")
-    found = runtime.context(context)
-    lives = tuple(known.lives)[-partitions:]
+    running = runtime.context(context)
+    lives = tuple(lifetimes.lives)[-partitions:]
     begin = min((life.born for life in lives), default=runtime.now)
     return Timeline(
         context=context,
-        epl=found.plan.epl,
+        epl=running.plan.epl,
         start=begin,
         end=max(runtime.now, begin),
         lives=lives,
-        counts=_counts(tuple(known.counts), begin),
-        live=known.live,
-        allocated=known.allocated,
+        counts=_counts(tuple(lifetimes.counts), begin),
+        live=lifetimes.live,
+        allocated=lifetimes.allocated,
         levels=context_levels(runtime, context),
-        notes=() if found.statements else ("no statement uses the context: it is not active",),
+        notes=() if running.statements else ("no statement uses the context: it is not active",),
         unit=clock_unit(runtime.config.second),
         times=TimeColumns(runtime, ms=True).of_context(context),
     )
