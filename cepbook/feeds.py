@@ -307,7 +307,8 @@ class Feed:
             rows = segment.values[0] if self.names is None else zip(*segment.values, strict=True)
             if segment.plain:
                 timed_rows = zip(segment.times, rows, strict=True)
-                deliveries += [Delivery(number + i, time, [fresh(row)], None) for i, (time, row) in enumerate(timed_rows)]
+                numbered = enumerate(timed_rows, number)
+                deliveries += [Delivery(n, time, [fresh(row)], None) for n, (time, row) in numbered]
             else:
                 deliveries += _deliveries(number, segment, iter(rows), fresh)
         return FeedRead(deliveries, end, max(0, start - max(cursor, 0)))
